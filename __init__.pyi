@@ -42,14 +42,14 @@ from .studies.catalog.callbacks import register_callback as register_callback
 from .studies.catalog.datasets import Corpus as Corpus
 from .studies.catalog.datasets import FileSlice as FileSlice
 from .studies.catalog.datasets import SourceFile as SourceFile
+from .studies.catalog.datasets import register_dataset as register_dataset
 from .studies.catalog.loss_terms import LossTerm as LossTerm
 from .studies.catalog.loss_terms import TrainingStep as TrainingStep
 from .studies.catalog.loss_terms import register_loss_term as register_loss_term
 from .studies.catalog.metrics import register_metric as register_metric
+from .studies.catalog.metrics import register_probe as register_probe
 from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
 from .studies.catalog.optimisers import register_optimizer as register_optimizer
-from .studies.catalog.probes import register_probe as register_probe
-from .studies.catalog.registry import register_dataset as register_dataset
 from .studies.catalog.samplers import register_sampler as register_sampler
 from .studies.catalog.samplers import register_scheduler as register_scheduler
 from .studies.catalog.schedules import PluginSchedule as PluginSchedule
@@ -59,7 +59,7 @@ from .studies.catalog.tasks import Examples as Examples
 from .studies.catalog.tasks import GeneratedTask as GeneratedTask
 from .studies.catalog.tasks import TaskSizes as TaskSizes
 from .studies.catalog.tasks import register_task as register_task
-from .studies.planning.stale_trials import keep_stale_trials as keep_stale_trials
+from .studies.planning.reused_trials import keep_stale_trials as keep_stale_trials
 from .studies.study import Study as Study
 from .studies.study import load_study as load_study
 from .studies.text.errors import StudyError as StudyError

@@ -6,7 +6,7 @@ ActivememError              a ValueError
         ModelConfigError    settings of a model that cannot be        activemem.grammar.model_config
         BuildError          a recipe that cannot become a module      activemem.blocks.core.block
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
-        InvalidTableError   a table of a file, before it has lines    activemem.studies.text.pydantic_messages
+        InvalidTableError   a table of a file, before it has lines    activemem.studies.text.strict_model
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
         PointError          a point that a search does not have       activemem.engine.run.search.handed_in
         ResourceError       resources that no trial can use           activemem.engine.core.resources

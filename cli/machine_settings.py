@@ -16,11 +16,10 @@ from ..engine.core.resources import Gpus, gpus_fault
 from ..errors import ActivememError
 from ..reporting.tables.render import FORMATS
 from ..storage.bucket import address_fault, is_address
-from ..studies.own_data.limits import MAX_DATA_VARIABLE
+from ..studies.own_data.cells import MAX_DATA_VARIABLE
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
-from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
-from ..studies.text.strict_model import StrictModel
+from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
 from ..tracking.places import is_uri
 from .settings_file import ENV_PREFIX, TOKEN_VARIABLE, find_settings_file

@@ -11,10 +11,10 @@ from ..reporting.plan_text import count_to_run
 from ..reporting.results import StudyResults
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import ModelCost, Plan
-from ..studies.planning.shorter_trials import ShorterTrial
+from ..studies.planning.reused_trials import ShorterTrial
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
-from ..studies.searches.rung_costs import rung_costs
+from ..studies.searches.words import rung_costs
 from ..studies.study import Study
 from .machine_settings import MachineSettings
 from .plan_costs import group_sizes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..studies.schema.search_parts import RACE
+from ..studies.schema.search_settings import RACE
 from ..studies.text.units import plural
 
 if TYPE_CHECKING:

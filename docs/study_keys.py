@@ -14,12 +14,11 @@ from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.claims.spec import ClaimSpec
+from activemem.studies.claims.comparisons import ClaimSpec
 from activemem.studies.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
-from activemem.studies.schema import search_parts, search_settings, settings, training
-from activemem.studies.text.key_words import default_words, type_words
-from activemem.studies.text.strict_model import StrictModel
+from activemem.studies.schema import search_settings, settings, training
+from activemem.studies.text.strict_model import StrictModel, default_words, type_words
 
 TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
@@ -130,7 +129,7 @@ def _default(field: FieldInfo) -> str:
 
 def part_keys() -> str:
     """Return a Markdown table of the keys of samplers and schedulers that have their own."""
-    kinds = {"sampler": search_parts.SAMPLER_KEYS, "scheduler": search_parts.SCHEDULER_KEYS}
+    kinds = {"sampler": search_settings.SAMPLER_KEYS, "scheduler": search_settings.SCHEDULER_KEYS}
     models: dict[type[StrictModel], list[str]] = {}
     for classes in kinds.values():
         for name, model in classes.items():

@@ -11,9 +11,8 @@ import polars as pl
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
-from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_divergence
 from ..studies.planning.status import study_outcomes
-from ..studies.planning.trial_values import ValueStatus
+from ..studies.planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence
 from ..studies.study import Study
 
 

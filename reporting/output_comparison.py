@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ..storage import Store
-from ..studies.planning.subset import select_trials
+from ..studies.planning.trials_to_run import select_trials
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
 from .frames import study_levels

@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING
 
 from ..studies.planning.memory_estimates import StepMemory, TrialTest
 from ..studies.planning.plan import ModelCost, Plan
-from ..studies.planning.shorter_trials import ShorterTrial
-from ..studies.planning.stale_trials import describe_stale
+from ..studies.planning.reused_trials import ShorterTrial, describe_stale
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
 from ..studies.resolve.costs import blocks_compiled_for_each_length
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.schema.training import ParameterGroupSettings
-from ..studies.searches.best_points import comparison_note
-from ..studies.searches.rung_costs import rung_costs
-from ..studies.searches.space_size import space_words
-from ..studies.searches.words import rung_words, search_words
+from ..studies.searches.points import comparison_note
+from ..studies.searches.words import rung_costs, rung_words, search_words, space_words
 from ..studies.study import Study
 from ..studies.text.units import (
     WIDTH,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from ..studies.planning.stale_trials import describe_stale, find_stale_trials
+from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
 

@@ -17,11 +17,10 @@ from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
-from ..studies.planning.subset import select_trials
+from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.level_names import one_line
-from ..studies.searches.best_points import BestPoint, best_of
-from ..studies.searches.points import SearchPoints, find_points
+from ..studies.searches.points import BestPoint, SearchPoints, best_of, find_points
 from ..studies.study import Study, overrides_fault
 from ..studies.text.command_line import command_line
 from .added_seeds.candidate import NextSeeds

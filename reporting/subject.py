@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..studies.catalog.metrics import Metric, find_metric
-from ..studies.planning.probe_targets import probe_command
-from ..studies.planning.trial_values import ValueStatus
+from ..studies.planning.trial_values import ValueStatus, probe_command
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
 from ..studies.presentation.selection import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.resolve.trial import Trial

@@ -10,7 +10,7 @@ from .presentation.selection import is_selected
 from .schema.epoch_metrics import missing_metric
 from .schema.factors import SEED
 from .schema.settings import TrialSettings
-from .text.diagnostics import Diagnostics
+from .text.document import Diagnostics
 from .text.toml_positions import KeyPath
 
 if TYPE_CHECKING:

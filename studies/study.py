@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import argument_fault, check_arguments, texts_fault
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
-from .claims.spec import Claim
+from .claims.comparisons import Claim
 from .fidelity import Fidelity
 from .ladder import Ladder
 from .named_metrics import check_metrics
@@ -21,10 +21,9 @@ from .own_data.summary import CorpusSummary
 from .presentation.kinds import CurveKind, TableKind
 from .resolve.data_fit import data_faults
 from .resolve.draft import Draft
-from .resolve.parameter_matching import SizeMatch
+from .resolve.grid import SizeMatch, StudyBudget
 from .resolve.resolve import resolve_settings
 from .resolve.search_points import Suggest, count_points, read_point, resolve_point
-from .resolve.study_budget import StudyBudget
 from .resolve.template import Template
 from .resolve.trial import Trial
 from .schema.design import Design
@@ -35,8 +34,7 @@ from .schema.settings import DecodeSettings, Level, Order, StudySettings, TrialS
 from .schema.source_sheet import SourceSheet
 from .study_contents import StudyContents, read_contents
 from .study_files import find_study_file
-from .text.diagnostics import Diagnostics
-from .text.document import parse_document, read_document
+from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError
 from .text.units import plural
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..diagnostics import nearest_hint
 from .resolve.template import TRIAL_TABLES
 from .schema.settings import DecodeSettings, StudySettings
-from .text.diagnostics import Diagnostics
+from .text.document import Diagnostics
 
 _LISTS = ("cells", "table", "curve", "claim")
 _OTHERS = ("recipes", "factors", "when", "ladder", "source", "search", "decode")

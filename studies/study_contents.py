@@ -6,32 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..grammar.nodes import Dimension
+from .claims.comparisons import Claim
 from .claims.reader import read_claims
-from .claims.spec import Claim
 from .fidelity import Fidelity, expand_fidelity
 from .ladder import Ladder, expand_ladder
 from .own_data.own_corpus import OwnCorpus
-from .presentation.kinds import CurveKind, TableKind
-from .presentation.reader import check_tuned_metrics, read_curves, read_tables
-from .resolve.draft import Draft
-from .resolve.fragments import read_fragments
-from .resolve.grid import GridBuilder, TrialGrid
-from .resolve.holes import check_holes, check_recipes
-from .resolve.level_checks import check_levels, recipe_dimensions
-from .resolve.study_budget import StudyBudget
+from .presentation.kinds import CurveKind, TableKind, check_tuned_metrics, read_curves, read_tables
+from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
+from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
 from .resolve.template import TRIAL_TABLES, Template
-from .schema.ablation import expand_ablation
 from .schema.design import Design
-from .schema.design_checks import check_max_seeds
-from .schema.design_reader import read_design
-from .schema.objectives import is_known_before
+from .schema.design_reader import check_max_seeds, read_design
+from .schema.factors import expand_ablation
 from .schema.search import check_search, read_search, search_dimensions, with_sampler
-from .schema.search_settings import SearchSettings
+from .schema.search_settings import SearchSettings, is_known_before
 from .schema.settings import DecodeSettings, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .study_checks import check_tables, read_decode, read_header
-from .text.diagnostics import Diagnostics
-from .text.document import Document
+from .text.document import Diagnostics, Document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

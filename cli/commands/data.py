@@ -17,7 +17,7 @@ app = typer.Typer(help="List, fetch and check texts, pairs and treebanks.", no_a
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List everything to train on: its size, its place on this machine, licence and source."""
     from ...engine.corpora import check_availability
-    from ...studies.catalog.registry import dataset_names, require_dataset
+    from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
     from ..views import datasets as views
 
@@ -49,7 +49,7 @@ def fetch(
     has no address, such as a licensed treebank, this says where to get it and where its files belong.
     """
     from ...engine.corpora import copy_from, fetch
-    from ...studies.catalog.registry import require_dataset
+    from ...studies.catalog.datasets import require_dataset
     from ..live.downloads import download_progress
     from ..machine_settings import load_settings
 
@@ -89,7 +89,7 @@ def check(
     Ends with status 1 if one is not all there, or not the one that was published.
     """
     from ...engine.corpora import available_datasets, check_availability
-    from ...studies.catalog.registry import dataset_names, require_dataset
+    from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
     from ..views import datasets as views
 

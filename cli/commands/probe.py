@@ -132,7 +132,7 @@ def compare(
 def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterator[_Report]:
     from ...engine.core.resources import Machine
     from ...engine.probes import probe_study, run_registered_probes, tune_study  # loads torch
-    from ...studies.catalog.probes import PROBES
+    from ...studies.catalog.metrics import PROBES
 
     store, values = settings.store, settings.values
     machine = Machine(
@@ -148,7 +148,7 @@ def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterat
 
 def _has_encoder(study: Study) -> bool:
     """Return whether any model of a study has a recurrent encoder; False for a search."""
-    from ...studies.planning.probe_targets import encoder_arguments
+    from ...studies.planning.trial_values import encoder_arguments
 
     recipes = {trial.settings.model.recipe for trial in study.trials}
     return not recipes or any(encoder_arguments(recipe) is not None for recipe in recipes)

@@ -58,7 +58,7 @@ def plan(
     sequences of the task's length, 40 tokens where it grows; times come from trials in the store.
     """
     from ...reporting.results import StudyResults
-    from ...studies.planning.subset import select_trials
+    from ...studies.planning.trials_to_run import select_trials
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
@@ -214,7 +214,7 @@ def forget(
     those of earlier versions of the study are removed as well.
     """
     from ...studies.last_run import load_last_run
-    from ...studies.planning.subset import stored_part
+    from ...studies.planning.trials_to_run import stored_part
     from ..machine_settings import load_settings
     from ..views.store_upkeep import forgotten_to_dict, format_forgotten
 
@@ -240,7 +240,7 @@ def rename(
     Nothing is moved while one of its trials is being trained. After a crash, the same command finishes it.
     """
     from ...studies.last_run import load_last_run
-    from ...studies.planning.subset import stored_part
+    from ...studies.planning.trials_to_run import stored_part
     from ...studies.text.units import plural
     from ..machine_settings import load_settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...studies.planning.subset import select_shard, select_trials
+from ...studies.planning.trials_to_run import select_shard, select_trials
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study, load_study
 from ...studies.text.command_line import command_line

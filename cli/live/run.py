@@ -16,7 +16,7 @@ from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
-from ...studies.planning.stale_trials import describe_stale, keep_stale_trials
+from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study

@@ -22,8 +22,8 @@ from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.schedules import SCHEDULES
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
-from ...studies.schema.search_parts import SAMPLER_KEYS, SCHEDULER_KEYS
-from ...studies.text.key_words import default_words, type_words
+from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
+from ...studies.text.strict_model import default_words, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...engine.corpora import Availability
 from ...plugins import OWN
-from ...studies.catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank
-from ...studies.catalog.registry import KINDS, dataset_owner
+from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
 
 _WIDTH = 80
 _MILLION = 1_000_000

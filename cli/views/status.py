@@ -12,9 +12,8 @@ from ...storage import Store
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import SEED
-from ...studies.schema.objectives import SearchObjective, find_quantity
-from ...studies.searches.best_points import BestPoint, best_of, comparison_note
-from ...studies.searches.points import SearchPoints
+from ...studies.schema.search_settings import SearchObjective, find_quantity
+from ...studies.searches.points import BestPoint, SearchPoints, best_of, comparison_note
 from ...studies.searches.words import left_out
 from ...studies.study import Study
 from ...studies.text.units import format_duration, labelled_lines, truncate

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ...storage import Store
-from ...studies.last_run import outline_studies
-from ...studies.outline import StudyOutline
+from ...studies.last_run import StudyOutline, outline_studies
 from ...studies.planning.status import StudyStatus, status_before_a_run, study_status
 from ...studies.study import Study
 from ...studies.text.errors import StudyError

@@ -20,8 +20,7 @@ from ...storage.durable_write import replacing
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.integrity.model_checksum import add_model_checksum, encode_metadata, read_model
 from ...studies.resolve.costs import model_config
-from ...studies.resolve.plugin_code import code_fault, shown
-from ...studies.resolve.trial import Trial
+from ...studies.resolve.trial import Trial, code_fault, shown
 from ...studies.schema.settings import read_recipe
 from .models import AnyModel, build_model
 

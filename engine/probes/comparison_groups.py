@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...grammar.canonical import identity
 from ...grammar.vocabulary.spec import as_word
-from ...studies.planning.probe_targets import encoder_arguments
+from ...studies.planning.trial_values import encoder_arguments
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 

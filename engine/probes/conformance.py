@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from ...blocks import build
-from ...studies.catalog.probes import PROBES
+from ...studies.catalog.metrics import PROBES
 from ...studies.catalog.tasks import Examples, TaskKind
 from .registered_probes import run_probe
 

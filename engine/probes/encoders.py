@@ -11,7 +11,7 @@ from torch import Tensor
 from ...blocks.layers.recurrent import Recurrent, Trace
 from ...blocks.models.seq2seq_model import PAD, TransductionModel, shift_right
 from ...blocks.transducers.seq2seq import Seq2Seq
-from ...studies.planning.probe_targets import encoder_arguments
+from ...studies.planning.trial_values import encoder_arguments
 from ...studies.schema.settings import TrialSettings
 from ..data.pairs.batches import PairBatch, collate
 from ..data.pairs.corpus import PairSplit

@@ -11,11 +11,10 @@ import torch
 
 from ...plugins import PluginError
 from ...storage import Store
-from ...studies.catalog.metrics import metric_family
-from ...studies.catalog.probes import PROBES, RegisteredProbe
+from ...studies.catalog.metrics import PROBES, RegisteredProbe, metric_family
 from ...studies.catalog.tasks import Examples
 from ...studies.planning.trial_values import trial_values
-from ...studies.resolve.plugin_code import SHOWN_DIGITS, digest
+from ...studies.resolve.trial import SHOWN_DIGITS, digest
 from ...studies.study import Study
 from ..core.cpu import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine

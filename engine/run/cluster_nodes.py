@@ -309,7 +309,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 found["problem"] = f"expected a GPU, as Ray says that it has, torch finds none there{fails}"
                 return found
             from ...plugins import load_plugin_files  # noqa: PLC0415
-            from ...studies.resolve.plugin_code import code_fault as plugin_fault  # noqa: PLC0415
+            from ...studies.resolve.trial import code_fault as plugin_fault  # noqa: PLC0415
             from .preflight import prepare_corpora  # noqa: PLC0415
 
             if asked["marker"] is None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...storage import Store
-from ...studies.planning.shorter_trials import ShorterTrials
+from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.trials_to_run import start_turns, trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study

@@ -24,7 +24,7 @@ from ...storage.errors import DamagedError, UnreadableError
 from ...storage.integrity.regular_file import open_regular
 from ...storage.integrity.seal import sealing, verify_seal
 from ...storage.place import FolderPlace, Place
-from ...studies.planning.shorter_trials import ShorterTrial
+from ...studies.planning.reused_trials import ShorterTrial
 from .outcome import Totals, last_epoch_metrics
 
 STOPPED = "stopped"

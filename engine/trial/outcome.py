@@ -11,7 +11,7 @@ import torch
 
 from ...grammar import parse
 from ...storage import MetricRow, Store, TrialRow
-from ...studies.planning.shorter_trials import ShorterTrial
+from ...studies.planning.reused_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json
 from ..core.model_file import ModelFile, write_model_file
 from . import provenance

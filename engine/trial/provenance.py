@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from ... import __version__
-from ...studies.resolve.plugin_code import shown
+from ...studies.resolve.trial import shown
 from ...studies.schema.settings import TrialSettings
 
 _CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))

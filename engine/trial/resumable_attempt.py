@@ -16,7 +16,7 @@ import torch
 from ...blocks.layers.kernels.choice import noting_kernels
 from ...storage import AttemptRows, MetricRow, Store
 from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
-from ...studies.resolve.plugin_code import code_fault
+from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.cpu import give_back_memory
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...studies.claims.comparisons import AllOf, AnyOf, Comparison, NotOf, Statement, iter_comparisons
-from ...studies.claims.spec import Claim
+from ...studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement, iter_comparisons
 from ..claims.cell_values import CellResults
 from ..claims.check import cell_results, check_claims, comparison_tests
 from ..claims.hypothesis_test import PairedTest

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
 from ...studies.claims.comparisons import (
+    Claim,
     Comparison,
     Quantity,
     Quotient,
@@ -22,7 +23,6 @@ from ...studies.claims.comparisons import (
     iter_numbers,
     iter_quantities,
 )
-from ...studies.claims.spec import Claim
 from ..statistics.corrections import hochberg_adjusted, hochberg_threshold
 from ..statistics.sequential import look_level, p_over_looks
 from .cell_values import CellResults

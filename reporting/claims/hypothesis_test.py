@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...studies.claims.spec import Test
+from ...studies.claims.comparisons import Test
 from ..statistics.estimates import mean, sample_sd, t_quantile
 from ..statistics.paired_tests import paired_p, smallest_p, t_test_p
 from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides

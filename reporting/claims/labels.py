@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...studies.claims.comparisons import (
+    Claim,
     Comparison,
     Constant,
     Extrapolation,
@@ -18,7 +19,6 @@ from ...studies.claims.comparisons import (
     iter_quantities,
 )
 from ...studies.claims.scope import Cell, CellKey, cell_key
-from ...studies.claims.spec import Claim
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import ABSENT
 from ...studies.schema.level_names import level_text, short_level_names

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...errors import ActivememError
-from ...studies.claims.comparisons import AllOf, AnyOf, Comparison, NotOf, Statement
-from ...studies.claims.spec import ClaimSpec
+from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement
 from ...studies.text.units import plural
 
 

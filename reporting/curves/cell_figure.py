@@ -32,7 +32,7 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_text, one_line, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ...studies.text.pydantic_messages import format_value
+from ...studies.text.strict_model import format_value
 from ..statistics.estimates import estimate, mean
 from ..subject import ResultSubject
 from .curve import Axis, Content, Curve, Panel, Point

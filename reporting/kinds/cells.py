@@ -50,8 +50,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.schema.settings import Level, Names
-from ...studies.text.pydantic_messages import format_value
-from ...studies.text.strict_model import StrictModel
+from ...studies.text.strict_model import StrictModel, format_value
 from ...studies.text.toml_positions import KeyPath
 from ..provenance import provenance
 from ..statistics.sequential import seeds_at_looks

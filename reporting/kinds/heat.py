@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import polars as pl
 
@@ -20,10 +20,6 @@ from ..curves.draw.panel import PanelLayout, Plot, label_rows, measure_names
 from ..curves.draw.style import DIM, INK, TICK, text_width
 from ..curves.samples import INDEX_AXES, index_positions
 from ..statistics.estimates import mean
-
-if TYPE_CHECKING:
-    pass
-
 
 MAX_LABELLED_CELLS = 12
 """The largest number of rows, and of columns, that leaves room for numbers."""

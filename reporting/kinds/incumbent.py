@@ -8,14 +8,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import Metric, find_metric
-from ...studies.planning.probe_targets import probe_command
+from ...studies.planning.trial_values import probe_command
 from ...studies.presentation.kinds import CurveKind, KeyFault, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Names
-from ...studies.searches.best_points import comparison_note
-from ...studies.searches.points import FoundPoint, SearchPoints, find_points
+from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import beyond_sentence
 from ...studies.text.units import plural
 from ..curves.curve import Axis, Content, Curve, Panel, Point

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric
-from ...studies.planning.probe_targets import probe_command
-from ...studies.planning.trial_values import ValueStatus
+from ...studies.planning.trial_values import ValueStatus, probe_command
 from ...studies.presentation.kinds import Beside, KeyFault, Spread, TableKind, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
 from ...studies.schema.level_names import level_name, one_line, value_name
 from ...studies.schema.settings import Level, Names
-from ...studies.searches.best_points import comparison_note
-from ...studies.searches.points import FoundPoint, SearchPoints, find_points
+from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import beyond_sentence
 from ...studies.text.units import plural
 from ..outcomes import omitted_trials

@@ -16,7 +16,7 @@ from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import settings_from_json
 from ...studies.schema.level_names import level_names, one_line
-from ...studies.schema.objectives import find_quantity
+from ...studies.schema.search_settings import find_quantity
 from ...studies.schema.settings import TrialSettings
 from ...studies.searches.words import goal_words, sampler_words, scheduler_words
 from ...studies.study import Study

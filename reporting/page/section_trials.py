@@ -13,11 +13,9 @@ from typing import Any
 import polars as pl
 
 from ...studies.schema.level_names import level_text
-from ...studies.schema.objectives import find_quantity
-from ...studies.schema.search_settings import SearchSettings
+from ...studies.schema.search_settings import SearchSettings, find_quantity
 from ...studies.schema.settings import Level
-from ...studies.searches.best_points import best_of
-from ...studies.searches.points import find_points
+from ...studies.searches.points import best_of, find_points
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural

@@ -21,7 +21,7 @@ from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
-from ...studies.schema.objectives import usual_direction
+from ...studies.schema.search_settings import usual_direction
 from ...studies.schema.settings import Level
 from ...studies.searches.points import SearchGoal, SearchPoints
 from ...studies.study import Study

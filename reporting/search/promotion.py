@@ -14,8 +14,7 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
-from ...studies.schema.objectives import is_known_before
-from ...studies.schema.search_parts import DATA, EPOCHS, LENGTH
+from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH, is_known_before
 from ...studies.schema.settings import Level
 from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, point_key
 from ...studies.study import Study

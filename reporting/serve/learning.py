@@ -14,7 +14,7 @@ import polars as pl
 from ...storage.checkpoint_notes import thinned
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
-from ...studies.schema.search_parts import EPOCHS
+from ...studies.schema.search_settings import EPOCHS
 from ...studies.study import Study
 from .progress import study_progress
 from .store_reader import StudyNow

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import polars as pl
 
-from ...studies.planning.stale_trials import describe_stale
+from ...studies.planning.reused_trials import describe_stale
 from ...studies.planning.status import study_status
 from ..outcomes import mark_divergence, named_metrics
 from ..page import section_results, section_trials

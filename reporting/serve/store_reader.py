@@ -19,7 +19,7 @@ import polars as pl
 from ...storage import CheckpointNote, Store, StoreError, StoreState
 from ...storage.latest_attempts import LatestAttempts
 from ...studies.last_run import load_last_run
-from ...studies.planning.stale_trials import find_stale_trials
+from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ...diagnostics import nearest_hint
 from ...plugins import Registry
-from ..text.pydantic_messages import InvalidTableError, ValidationProblem, validate
+from ..text.strict_model import InvalidTableError, ValidationProblem, validate
 
 ItemT = TypeVar("ItemT")
 

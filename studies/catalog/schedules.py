@@ -11,8 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ...diagnostics import nearest_hint
 from ...plugins import Registry
-from ..text.pydantic_messages import validate
-from ..text.strict_model import KnownNames, StrictModel, class_faults
+from ..text.strict_model import KnownNames, StrictModel, class_faults, validate
 
 
 class ScheduleSettings(StrictModel):

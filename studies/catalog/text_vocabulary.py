@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from .datasets import Corpus, CorpusError
+from .datasets import Corpus, CorpusError, require_dataset
 from .own_corpora import OwnText
-from .registry import require_dataset
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

@@ -1,9 +1,7 @@
 """A claim is a statement about the cells of a study, checked before there are results.
 
-`reader` reads all claims of a study file, whose keys are in `spec`. `tokenizer` cuts a text and `parser`
-builds the tree of `syntax_tree`; `resolver` expands it into `comparisons` within the `scope` of the study and
-a `context` that collects faults. `cell_selection` finds the cells of a quantity, `level_sets` reads sets of
-levels, `best_of` compares one level with all others, and `extrapolation` goes through the sizes of a ladder.
+`reader` reads all claims of a study file. `parser` builds the tree of `syntax_tree`, and `resolver` expands
+it into `comparisons` within the `scope` of the study.
 
 The grammar, loosest binding first:
 
@@ -21,7 +19,7 @@ The grammar, loosest binding first:
     quantity   = METRIC [ "[" { INDEX } { FACTOR "=" level } "]" ]    with commas between
     set        = ( FACTOR | "[" level { "," level } "]" ) [ "except" "[" level { "," level } "]" ]
 
-The functions are all and any of statements, min, max, mean and law of numbers, seed by seed, and best, worst,
-argmax and argmin of the levels of one factor. A level is written as in the study file, in any spelling of its
-recipe.
+The functions are all and any of statements, min, max, mean and law of numbers, seed by seed, and best,
+worst, argmax and argmin of the levels of one factor. A level is written as in the study file, in any
+spelling of its recipe.
 """

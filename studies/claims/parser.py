@@ -1,4 +1,4 @@
-"""Parser of claims: one method for each rule of the grammar, with the rule as its docstring.
+"""Tokens and parser of claims: one method for each rule of the grammar, with the rule as its docstring.
 
 Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `resolver` decides
 whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of
@@ -7,11 +7,12 @@ the claim itself, so that it may be any recipe.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...diagnostics import FaultCollector
-from ...tokenizer import Token, TokenReader
+from ...diagnostics import FaultCollector, describe_character
+from ...tokenizer import Token, Tokenizer, TokenReader
 from .syntax_tree import (
     BooleanOperation,
     ComparisonChain,
@@ -30,7 +31,59 @@ from .syntax_tree import (
     SyntaxNode,
     WithinExpression,
 )
-from .tokenizer import KEYWORDS, describe_token, parse_number, tokenize
+
+KEYWORDS = frozenset(
+    "all any and argmax argmin best except for in is law max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
+)
+"""Reserved words: names of levels may be among them, names of variables may not."""
+
+_cut = Tokenizer(
+    {
+        "space": r"[ \t\r\n]+",
+        "number": r"(?:[0-9]|\.[0-9])(?:[eE][+-](?=[0-9])|[\w.])*",
+        "name": r"[A-Za-z_]\w*",
+        "quoted": r""" "[^"\n]*"|'[^'\n]*' """.strip(),
+        "sign": r">>|[<>=!]=|[-+*/<>=()\[\]{},]",
+        "other": r".",
+    }
+)
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return all tokens of the text, of the kinds "number", "name", "quoted", "other", "end".
+
+    A word or sign of the language is its own kind. "other" is a character outside the language, which may
+    appear only inside a level.
+    """
+    return [
+        token._replace(kind=token.text)
+        if token.kind == "sign" or (token.kind == "name" and token.text in KEYWORDS)
+        else token
+        for token in _cut(text)
+    ]
+
+
+def parse_number(token: Token, faults: FaultCollector) -> float | None:
+    """Return the value of a number in Python's notation; report a fault and return None for another text."""
+    try:
+        value = float(token.text)
+    except ValueError:
+        faults.add(token.start, token.end, f"expected a number, got '{faults.quote(token.start, token.end)}'")
+        return None
+    if math.isinf(value):
+        faults.add(token.start, token.end, "expected a finite number, got one too large")
+        return None
+    return value
+
+
+def describe_token(token: Token, faults: FaultCollector) -> str:
+    """Return a token as messages quote it."""
+    if token.kind == "end":
+        return "the end"
+    if token.kind == "other":
+        return describe_character(token.text)
+    return f"'{faults.quote(token.start, token.end)}'"
+
 
 MAX_DEPTH = 16
 """The most brackets that may be open at once."""

@@ -9,13 +9,12 @@ from ..catalog.metrics import METRICS_AND_COSTS, Metric
 from ..resolve.grid import MAX_TRIALS
 from ..schema.design import Design
 from ..schema.level_names import level_text, one_line
-from ..text.diagnostics import Diagnostics
+from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .context import ClaimContext
+from .comparisons import Claim, ClaimSpec
 from .parser import parse_claim
-from .resolver import resolve_claim
+from .resolver import ClaimContext, resolve_claim
 from .scope import Scope, claim_scope
-from .spec import Claim, ClaimSpec
 from .syntax_tree import SyntaxNode
 
 TABLE = "claim"

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..catalog.metrics import Metric
-from ..schema.conditions import Conditions, settled
 from ..schema.design import Design, level_key
-from ..schema.factors import SEED
+from ..schema.factors import SEED, Conditions, settled
 from ..schema.level_names import NamedLevels
 from ..schema.settings import Level
 

@@ -1,13 +1,23 @@
-"""Cells of a file's columns, row by row, and their places."""
+"""Cells of a file's columns, row by row, and their places: CSV, fields between tabs, and JSON Lines.
+
+Only regular files are read, and none so large that it fills the memory.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ...diagnostics import MAX_QUOTE_LENGTH, hint, printable
+from ...storage.errors import UnreadableError
+from ...storage.integrity.regular_file import open_regular
 from ..catalog.datasets import CorpusError
 from ..text.units import plural
 
@@ -62,6 +72,55 @@ class ColumnFaults:
             yield f"{fault} ({plural(more, f'more {self._cells.unit}')} like this)" if more else fault
 
 
+MAX_DATA_VARIABLE = "ACTIVEMEM_MAX_DATA_GB"
+"""The variable of the environment that raises the limit."""
+
+_DEFAULT_GB = 1.0
+_GB = 10**9
+
+
+def max_bytes() -> int:
+    """Return the most bytes that a file of the user, or its rows once unpacked, may have."""
+    given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
+    try:
+        size = float(given) if given else _DEFAULT_GB
+        if not 0 < size < 10**6:
+            raise ValueError
+    except ValueError:
+        raise CorpusError(
+            f"{MAX_DATA_VARIABLE}: expected a number of gigabytes, got {given[:40]!r}"
+        ) from None
+    return int(size * _GB)
+
+
+def too_large(what: str) -> str:
+    """Say that something is larger than the limit, and how to raise it."""
+    size = max_bytes() / _GB
+    remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
+    return f"expected at most {size:g} GB, and {what} take more: {remedy}"
+
+
+def read_limited(path: Path) -> bytes:
+    """Return the bytes of a regular file of at most `max_bytes()`.
+
+    Raises CorpusError for anything else, such as a device, a pipe or a folder, without reading it.
+    """
+    limit = max_bytes()
+    try:
+        with open_regular(path) as file:
+            data = b"" if os.fstat(file.fileno()).st_size > limit else file.read(limit + 1)
+            if len(data) > limit or os.fstat(file.fileno()).st_size > limit:
+                raise CorpusError(f"{path}: {too_large('its bytes')}")
+            return data
+    except FileNotFoundError as error:
+        raise CorpusError(f"{path}: expected a file, got none") from error
+    except UnreadableError as error:
+        raise CorpusError(f"{path}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CorpusError(f"{path}: expected a file: {reason}") from error
+
+
 def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
     """Say that a file lacks a column, with the names that it has; `more` are not among those given."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
@@ -75,3 +134,131 @@ def quoted(text: str) -> str:
     """Return the beginning of a file's text in one line, with stand-ins for what cannot be printed."""
     shown = printable(text[: MAX_QUOTE_LENGTH + 1])
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
+
+
+_Row = tuple[int, list[str]]  # the line in which it begins
+
+
+def read_csv(text: str, columns: Sequence[str]) -> Cells:
+    """Return these columns of a CSV file, whose first line names them; raise RowsError."""
+    limit = csv.field_size_limit(max(len(text), 1))
+    try:
+        return _with_header(_csv_rows(text), columns)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def read_tsv(text: str, columns: Sequence[str]) -> Cells:
+    """Return these columns of tab-separated lines, of which the first names them; raise RowsError."""
+    return _with_header(_lines_with_tabs(text), columns)
+
+
+def read_two_columns(text: str) -> Cells:
+    """Return the first two tab-separated fields of each line of a file without a header; raise RowsError."""
+    rows = list(_lines_with_tabs(text))
+    if faults := [
+        f"line {line:,}: expected two columns with a tab between them, got {len(row)}"
+        for line, row in rows
+        if len(row) < 2
+    ]:
+        raise RowsError(faults)
+    values = [[row[place] for _, row in rows] for place in (0, 1)]
+    return Cells(unit="line", numbers=[line for line, _ in rows], columns=values)
+
+
+def _csv_rows(text: str) -> Iterator[_Row]:
+    """Yield the rows that are not empty, each with the line in which it begins."""
+    reader, line = csv.reader(io.StringIO(text, newline=""), strict=True), 1
+    try:
+        for row in reader:
+            if row:
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise RowsError([f"line {line:,}: expected fields in quotes that end, got: {error}"]) from error
+
+
+def _lines_with_tabs(text: str) -> Iterator[_Row]:
+    for line, fields in enumerate(text.split("\n"), start=1):
+        if stripped := fields.removesuffix("\r"):
+            yield line, stripped.split("\t")
+
+
+def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
+    """Return the columns that the first row names; every row must have as many fields."""
+    _, header = next(rows, (1, []))
+    faults = [f"line 1: {missing_column(name, header)}" for name in columns if name not in header]
+    faults += [
+        f"line 1: expected one column '{name}', got {header.count(name)}"
+        for name in columns
+        if header.count(name) > 1
+    ]
+    if faults:
+        raise RowsError(faults)
+    found = list(rows)
+    if faults := [
+        f"line {line:,}: expected {len(header)} columns, got {len(row)}"
+        for line, row in found
+        if len(row) != len(header)
+    ]:
+        raise RowsError(faults)
+    places = [header.index(name) for name in columns]
+    values = [[row[place] for _, row in found] for place in places]
+    return Cells(unit="line", numbers=[line for line, _ in found], columns=values)
+
+
+def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
+    """Return the values of these keys in the lines that are not blank; raise RowsError."""
+    numbers, values, faults = list[int](), list[list[Any]](), list[str]()
+    lacking = dict[str, str]()
+    counts = Counter[str]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except json.JSONDecodeError as error:
+            faults.append(f"line {number:,}, column {error.colno:,}: expected JSON, got: {error.msg}")
+            continue
+        except (ValueError, RecursionError) as error:
+            faults.append(f"line {number:,}: expected JSON, got: {error}")
+            continue
+        if not isinstance(found, dict):
+            faults.append(f"line {number:,}: expected an object, got {quoted(line.strip())}")
+            continue
+        cells = []
+        for name in columns:
+            try:
+                cells.append(_find(found, name))
+            except KeyError:
+                lacking.setdefault(name, f"line {number:,}: {_missing_key(name, found)}")
+                counts[name] += 1
+        numbers.append(number)
+        values.append(cells)
+    for name, fault in lacking.items():
+        more = counts[name] - 1
+        faults.append(f"{fault} ({plural(more, 'more line')} like this)" if more else fault)
+    if faults:
+        raise RowsError(faults)
+    return Cells(
+        unit="line",
+        numbers=numbers,
+        columns=[[row[place] for row in values] for place in range(len(columns))],
+    )
+
+
+def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
+    """Return the value of a key, or of one in nested objects: `translation.en`; KeyError if there is none."""
+    if name in found or "." not in name:
+        return found[name]
+    root, _, rest = name.partition(".")
+    inner = found[root]
+    if not isinstance(inner, dict):
+        raise KeyError(name)
+    return _find(inner, rest)
+
+
+def _missing_key(name: str, found: dict[str, Any]) -> str:
+    """Say that an object lacks a key, with the nearest that it has."""
+    nested = [f"{key}.{inner}" for key, value in found.items() if isinstance(value, dict) for inner in value]
+    return f"expected a key '{name}', got none{hint(name, [*found, *nested][:100])}"

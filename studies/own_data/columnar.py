@@ -2,129 +2,158 @@
 
 from __future__ import annotations
 
-import atexit
+import functools
+import io
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from threading import Lock, Timer
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .cells import Cells, RowsError, missing_column
-from .limits import max_bytes, too_large
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-_WORKER = Path(__file__).with_name("columnar_worker.py")
-_MIN_TIME_S, _BYTES_PER_S = 120.0, 2_000_000
-"""A file may take two minutes, and a second more for each 2 MB; reading a good one is far faster."""
+from .cells import Cells, RowsError, max_bytes, missing_column, too_large
 
-_ADDRESS_SPACE = 6 << 30
-"""The address space that a worker may map, beside a few times what a file may have."""
+_BATCH_ROWS = 256  # that become Python values at a time
+_VALUE_BYTES = 50  # that any value takes in Python, about
 
 
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
     """Return these columns of a Parquet or Arrow file; `translation.en` is a field of a struct.
 
-    A file that is not valid raises RowsError, even if it crashes its reader, a process of its own.
+    Raises RowsError for a file that is not valid, or whose rows take more memory than a file may have.
     """
-    values, known = _WORKERS.read(data, form, columns)
-    if "too_large" in known:
-        raise RowsError([too_large("its rows")])
-    if "error" in known:
-        raise RowsError([f"expected {form.capitalize()}, got: {known['error']}"])
-    if "missing" in known:
-        more = known["num_found"] - len(known["found"])
-        raise RowsError([missing_column(name, known["found"], more) for name in known["missing"]])
-    named = [_named(column, names) for column, names in zip(values, known["names"], strict=True)]
+    try:
+        return _read(data, form, columns)
+    except RowsError:
+        raise
+    except MemoryError as error:
+        raise RowsError([too_large("its rows")]) from error
+    except Exception as error:  # a damaged file can raise anything
+        found = f"{type(error).__name__}: {error}"[:200]
+        raise RowsError([f"expected {form.capitalize()}, got: {found}"]) from error
+
+
+def _read(data: bytes, form: str, columns: Sequence[str]) -> Cells:
+    schema, _ = _open(data, form, ())
+    paths = [_find_path(schema, name) for name in columns]
+    if missing := [name for name, path in zip(columns, paths, strict=True) if path is None]:
+        raise RowsError([missing_column(name, _leaves(schema)) for name in missing])
+    size = 0
+    for arrays in _iter_arrays(data, form, columns, paths):  # measured before anything becomes Python values
+        for array in arrays:
+            array.validate(full=True)
+            size += _python_size(array)
+        if size > max_bytes():
+            raise RowsError([too_large("its rows")])
+    values: list[list[Any]] = [[] for _ in columns]
+    for arrays in _iter_arrays(data, form, columns, paths):
+        for column, array in zip(values, arrays, strict=True):
+            column.extend(array.to_pylist())
+    named = [_named(column, names) for column, names in zip(values, _class_names(schema, paths), strict=True)]
     return Cells(unit="row", numbers=range(1, len(values[0]) + 1), columns=named)
 
 
-class _Workers:
-    """The process that reads files, started when it is needed, and again after a file has killed it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-
-    def read(self, data: bytes, form: str, columns: Sequence[str]) -> tuple[list[list[Any]], dict[str, Any]]:
-        """Return the values of each column, and the last line of the worker's answer."""
-        request = {"form": form, "columns": list(columns), "size": len(data), "max_bytes": max_bytes()}
-        with self._lock:
-            process = self._started()
-            limit = _MIN_TIME_S + len(data) / _BYTES_PER_S
-            timer = Timer(limit, process.kill)
-            timer.start()
-            try:
-                return _exchange(process, request, data, len(columns))
-            except (OSError, ValueError):
-                expired = not timer.is_alive()
-                self._stop()
-            except BaseException:
-                self._stop()  # an answer that is half read
-                raise
-            finally:
-                timer.cancel()
-        if expired:
-            return [], {"error": f"a file that cannot be read within {limit:.0f} seconds"}
-        return [], {"error": "a damaged file, which crashes its reader, or one that needs too much memory"}
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        """Return the worker of this process; one that came with a fork belongs to the parent."""
-        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
-            return self._process
-        self._owner = os.getpid()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(_WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        atexit.register(self._stop)
-        _limit_memory(self._process.pid, _ADDRESS_SPACE + 4 * max_bytes())
-        return self._process
-
-    def _stop(self) -> None:
-        """End the worker of this process."""
-        atexit.unregister(self._stop)
-        if self._process is not None and self._owner == os.getpid():
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema of a file and its batches, of Parquet only with the columns asked for."""
+    if form == "parquet":
+        file = pq.ParquetFile(io.BytesIO(data))
+        schema = file.schema_arrow
+        roots = {path[0] for name in columns if (path := _find_path(schema, name))}
+        return schema, file.iter_batches(batch_size=_BATCH_ROWS, columns=sorted(roots))
+    if data.startswith(b"ARROW1"):
+        reader = pa.ipc.open_file(pa.BufferReader(data))
+        return reader.schema, (reader.get_batch(place) for place in range(reader.num_record_batches))
+    stream = pa.ipc.open_stream(pa.BufferReader(data))
+    return stream.schema, iter(stream)
 
 
-_WORKERS = _Workers()
+def _iter_arrays(
+    data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
+) -> Iterator[list[pa.Array]]:
+    """Yield the columns of one batch of rows after the other; a field of structs is null where they are."""
+    for batch in _open(data, form, columns)[1]:
+        yield [
+            functools.reduce(
+                lambda array, name: array.flatten()[array.type.get_field_index(name)],
+                path[1:],
+                batch.column(batch.schema.names.index(path[0])),
+            )
+            for path in paths
+            if path is not None
+        ]
 
 
-def _exchange(
-    process: subprocess.Popen[bytes], request: dict[str, Any], data: bytes, width: int
-) -> tuple[list[list[Any]], dict[str, Any]]:
-    """Send a file to a worker and read its rows; OSError or ValueError if it dies."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps(request).encode() + b"\n")
-    process.stdin.write(data)
-    process.stdin.flush()
-    values: list[list[Any]] = [[] for _ in range(width)]
-    for line in process.stdout:
-        found = json.loads(line)
-        if isinstance(found, dict):
-            return values, found
-        for column, cells in zip(values, found, strict=True):
-            column.extend(cells)
-    raise OSError("the reader has died")
+def _python_size(column: pa.Array) -> int:
+    """Return about how many bytes the values of a column take in Python."""
+    kind, size = column.type, _VALUE_BYTES * len(column)
+    if pa.types.is_dictionary(kind):
+        try:
+            lengths = pc.call_function("binary_length", [column.dictionary])
+        except pa.ArrowNotImplementedError:
+            return size + len(column) * (column.dictionary.nbytes // max(1, len(column.dictionary)))
+        return size + (pc.call_function("sum", [lengths.take(column.indices)]).as_py() or 0)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return size + _python_size(column.flatten())
+    if pa.types.is_struct(kind):
+        return size + sum(map(_python_size, column.flatten()))
+    return size + column.nbytes
 
 
-def _limit_memory(process: int, size: int) -> None:
-    """Limit the address space of a process, where the system can."""
+def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
+    """Return the keys from a column to a field of its structs: `translation.en` is ["translation", "en"]."""
+    if name in schema.names:
+        if schema.names.count(name) > 1:
+            raise RowsError([f"expected one column '{name}', got {schema.names.count(name)}"])
+        return [name]
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        root, rest = ".".join(parts[:end]), parts[end:]
+        if schema.names.count(root) == 1 and _has_fields(schema.field(root).type, rest):
+            return [root, *rest]
+    return None
+
+
+def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
+    """Return whether a type is a struct with these nested fields."""
+    for key in keys:
+        if not pa.types.is_struct(kind) or kind.get_field_index(key) < 0:
+            return False
+        kind = kind.field(key).type
+    return True
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """Return the names of all columns, those of structs as `translation.en`."""
+    found = []
+    for field in schema:
+        fields = [field.type.field(place) for place in range(field.type.num_fields)]
+        nested = [f"{field.name}.{each.name}" for each in fields] if pa.types.is_struct(field.type) else []
+        found += nested or [field.name]
+    return found
+
+
+def _class_names(schema: pa.Schema, paths: Sequence[list[str] | None]) -> list[list[str] | None]:
+    """Return for each column the names of its classes, where Hugging Face `datasets` describes them."""
     try:
-        import resource  # noqa: PLC0415 -- not on every system
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+    except (KeyError, ValueError, TypeError):
+        return [None for _ in paths]
+    return [_names_at(features, path or []) for path in paths]
 
-        resource.prlimit(process, resource.RLIMIT_AS, (size, size))
-    except (ImportError, AttributeError, OSError, ValueError):
-        return
+
+def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN401 -- a file may say anything
+    """Return the names of the classes that a column has, or that are in its lists."""
+    for key in path:
+        feature = feature.get(key) if isinstance(feature, dict) else None
+    if isinstance(feature, dict) and feature.get("_type") in ("Sequence", "List", "LargeList"):
+        feature = feature.get("feature")
+    elif isinstance(feature, list) and feature:
+        feature = feature[0]
+    if not isinstance(feature, dict) or feature.get("_type") != "ClassLabel":
+        return None
+    names = feature.get("names")
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
-from .cells import quoted
-from .limits import read_limited
-from .values import split_named
+from .cells import quoted, read_limited
+from .rows import split_named
 
 _FORMS = {
     ".csv": "csv",

@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
-from ..text.diagnostics import Diagnostics
+from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .limits import read_limited
+from .cells import read_limited
 from .summary import CorpusSummary
 
 CORPUS: KeyPath = ("task", "corpus")

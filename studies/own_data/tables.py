@@ -1,22 +1,35 @@
-"""Tables of the user: rows in files of one format, split by file, by column or by share."""
+"""Rows of the user in files of one format, split by file, by column or by share: labelled, or pairs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import model_validator
 
 from ..catalog.datasets import CorpusError
-from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout
+from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout, OwnPairs, OwnSequences
+from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .cells import RowsError, quoted
 from .folders import find_files
-from .reader import Reader
-from .rows import Row, RowKind, Unlabelled, draw_split, iter_parts, read_part
+from .reader import CORPUS, Reader
+from .rows import (
+    CLASSES,
+    NUMBERS,
+    PAIRS,
+    TAGS,
+    Row,
+    RowKind,
+    Tokens,
+    Unlabelled,
+    draw_split,
+    iter_parts,
+    read_part,
+)
 from .summary import summarise_rows
 from .texts import Share, check_shares
 
@@ -229,3 +242,186 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
         elif share is not None:
             reader.report(f"it has no effect, since there are rows of {split}: leave it out", split)
     return layout.model_copy(update=shares)
+
+
+class _LabelColumns(StrictModel):
+    """The columns of the sequences, and of what is to be learnt of them."""
+
+    text: str = "text"
+    label: str = "label"
+
+
+class _OneLabelled(OneTable, _LabelColumns):
+    """A file, or a folder with splits."""
+
+
+class _ThreeLabelled(ThreeTables, _LabelColumns):
+    """A file for each split."""
+
+
+def read_classes(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
+    """Sequences with a class each; None if faults are noted."""
+    found = _read_table(diagnostics, reader, table, CLASSES)
+    return found and _classified(reader, *found, {row.target for row in found[1]})
+
+
+def read_tags(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
+    """Sequences with a class for each token; None if faults are noted."""
+    found = _read_table(diagnostics, reader, table, TAGS)
+    return found and _classified(
+        reader, *found, {label for row in found[1] for label in row.target if label is not None}
+    )
+
+
+def read_numbers(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
+    """Sequences with a number each; None if faults are noted."""
+    found = _read_table(diagnostics, reader, table, NUMBERS)
+    if found is None:
+        return None
+    layout, rows = found
+    if len({row.target for row in rows if row.split == "train"}) < 2:
+        reader.report("expected at least two different numbers in the train split, got one")
+        return None
+    return _sequence_facts(layout, rows, None)
+
+
+def _read_table(
+    diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
+) -> tuple[OwnLayout, list[Row]] | None:
+    """Return the layout of the rows and all rows; None if faults are reported."""
+    if "path" in table:
+        one = diagnostics.validate(_OneLabelled, CORPUS, table)
+        files = one and find_one(reader, one)
+        if one is None or files is None:
+            return None
+        columns = (one.text, one.label)
+        return read_rows(reader, files, kind, columns, split=one.split, splits=one.splits, shares=one)
+    if "train" in table:
+        three = diagnostics.validate(_ThreeLabelled, CORPUS, table)
+        files = three and find_three(reader, three)
+        if three is None or files is None:
+            return None
+        return read_rows(reader, files, kind, (three.text, three.label), shares=three.shares)
+    reader.report('expected { path = "my.csv" }, or a file each for train, dev and test')
+    return None
+
+
+def _classified(reader: Reader, layout: OwnLayout, rows: list[Row], classes: set[str]) -> OwnSequences | None:
+    """Return the facts about rows with these classes; None if there are too few classes."""
+    if len(classes) < 2:
+        reader.report(f"expected at least two labels, got {', '.join(classes)} alone")
+        return None
+    return _sequence_facts(layout, rows, len(classes))
+
+
+def _sequence_facts(layout: OwnLayout, rows: Iterable[Row], classes: int | None) -> OwnSequences:
+    rows = list(rows)
+    train = (row.sequence for row in rows if row.split == "train")
+    return OwnSequences(
+        layout=layout,
+        rows=count_rows(rows),
+        lists=any(isinstance(row.sequence, Tokens) for row in rows),
+        symbols=len({token for sequence in train for token in sequence.split()}),
+        classes=classes,
+    )
+
+
+class _PairColumns(StrictModel):
+    """The columns of sentences and of their translations; of a TSV without these, its first two."""
+
+    source: str | None = None
+    target: str | None = None
+
+
+class _OneTableOfPairs(OneTable, _PairColumns):
+    """A file, or a folder with splits."""
+
+
+class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
+    """A file for each split."""
+
+
+class _TwoFiles(StrictModel):
+    """Sentences, and line by line their translations."""
+
+    source: str
+    target: str
+
+
+class _TwoFilesInShares(HeldOutRows, _TwoFiles):
+    """The same, of which shares are held out."""
+
+
+class _SixFiles(StrictModel):
+    """Two files for each split."""
+
+    train: _TwoFiles
+    dev: _TwoFiles
+    test: _TwoFiles
+
+
+def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnPairs | None:
+    """Pairs in any of these forms; None if faults are noted."""
+    if isinstance(table.get("train"), Mapping):
+        six = diagnostics.validate(_SixFiles, CORPUS, table)
+        return six and _of_lines(reader, {(split,): getattr(six, split) for split in SPLITS})
+    if "path" in table:
+        one = diagnostics.validate(_OneTableOfPairs, CORPUS, table)
+        return one and _of_table(reader, find_one(reader, one), one, one=one)
+    if "train" in table:
+        three = diagnostics.validate(_ThreeTablesOfPairs, CORPUS, table)
+        return three and _of_table(reader, find_three(reader, three), three, shares=three.shares)
+    if "source" in table or "target" in table:
+        two = diagnostics.validate(_TwoFilesInShares, CORPUS, table)
+        return two and _of_lines(reader, {(): two}, shares=two)
+    reader.report(
+        'expected { source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split'
+    )
+    return None
+
+
+def _of_table(
+    reader: Reader,
+    files: NamedFiles | None,
+    named: _PairColumns,
+    *,
+    one: OneTable | None = None,
+    shares: HeldOutRows | None = None,
+) -> OwnPairs | None:
+    """Return pairs in columns; None if faults are noted."""
+    if files is None:
+        return None
+    split, shares = (one.split, one) if one else (None, shares)
+    if files.form == "tsv" and named.source is None and named.target is None and split is None:
+        plain = NamedFiles(form="pairs", digests=files.digests)
+        return _pair_facts(reader, plain, (), shares=shares)
+    columns = (named.source or "source", named.target or "target")
+    return _pair_facts(reader, files, columns, split=split, splits=one.splits if one else None, shares=shares)
+
+
+def _of_lines(
+    reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
+) -> OwnPairs | None:
+    """Pairs in two files side by side, by the keys of their splits; None if faults are noted."""
+    digests: dict[str, tuple[str, ...]] = {}
+    for keys, files in named.items():
+        read = [
+            reader.read(reader.locate(getattr(files, side)), *keys, side) for side in ("source", "target")
+        ]
+        digests[keys[0] if keys else "train"] = tuple(each[0] for each in read if each)
+    if any(len(each) < 2 for each in digests.values()):
+        return None
+    return _pair_facts(reader, NamedFiles(form="lines", digests=digests), (), shares=shares)
+
+
+def _pair_facts(
+    reader: Reader,
+    files: NamedFiles,
+    columns: tuple[str, ...],
+    *,
+    split: str | None = None,
+    splits: SplitNames | None = None,
+    shares: HeldOutRows | None = None,
+) -> OwnPairs | None:
+    found = read_rows(reader, files, PAIRS, columns, split=split, splits=splits, shares=shares)
+    return found and OwnPairs(layout=found[0], rows=count_rows(found[1]))

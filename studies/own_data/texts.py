@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from ..catalog.own_corpora import SPLITS, OwnPart, OwnText
-from ..text.diagnostics import Diagnostics
+from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from .reader import CORPUS, Reader
 from .summary import summarise_text

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank
-from ..catalog.registry import require_dataset
+from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
 from ..catalog.tasks import LabelledSettings, TaskSettings
 from ..own_data.cells import quoted
 from ..own_data.summary import CorpusSummary

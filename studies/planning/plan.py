@@ -13,18 +13,16 @@ import polars as pl
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
-from ..resolve.parameter_matching import SizeMatch
+from ..resolve.grid import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings
 from ..study import Study
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts, longest_of_own_data
-from .fitting_trials import count_points
 from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
-from .shorter_trials import ShorterTrial, ShorterTrials
-from .stale_trials import StaleTrial, find_stale_trials
+from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
 from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run

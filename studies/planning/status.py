@@ -18,8 +18,7 @@ from ..schema.level_names import first_line
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
-from .fitting_trials import fitting_outcomes
-from .stale_trials import StaleTrial, describe_stale, find_stale_trials
+from .reused_trials import StaleTrial, describe_stale, find_stale_trials, fitting_outcomes
 from .trials_to_run import (
     UnfinishedTrial,
     left_within_budget,

@@ -16,7 +16,7 @@ from ..schema.design import MAX_TRIALS, STEPWISE, Design, level_key
 from ..schema.factors import ABSENT, SEED
 from ..schema.level_names import level_name
 from ..schema.settings import Level
-from ..text.pydantic_messages import format_value
+from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from .selection import describe_levels, is_selected, level_name_fault
 

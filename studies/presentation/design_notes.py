@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..designs.aliases import Aliases, Effect, find_aliases
-from ..schema.conditions import describe_condition
+from ..designs import Aliases, Effect, find_aliases
 from ..schema.design import Design, level_key
+from ..schema.factors import describe_condition
 from ..text.units import plural
 
 _RESOLUTIONS = {

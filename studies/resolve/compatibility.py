@@ -35,7 +35,7 @@ from ..catalog.tasks import (
 )
 from ..schema.epoch_metrics import epoch_metrics
 from ..schema.settings import TrialSettings, read_recipe
-from ..text.pydantic_messages import ValidationProblem
+from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .costs import longest_pair, model_config, most_tokens

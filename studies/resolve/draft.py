@@ -1,23 +1,33 @@
-"""A study that is still being checked: its parts, and its faults.
+"""A study that is still being checked: its fragments, its recipes, its holes and its levels.
 
-Holes are filled by factors, dimensions of a search, the size that is solved, and fragments.
+Holes are filled by factors, dimensions of a search, the size that is solved, and fragments. Fragments,
+which stand in [recipes], are expanded before any other hole is filled, so that a trial does not depend on
+their names. A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a
+value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Container, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
+from ...diagnostics import nearest, nearest_hint
+from ...grammar import Recipe, RecipeError
 from ...grammar.nodes import Dimension
 from ..schema.design import Design, level_key
 from ..schema.design_reader import BASELINE_PATH
-from ..schema.factors import ABSENT, SEED
+from ..schema.factors import ABSENT, SEED, is_level, is_name
 from ..schema.search import representative_values
-from ..schema.settings import Level
-from ..text.diagnostics import Diagnostics
+from ..schema.settings import Level, read_recipe
+from ..text.document import Diagnostics
+from ..text.errors import path_prefix
+from ..text.strict_model import InvalidTableError, ValidationProblem, format_value
 from ..text.toml_positions import KeyPath
-from .template import Template
+from .resolve import resolve_settings
+from .template import D_MODEL_PATH, HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, Template, iter_texts, value_holes
 
 PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 """Levels, each with its path in the file."""
@@ -109,3 +119,398 @@ class Draft:
             }
             for index, cell in self.design.listed_cells.items()
         ]
+
+
+TABLE = "recipes"
+
+
+def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
+    """Return the valid fragments of a study in the order of the file; report the faults of the others.
+
+    An unfilled hole makes a fragment invalid too; it is reported where all holes are checked.
+    """
+    others = filler_kinds(diagnostics.document.data)
+    texts = {
+        name: text
+        for name, text in diagnostics.table(TABLE).items()
+        if _is_fragment(diagnostics, name, text, others)
+    }
+    _check_cycles(diagnostics, texts)
+    return _fillable_fragments(
+        {name: text for name, text in texts.items() if (TABLE, name) not in diagnostics.invalid}, others
+    )
+
+
+def _is_fragment(
+    diagnostics: Diagnostics,
+    name: str,
+    text: Any,  # noqa: ANN401 -- TOML holds anything
+    others: Mapping[str, str],
+) -> bool:
+    """Return whether a name and a text are a valid fragment on their own; report it if not."""
+    path: KeyPath = (TABLE, name)
+    if not is_name(diagnostics, path):
+        diagnostics.invalid.add(path)
+    if name in others:
+        diagnostics.report_error(path, f"'{name}' is {others[name]} already", key=True)
+        diagnostics.invalid.add(path)
+    if not isinstance(text, str):
+        diagnostics.report_invalid(path, f"expected a recipe, got {format_value(text)}")
+        return False
+    try:
+        if read_recipe(text).dimensions and not diagnostics.has_search:
+            diagnostics.report_invalid(path, "a search dimension needs the table [search]")
+    except RecipeError as error:
+        diagnostics.report_faults(path, error.faults)
+    return path not in diagnostics.invalid
+
+
+def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
+    """Note fragments that contain themselves: once for each cycle, at the hole where it begins."""
+    reported: set[str] = set()
+    for name, text in texts.items():
+        for hole in HOLE_PATTERN.finditer(text):
+            cycle = _shortest_path(hole[1], name, texts)
+            if not cycle:
+                continue
+            if not reported.intersection(cycle):  # it ends with the name
+                through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
+                diagnostics.report_error(
+                    (TABLE, name), f"'{name}' contains itself{through}", within=hole.span()
+                )
+            reported.update(cycle)
+            diagnostics.invalid.add((TABLE, name))
+
+
+def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
+    """Return the fragments on a shortest path of holes between two, with both ends; empty if none."""
+    paths, seen = [[start]], {start}
+    for path in paths:  # grows while it is walked
+        if path[-1] == goal:
+            return path
+        steps = [hole for hole in HOLE_PATTERN.findall(texts.get(path[-1], "")) if hole not in seen]
+        paths += [[*path, hole] for hole in dict.fromkeys(steps)]
+        seen.update(steps)
+    return []
+
+
+def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
+    """Return the fragments whose holes can all be filled by these fragments or by the others."""
+    while True:
+        fillable = {
+            name: text
+            for name, text in texts.items()
+            if all(hole in texts or hole in others for hole in HOLE_PATTERN.findall(text))
+        }
+        if fillable == texts:
+            return fillable
+        texts = fillable
+
+
+_NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
+
+
+def check_recipes(draft: Draft) -> None:
+    """Read the recipe, then every level and option that becomes a part of it, and note their faults.
+
+    Holes in levels and fragments are followed; a misspelt hole is followed to the nearest name, so that the
+    faults of its levels are reported too.
+    """
+    report, axes = draft.diagnostics, draft.axes()
+    text = draft.template.texts.get(RECIPE_PATH)
+    if text is None:
+        return
+    recipe = _read(report, RECIPE_PATH, text)
+    if recipe and recipe.dimensions and not report.has_search:
+        report.report_invalid(RECIPE_PATH, "a search dimension needs the table [search]")
+    if recipe:
+        _expand(draft, RECIPE_PATH, text)
+    names = _part_holes(text, recipe)
+    names += [nearby for hole in names if (nearby := _nearest_declared(hole, draft.declared_names()))]
+    for name in names:  # grows while it is walked
+        parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
+        for path, level in parts:
+            part = _read(report, path, level)
+            if part and (expanded := _expand(draft, path, level)) and expanded.dimensions:
+                report.report_invalid(
+                    path, "a search dimension can be used only in the recipe and in [search.space]"
+                )
+            names += [hole for hole in _part_holes(level, part) if hole not in names]
+        fragment = draft.template.fragments.get(name, "")
+        if fragment:
+            names += [hole for hole in _part_holes(fragment, read_recipe(fragment)) if hole not in names]
+
+
+def check_holes(draft: Draft) -> None:
+    """Note holes that nothing fills, names that fill none, and misplaced names.
+
+    A misspelt hole is one fault: the nearest name counts as used, as does a fragment that only the file
+    without its overrides uses.
+    """
+    declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
+    fragments = named_fragments(draft.diagnostics.document.data)
+    for path, text in _texts(draft):
+        for hole in HOLE_PATTERN.finditer(text):
+            used.add(hole[1])
+            if hole[1] not in declared:
+                hint = nearest_hint(hole[1], declared)
+                used.add(_nearest_declared(hole[1], declared))  # one fault is enough
+                draft.diagnostics.report_invalid(
+                    path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span()
+                )
+            elif path[0] in TRIAL_TABLES and (message := _misplacement_message(draft, path, hole[1])):
+                draft.diagnostics.report_invalid(path, message, within=hole.span())
+    labels = draft.design.labels
+    for name in labels:
+        if name in used:
+            draft.diagnostics.report_error(
+                ("study", "labels"), f"{name} is no label: it fills the hole {{{name}}}"
+            )
+    as_written = _holes_as_written(draft)
+    for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
+        if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
+            path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
+            draft.diagnostics.report_error(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+
+
+def _holes_as_written(draft: Draft) -> set[str]:
+    """Return the names of all holes of the file without its overrides."""
+    document = draft.diagnostics.document
+    tables = (document.as_written or document).data
+    with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
+    texts = iter_texts({name: tables.get(name) for name in with_holes})
+    return {hole for _, text in texts for hole in HOLE_PATTERN.findall(text)}
+
+
+def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
+    """Return why a fragment or a size cannot be used at a key; empty if it can, or is neither."""
+    if name in draft.template.fragments and path != RECIPE_PATH:
+        return f"the fragment {{{name}}} can be used only in recipes"
+    size = draft.design.matched_size
+    if size and name == size[0] and path not in (RECIPE_PATH, D_MODEL_PATH):
+        return f"the size {{{name}}} can be used only in recipes and in [model] d_model"
+    return ""
+
+
+def _declaration_path(draft: Draft, name: str) -> KeyPath:
+    """Return the first place of the name of a factor, a dimension or a size."""
+    if name in draft.space:
+        return ("search", "space", name)
+    if name in draft.design.combined_factors:
+        return ("factors", name)
+    return draft.axes()[name][0][0]
+
+
+def _nearest_declared(hole: str, declared: set[str]) -> str | None:
+    """Return the declared name nearest to that of an unfilled hole."""
+    return None if hole in declared else nearest(hole, declared)
+
+
+def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
+    """Return the recipe at a path; report the faulty words and return None if it is invalid."""
+    try:
+        return read_recipe(text)
+    except RecipeError as error:
+        diagnostics.report_faults(path, error.faults)
+        return None
+
+
+def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
+    """Return the recipe of a valid text with its fragments expanded.
+
+    Reports what does not fit and returns None.
+    """
+    try:
+        return draft.template.expand(text)
+    except RecipeError as error:
+        for fault in error.faults:
+            draft.diagnostics.report_invalid(path, fault.message)
+        return None
+
+
+def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
+    """Return the holes of a recipe that take parts; if it is unreadable, those that are not named values."""
+    if recipe is None:
+        names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
+    else:
+        names, values = recipe.holes, value_holes(recipe.root)
+    return [name for name in names if name not in values]
+
+
+def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
+    """Every text that may have holes, with its path: the template's, fragments, textual levels."""
+    yield from draft.template.texts.items()
+    for name in named_fragments(draft.diagnostics.document.data):
+        text = draft.diagnostics.document.data["recipes"][name]
+        if isinstance(text, str):
+            yield ("recipes", name), text
+    for name, levels in draft.axes().items():
+        for path, level in levels:
+            tables = draft.template.table_levels.get(name, {})
+            value = tables.get(level, level) if isinstance(level, str) else level
+            yield from ((path, text) for _, text in iter_texts(value) if isinstance(level, str))
+
+
+_FREE = ("grid", "one_at_a_time")  # the designs in which levels are as good alone as with others
+_MAX_TRIED = 200  # cells; the faults of more are told without the place of a level
+
+
+def check_levels(draft: Draft) -> None:
+    """Try the levels of the design and of [[cells]], and note their faults.
+
+    Levels that the design combines freely are tried one by one. Cells that it pairs, draws or lists are tried
+    whole: a combination that never occurs is not a fault.
+    """
+    axes, design = _valid_axes(draft), draft.design
+    combined = {name: _combined_levels(draft, name, levels) for name, levels in axes.items()}
+    if design.kind not in _FREE:
+        for cell in islice(draft.combined_cells(), _MAX_TRIED):
+            _try_cell(draft, axes, cell)
+    elif design.crossed or not design.listed_cells:
+        _try_levels(draft, {name: levels for name, levels in combined.items() if levels})
+    for cell in draft.listed_cells():
+        _try_cell(draft, axes, cell)
+
+
+def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
+    """Try the first level of every axis together, then every other level in place of its axis's first.
+
+    A problem that the first levels have together is the fault of an axis if only its other levels cure it. So
+    faults are reported for levels, not for cells, and a grid of any size takes one trial per level.
+    """
+    first = {name: levels[0][1] for name, levels in axes.items()}
+    first_problems = _problems(draft, draft.design.settled(first))
+    cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
+    for name, levels in axes.items():
+        first_too = name in draft.design.conditions  # the first levels together may be without it
+        for path, level in levels if first_too else levels[1:]:
+            problems = _problems(draft, _where_it_is(draft.design, {**first, name: level}, name))
+            for problem in problems:
+                if problem not in first_problems:
+                    report_problem(draft.diagnostics, problem, path)
+            for problem in first_problems:
+                if problem not in problems:
+                    cured_by[problem].add(name)
+    values = {name: [level for _, level in levels] for name, levels in axes.items()}
+    for problem in first_problems:
+        causes = cured_by[problem] or set(draft.template.names_at(problem.path, values)) & axes.keys()
+        origin = axes[causes.pop()][0][0] if len(causes) == 1 else None
+        report_problem(draft.diagnostics, problem, origin)
+
+
+def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
+    """Return the levels that the condition of a factor asks of others, with absent ones marked."""
+    asked = list(design.conditions.get(name, {}).items())
+    found = dict(levels)
+    for other, of in asked:  # grows while it is walked
+        if of and not is_level(found[other], of):  # a condition without any level is a fault of its own
+            found[other] = of[0]
+        asked += design.conditions.get(other, {}).items()
+    return design.settled(found)
+
+
+def _try_cell(
+    draft: Draft, axes: Mapping[str, PlacedLevels], cell: Mapping[str, tuple[KeyPath, Level]]
+) -> None:
+    """Try one cell, if its levels are valid, and note its faults."""
+    levels = {name: level for name, (_, level) in cell.items()}
+    paths = {name: path for name, (path, _) in cell.items()}
+    tried = ((name, level) for name, level in levels.items() if level != ABSENT)
+    if not all(level in [valid for _, valid in axes.get(name, ())] for name, level in tried):
+        return
+    others = {name: placed[0][1] for name, placed in axes.items() if name not in draft.design.factors}
+    for problem in _problems(draft, {**others, **levels}):
+        report_cell_problem(draft.diagnostics, draft.template, problem, levels, paths)
+
+
+def report_cell_problem(
+    diagnostics: Diagnostics,
+    template: Template,
+    problem: ValidationProblem,
+    levels: Mapping[str, Level],
+    paths: Mapping[str, KeyPath],
+) -> None:
+    """Note a problem of a cell: at the level that causes it, or at its own key with the levels that may.
+
+    `paths` has the paths of the levels in the file, as far as they are there.
+    """
+    values = {name: [level] for name, level in levels.items()}
+    names = [name for name in template.names_at(problem.path, values) if name in levels]
+    if len(names) == 1 and names[0] in paths:
+        report_problem(diagnostics, problem, paths[names[0]])
+        return
+    where = ", ".join(f"{name}={format_value(levels[name])}" for name in names)
+    message = f"{problem.message}, where {where}" if where else problem.message
+    report_problem(diagnostics, replace(problem, message=message))
+
+
+def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLevels:
+    """Return the levels of an axis that the design combines, the baseline's first."""
+    listed, baseline = ("cells", "study") if name in draft.design.factors else (), draft.design.baseline
+    return tuple(
+        sorted(
+            ((path, level) for path, level in levels if path[0] not in listed),
+            key=lambda placed: name in baseline and level_key(placed[1]) != level_key(baseline[name]),
+        )
+    )
+
+
+def report_problem(
+    diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
+) -> None:
+    """Note a problem of settings: at the level or dimension that causes it, or at its own key.
+
+    At a level the message says where it was tried: `[factors] width: as [model] d_model: expected …`.
+    """
+    if origin is None or origin == problem.path:
+        diagnostics.report_error(problem.path, problem.message, key=problem.key)
+    else:
+        inside = "" if problem.path == RECIPE_PATH else f"as {path_prefix(problem.path)}"
+        diagnostics.report_error(origin, inside + problem.message)
+
+
+def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
+    """Return the search dimensions in the recipe itself."""
+    text = draft.template.texts.get(RECIPE_PATH)
+    if text is None or RECIPE_PATH in draft.diagnostics.invalid:
+        return {}
+    return dict(draft.template.expand(text).dimensions)
+
+
+def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
+    """Every axis with its valid values; a value whose hole no valid value can fill is invalid too."""
+    axes, previous = draft.axes(), dict[str, PlacedLevels]()
+    while axes != previous:  # a level becomes invalid when no valid level fills its hole
+        previous = axes
+        valid = {
+            name: tuple(placed for placed in levels if _is_valid(draft, name, *placed, previous))
+            for name, levels in previous.items()
+        }
+        axes = {name: levels for name, levels in valid.items() if levels}
+    for path, names in draft.template.holes.items():
+        if not axes.keys() >= set(names):
+            draft.diagnostics.invalid.add(path)
+    return axes | {
+        name: tuple((RECIPE_PATH, level) for level in representative_values(dimension))
+        for name, dimension in recipe_dimensions(draft).items()
+    }
+
+
+def _is_valid(draft: Draft, name: str, path: KeyPath, level: Level, axes: Container[str]) -> bool:
+    """Return whether a level is valid and something can fill each of its holes."""
+    fillable = all(hole in axes for hole in draft.template.names_in_level(level, name))
+    return fillable and path not in draft.diagnostics.invalid
+
+
+def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
+    """Return the problems of the settings with these values that are not reported yet."""
+    unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
+    try:
+        resolve_settings(draft.template, {**unfilled, **values, SEED: 0})
+    except InvalidTableError as error:
+        return [
+            problem
+            for problem in error.problems
+            if problem.path and not draft.diagnostics.already_reported(problem.path)
+        ]
+    return []

@@ -8,11 +8,11 @@ from typing import Any, cast
 from ...grammar import RecipeError
 from ..schema.factors import ABSENT, SEED
 from ..schema.settings import Level, TrialSettings
-from ..text.pydantic_messages import InvalidTableError, ValidationProblem, validate
+from ..text.strict_model import InvalidTableError, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
-from .plugin_code import with_code
 from .template import RECIPE_PATH, TRIAL_TABLES, Template
+from .trial import with_code
 
 _PLACEHOLDER_RECIPE = "sa"  # for a recipe that is wrong, so that all else is checked too
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
+from ..schema.factors import TableLevels
 from ..schema.settings import Level, keep_recipe, read_recipe
-from ..schema.table_levels import TableLevels
 from ..text.toml_positions import KeyPath
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")

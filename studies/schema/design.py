@@ -8,13 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..designs.fractions import Row, fractional_rows
-from ..designs.hadamard import plackett_burman_rows
-from ..designs.samples import latin_hypercube_rows, random_rows
-from .conditions import Conditions, settled
-from .factors import ABSENT, SEED
+from ..designs import Row, fractional_rows, latin_hypercube_rows, plackett_burman_rows, random_rows
+from .factors import ABSENT, SEED, Conditions, TableLevels, settled
 from .settings import DesignKind, Level
-from .table_levels import TableLevels
 
 STEPWISE = ("cumulative", "path")
 """The designs each of whose cells goes on from the one before."""

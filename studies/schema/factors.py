@@ -1,13 +1,16 @@
-"""[factors]: the axes of a study's grid and their levels."""
+"""[factors] and their levels, conditions in [when], levels that are tables, and `ablate = "parts"`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, cast
 
-from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import format_value
+from ...diagnostics import nearest_hint
+from ...grammar import RecipeError, parse
+from ...grammar.ablation import ablations
+from ..text.document import Diagnostics
+from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from .settings import Level
 
@@ -17,7 +20,7 @@ SEED = "seed"
 ABSENT = "–"
 """The level of a factor in cells in which it is not there."""
 
-_NAME = re.compile(r"[A-Za-z]\w*")
+_FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def read_factors(
@@ -39,7 +42,7 @@ def read_factors(
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
     """Return whether the key at a path can be the name of a hole; report it if not."""
-    fits = _NAME.fullmatch(str(path[-1])) is not None
+    fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
         diagnostics.report_error(path, message, key=True)
@@ -82,3 +85,186 @@ def level_fault(factor: str, level: object) -> str | None:
     if level == ABSENT:
         return f"expected a level other than {ABSENT}, which says that a factor is not there"
     return None
+
+
+TABLE = "when"
+
+Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
+"""By factor the levels of others with which it is there; a factor stands behind those that it depends on."""
+
+
+def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
+    """Return the conditions of factors; report and drop faulty ones.
+
+    `names` are the factors without the seed, `fixed` those of them that are in every cell.
+    """
+    conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
+    table = diagnostics.table(TABLE)
+    if table and diagnostics.has_search:
+        message = "a search asks for a conditional choice only where it is taken: conditions belong to a grid"
+        diagnostics.report_error((TABLE,), message, key=True)
+        return {}
+    for name, condition in table.items():
+        path: KeyPath = (TABLE, name)
+        if name not in names:
+            diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+        elif name in fixed:
+            diagnostics.report_error(path, f"{name} crosses the design: it is in every cell", key=True)
+        elif not isinstance(condition, Mapping) or not condition:
+            expected = 'expected levels of other factors, as in { mixer = "conv" }'
+            diagnostics.report_error(path, f"{expected}, got {format_value(condition)}")
+        else:
+            conditions[name] = {
+                other: tuple(levels if isinstance(levels, list) else [levels])
+                for other, levels in condition.items()
+                if _is_other(diagnostics, (*path, other), names)
+            }
+    order = list(_ordered(conditions))
+    for name in conditions.keys() - set(order):
+        diagnostics.report_error((TABLE, name), f"{name} depends on itself", key=True)
+    return {name: conditions[name] for name in order}
+
+
+def settled(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
+    """Return the levels of a cell, with ABSENT for each factor whose condition fails."""
+    found = dict(levels)
+    for name, condition in conditions.items():
+        present = (other not in found or is_level(found[other], of) for other, of in condition.items())
+        if name in found and not all(present):
+            found[name] = ABSENT
+    return found
+
+
+def is_level(level: Level, levels: Collection[Level]) -> bool:
+    """Return whether a level is one of these, of the same type."""
+    return any(type(level) is type(each) and level == each for each in levels)
+
+
+def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
+    """Return a condition in words: `mixer is conv(k={k}) or gru`."""
+    return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
+
+
+def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
+    """Return whether the last key of a path is another factor that a condition can name; report it if not."""
+    _, name, other = path
+    if other == SEED:
+        diagnostics.report_error(path, "every cell is there with every seed", key=True)
+    elif other == name:
+        diagnostics.report_error(path, f"{name} depends on itself", key=True)
+    elif other not in names:
+        diagnostics.report_error(path, f"unknown factor '{other}'{nearest_hint(str(other), names)}", key=True)
+    else:
+        return True
+    return False
+
+
+def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the conditional factors, each after those that it depends on; none of a circle."""
+    done: set[str] = set()
+    while ready := [
+        name
+        for name, condition in conditions.items()
+        if name not in done and not (condition.keys() & conditions.keys()) - done
+    ]:
+        done.update(ready)
+        yield from ready
+
+
+TableLevels = Mapping[str, Mapping[Level, Mapping[str, Any]]]
+"""By factor and by level the table that the level stands for."""
+
+_TABLES = ("factors", "cells")
+_NAME = "name"
+_LABEL = "label"
+
+
+def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
+    """Replace each table among the levels of a document by its name, and return the tables.
+
+    `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. A table
+    without either, and two tables of one name, are reported.
+    """
+    data = cast("dict[str, Any]", diagnostics.document.data)
+    found: dict[str, dict[Level, Mapping[str, Any]]] = {}
+    replaced: dict[KeyPath, Level] = {}
+    for path, factor, level in _placed_levels(data):
+        if not isinstance(level, Mapping):
+            continue
+        name = level.get(_LABEL, level.get(_NAME))
+        if not isinstance(name, str) or "{" in name:
+            example = '{ label = "slow", grow_at = 0.99 }'
+            diagnostics.report_invalid(path, f"expected a name or a label in a table, as in {example}")
+            continue
+        table = {key: value for key, value in level.items() if key != _LABEL}
+        replaced[path] = name
+        if found.setdefault(factor, {}).setdefault(name, table) != table:
+            _report_shared_name(diagnostics, path, name)
+    for path, factor, level in _placed_levels(data):
+        if isinstance(level, str) and level in found.get(factor, {}) and path[0] == "factors":
+            _report_shared_name(diagnostics, path, level)
+    for name in _TABLES if replaced else ():
+        if name in data:
+            data[name] = _replaced(data[name], (name,), replaced)
+    return found
+
+
+def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> None:
+    example = f'{{ label = "{name}-2", name = "{name}", … }}'
+    diagnostics.report_error(path, f"two levels are called {name}: give a table a label, as in {example}")
+
+
+def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Every level in [factors] and [[cells]] with its path and its factor."""
+    factors, cells = (data.get(name) for name in _TABLES)
+    for factor, levels in factors.items() if isinstance(factors, Mapping) else ():
+        for index, level in enumerate(levels) if isinstance(levels, list) else ():
+            yield ("factors", factor, index), factor, level
+    for index, cell in enumerate(cells) if isinstance(cells, list) else ():
+        for factor, level in cell.items() if isinstance(cell, Mapping) else ():
+            yield ("cells", index, factor), factor, level
+
+
+def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:  # noqa: ANN401 -- TOML
+    """Return a value with names in place of the tables at these paths."""
+    if path in names:
+        return names[path]
+    if isinstance(value, Mapping):
+        return {key: _replaced(inner, (*path, key), names) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_replaced(inner, (*path, index), names) for index, inner in enumerate(value)]
+    return value
+
+
+RECIPE = "recipe"
+"""The name of the factor."""
+
+_PATH = ("model", RECIPE)
+
+
+def expand_ablation(diagnostics: Diagnostics) -> None:
+    """Put the factor first among the document's, with the whole recipe as its first level; report faults.
+
+    An invalid recipe stays as it is and is reported where recipes are checked.
+    """
+    data = cast("dict[str, Any]", diagnostics.document.data)
+    model, factors = data.get("model"), data.get("factors", {})
+    text = model.get(RECIPE) if isinstance(model, Mapping) else None
+    if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
+        return
+    if RECIPE in factors:
+        diagnostics.report_error(
+            ("factors", RECIPE), "ablate makes a factor of this name: give yours another", key=True
+        )
+        return
+    try:
+        recipe = parse(text)
+    except RecipeError:
+        return
+    without = ablations(recipe)
+    if not without:
+        message = f"expected a recipe with parts to take away, got {format_value(text)}"
+        diagnostics.report_error(("study", "ablate"), message)
+        return
+    model[RECIPE] = f"{{{RECIPE}}}"
+    data["factors"] = {RECIPE: [text, *(each.text for each in without)], **factors}

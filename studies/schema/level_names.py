@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...diagnostics import nearest_hint, replace_unprintable
 from ...grammar import RecipeError
-from ..text.pydantic_messages import format_value
+from ..text.strict_model import format_value
 from .settings import Level, read_recipe
 
 _FRAGMENT = re.compile(r"\{ *(\w+) *\}")

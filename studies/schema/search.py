@@ -14,25 +14,28 @@ from ...grammar.syntax.parser import parse_syntax
 from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
-from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import format_value
+from ..text.document import Diagnostics
+from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .epoch_metrics import final_metrics, last_metrics, missing_metric
 from .factors import SEED
 from .level_names import NamedLevels
-from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
-from .search_parts import (
+from .search_settings import (
     EPOCHS,
     NONE,
     RACE,
     GpTreesSettings,
     RungSettings,
     SamplerSettings,
+    SearchSettings,
+    find_quantity,
+    is_known_before,
     moved_keys,
+    quantity_fault,
     read_sampler,
+    usual_direction,
 )
-from .search_settings import SearchSettings
 from .settings import Level, StudySettings, TrialSettings
 
 _PROBES = 200

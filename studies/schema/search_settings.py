@@ -1,26 +1,257 @@
-"""Keys of [search]: what a search optimises, and how it chooses its points."""
+"""Keys of [search]: what a search optimises within which limits, its sampler and its scheduler."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ..text.strict_model import StrictModel
+from ...plugins import Registry
+from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, unknown_metric
+from ..catalog.samplers import SAMPLERS, SCHEDULERS
+from ..text.strict_model import StrictModel, format_value, validate
+from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
-from .search_parts import (
-    EPOCHS,
-    NONE,
-    RACE,
-    GpTreesSettings,
-    RungSettings,
-    SamplerSettings,
-    SchedulerSettings,
-    read_sampler,
-    read_scheduler,
-)
 from .settings import Names
+
+Direction = Literal["max", "min"]
+"""Which way is better."""
+
+_LIMIT = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+
+_HOLDS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchObjective:
+    """A quantity of a point, the mean over its seeds, and which way is better."""
+
+    name: str
+    direction: Direction
+
+    @property
+    def maximise(self) -> bool:
+        """Whether more is better."""
+        return self.direction == "max"
+
+    def loss(self, value: float) -> float:
+        """Return the value with its sign turned so that less is better."""
+        return -value if self.maximise else value
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound of a quantity, such as `seconds < 60`; a mean over seeds must respect it."""
+
+    name: str
+    sign: str
+    bound: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value respects the bound."""
+        return _HOLDS[self.sign](value, self.bound)
+
+    def excess(self, value: float) -> float:
+        """Return how far a value is beyond the bound: above 0 only if it does not hold."""
+        beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
+        return beyond if self.holds(value) or beyond > 0 else 1e-12  # at a bound that is excluded
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.bound:g}"
+
+
+def read_limit(name: str, text: str) -> Limit:
+    """Return the limit of a text such as `< 60`; raise ValueError for any other."""
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"expected <, <=, > or >= and a number, as in '< 60', got {text!r}")
+    return Limit(name, found[1], float(found[2].replace("_", "")))
+
+
+def is_known_before(name: str) -> bool:
+    """Return whether a quantity is known from the text of a point, before it is trained."""
+    return name in MODEL_COSTS
+
+
+def find_quantity(name: str) -> Metric | None:
+    """Return the metric, the cost of a training or that of a model by this name; None if there is none."""
+    return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
+
+
+def quantity_fault(name: str) -> str:
+    """Return what is wrong with a name that is no quantity."""
+    return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
+
+
+def usual_direction(name: str) -> Direction | None:
+    """Return which way of a quantity is better; None if neither is known to be."""
+    metric = find_quantity(name)
+    if metric is None or metric.higher_is_better is None:
+        return None
+    return "max" if metric.higher_is_better else "min"
+
+
+EPOCHS, LENGTH, DATA = "epochs", "length", "data"
+"""What grows from rung to rung, if it is no dimension of the study."""
+
+NONE, RACE = "none", "race"
+"""Schedulers that do not compare points after each epoch."""
+
+
+class SamplerSettings(StrictModel):
+    """A sampler without keys of its own."""
+
+    name: str
+    """the sampler"""
+
+
+class TpeSettings(SamplerSettings):
+    """The keys of `tpe`."""
+
+    n_startup_trials: int = Field(default=10, ge=0)
+    """points that are drawn before the sampler proposes any"""
+    multivariate: bool = True
+    """whether dimensions are chosen together"""
+
+
+class EvolutionSettings(SamplerSettings):
+    """The keys of `evolution`."""
+
+    population: int = Field(default=20, ge=2)
+    """how many of the last points can be changed"""
+    sample: int = Field(default=10, ge=1)
+    """of how many of them, drawn anew each time, the best is changed"""
+
+    @model_validator(mode="after")
+    def check_sample(self) -> EvolutionSettings:
+        """Check that a sample is a part of the population."""
+        if self.sample > self.population and "sample" in self.model_fields_set:
+            raise ValueError(f"sample: expected at most the population, {self.population}, got {self.sample}")
+        return self
+
+
+class GpTreesSettings(SamplerSettings):
+    """The keys of `gp_trees`."""
+
+    prior: dict[str, Any] = Field(default={})
+    """values by dimension that are likely to be near the best"""
+    confidence: float = Field(default=0.5, gt=0, lt=1)
+    """how likely the prior is right before anything is known"""
+
+    @model_validator(mode="after")
+    def check_confidence(self) -> GpTreesSettings:
+        """Check that a confidence has a prior."""
+        if "confidence" in self.model_fields_set and not self.prior:
+            raise ValueError("confidence: expected a prior beside it, got none")
+        return self
+
+
+class SchedulerSettings(StrictModel):
+    """A scheduler without keys of its own."""
+
+    name: str
+    """the scheduler"""
+
+
+class RungSettings(SchedulerSettings):
+    """The keys of `asha` and `hyperband`."""
+
+    fidelity: str = EPOCHS
+    """what grows from rung to rung: `epochs`; `length`, the longest of a training; `data`, the steps of an
+    epoch; or a dimension of whole numbers that fills a hole, such as a width"""
+    min_fidelity: int | None = Field(default=None, ge=1)
+    """the first rung; by default 1 epoch, for `length` and `data` the last rung divided twice by the
+    reduction, for a dimension its lowest value"""
+    reduction: int | None = Field(default=None, ge=2)
+    """one of so many points goes on to the next rung, which has so many times as much; by default 4 for
+    `asha`, 3 for `hyperband`"""
+
+    @property
+    def reduction_factor(self) -> int:
+        """The reduction, given or default."""
+        return self.reduction or REDUCTIONS[self.name]
+
+
+class RaceSettings(SchedulerSettings):
+    """The keys of `race`."""
+
+    risk: float = Field(default=0.05, gt=0, lt=1)
+    """the highest chance that the best point is given up"""
+
+
+REDUCTIONS = {"asha": 4, "hyperband": 3}
+"""The default reductions of the schedulers that have rungs."""
+
+SAMPLER_KEYS: dict[str, type[SamplerSettings]] = {
+    "tpe": TpeSettings,
+    "evolution": EvolutionSettings,
+    "gp_trees": GpTreesSettings,
+}
+"""The settings of samplers that have keys of their own."""
+
+SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
+    "asha": RungSettings,
+    "hyperband": RungSettings,
+    RACE: RaceSettings,
+}
+"""The settings of schedulers that have keys of their own."""
+
+
+def part_table(given: object) -> Mapping[str, Any]:
+    """Return a sampler or scheduler as a table, as it stands in a study file; empty if it is neither."""
+    if isinstance(given, str):
+        return {"name": given}
+    return given if isinstance(given, Mapping) else {}
+
+
+def read_sampler(given: object) -> object:
+    """Return the settings of a sampler. Raises ValueError with every fault."""
+    return _read(given, SAMPLERS, SamplerSettings, SAMPLER_KEYS)
+
+
+def read_scheduler(given: object) -> object:
+    """Return the settings of a scheduler. Raises ValueError with every fault."""
+    return _read(given, SCHEDULERS, SchedulerSettings, SCHEDULER_KEYS)
+
+
+def _read(
+    given: object,
+    registry: Registry[Any],
+    plain: type[StrictModel],
+    classes: Mapping[str, type[StrictModel]],
+) -> object:
+    if given is None or isinstance(given, plain):
+        return given
+    if not isinstance(given, str | Mapping):
+        raise ValueError(f"expected a text or a table, got {format_value(given)}")
+    table = part_table(given)
+    name = table.get("name")
+    known = classes.get(registry.check(name), plain) if isinstance(name, str) else plain
+    return validate(known, table)
+
+
+def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield each key of [search] that belongs in the table of a sampler or a scheduler, and what to write."""
+    for kind, classes in (("sampler", SAMPLER_KEYS), ("scheduler", SCHEDULER_KEYS)):
+        named = part_table(search.get(kind)).get("name")
+        for key in search:
+            owners = [name for name, each in classes.items() if key in each.model_fields and key != "name"]
+            if owners:
+                name = named if named in owners else owners[0]
+                value = json.dumps(search[key]) if isinstance(search[key], str | int | float) else "…"
+                message = f"unknown key '{key}': write {kind} = {{ name = \"{name}\", {key} = {value} }}"
+                yield ("search", key), message
+
 
 Directions = Annotated[
     tuple[Direction, ...],

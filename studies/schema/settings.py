@@ -21,8 +21,7 @@ from ...grammar import (
 from ...grammar.norms import NORMS
 from ...grammar.positions import MAX_POSITIONS, POSITIONS, SizedPosition
 from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
-from ..text.pydantic_messages import format_value
-from ..text.strict_model import KnownNames, StrictModel
+from ..text.strict_model import KnownNames, StrictModel, format_value
 from .training import TrainSettings
 
 DesignKind = Literal[

@@ -11,9 +11,8 @@ from ...diagnostics import hint
 from ..catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
 from ..catalog.schedules import SCHEDULES, OwnScheduleSettings
 from ..catalog.tasks import lookup_task, task_names
-from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import format_value
-from ..text.strict_model import StrictModel
+from ..text.document import Diagnostics
+from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .settings import DecodeSettings, ModelSettings

@@ -24,8 +24,7 @@ from ..catalog.optimisers import (
 )
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
 from ..catalog.tasks.algorithmic import Length
-from ..text.pydantic_messages import format_value
-from ..text.strict_model import StrictModel
+from ..text.strict_model import StrictModel, format_value
 
 
 class CurriculumSettings(StrictModel):

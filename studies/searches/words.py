@@ -1,17 +1,122 @@
-"""Descriptions of a search in words."""
+"""A search in words: its goals, the size of its space, and the costs of its rungs."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
+from ...grammar import Cardinality, Space
+from ...grammar.nodes import ChoiceDimension
+from ..planning.reused_trials import RecipeSpace
 from ..planning.trial_values import ValueStatus
-from ..schema.search_parts import EPOCHS, RACE
-from ..schema.search_settings import SearchSettings
+from ..resolve.costs import flops_of_test, max_training_flops
+from ..resolve.grid import StudyBudget
+from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
+from ..resolve.trial import Trial
+from ..schema.search import representative_values
+from ..schema.search_settings import EPOCHS, RACE, SearchSettings
+from ..study import Study
 from ..text.units import plural
 from .points import SearchPoints
-from .rung_costs import RungCost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungCost:
+    """A rung: its value, the points and trials that come to it, and what a trial there costs.
+
+    `share` is what share of the work of a whole training its training is, the mean over both ends of the
+    dimensions; `epochs` are what its trials may train together.
+    """
+
+    value: int
+    points: int
+    trials: int
+    epochs: int
+    share: float
+
+
+def rung_costs(study: Study) -> tuple[RungCost, ...]:
+    """Return the rungs of a search that has several, the smallest first."""
+    if study.fidelity is None:
+        return ()
+    whole = _ends_at(study, study.fidelity.top)
+    found: list[RungCost] = []
+    for rung, (count, trials) in enumerate(zip(study.points_by_rung, study.trials_by_rung, strict=True)):
+        ends = _ends_at(study, rung)
+        found.append(
+            RungCost(
+                value=study.fidelity.rungs[rung],
+                points=count,
+                trials=trials,
+                epochs=trials * max(trial.settings.train.epochs for trial in ends),
+                share=fmean(_work(end) / _work(top) for end, top in zip(ends, whole, strict=True)),
+            )
+        )
+    return tuple(found)
+
+
+def _ends_at(study: Study, rung: int) -> Sequence[Trial]:
+    """Return the trials that represent a rung: every dimension at its first value, or at its last."""
+    assert study.fidelity is not None
+    return study.boundary_trials(study.fidelity.level(rung))
+
+
+def _work(trial: Trial) -> float:
+    return max_training_flops(trial.settings) + flops_of_test(trial.settings)
+
+
+def space_size(study: Study) -> Cardinality | None:
+    """Return the number of different recipes of a search; None for a grid, or if recipes are no space.
+
+    It is an upper bound if a dimension may fill two holes of one recipe, which then have the same value.
+    """
+    if study.search is None or (pattern := RecipeSpace(study).pattern) is None:
+        return None
+    found = Space(pattern).count
+    uses = _uses(study, study.template.texts[RECIPE_PATH])
+    shared = any(uses[name] > 1 for name in study.dimensions)
+    return Cardinality(forms=found.forms, infinite=found.infinite, exact=found.exact and not shared)
+
+
+def space_words(study: Study) -> str:
+    """Return how large a search's space is in words, and that it is too small for its number of points.
+
+    For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; empty if neither is known.
+    """
+    if study.search is None:
+        return ""
+    size, points = space_size(study), study.num_points
+    words = [str(size)] if size is not None else []
+    if points < study.search.trials:
+        allowed = " within the budget" if study.budget != StudyBudget() else ""
+        fewer = f"fewer than the {study.search.trials:,} asked for"
+        words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends when it has tried all of them")
+    return "; ".join(words)
+
+
+def _uses(study: Study, text: str) -> Counter[str]:
+    """Return how often each name fills a hole of one recipe, at most."""
+    found = Counter[str]()
+    for name in HOLE_PATTERN.findall(text):
+        inner = Counter[str]()
+        for filling in _fillings(study, name):
+            inner |= _uses(study, filling)
+        found += Counter([name]) + inner
+    return found
+
+
+def _fillings(study: Study, name: str) -> list[str]:
+    """Return the texts of which one fills a hole."""
+    dimension = study.dimensions.get(name)
+    if isinstance(dimension, ChoiceDimension):
+        return [each for each in representative_values(dimension) if isinstance(each, str)]
+    if dimension is not None:
+        return []
+    level = study.factors[name][0] if name in study.factors else study.template.fragments[name]
+    return [level] if isinstance(level, str) else []
 
 
 def goal_words(search: SearchSettings) -> str:

@@ -1,17 +1,18 @@
-"""A study file as read: its data with overrides applied, and the position of each part."""
+"""A study file as read: its data with overrides applied, the position of each part, and its faults."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...diagnostics import Fault
 from .errors import StudyError, StudyFault, fault_at, path_prefix
-from .overrides import apply_override
+from .strict_model import InvalidTableError, ModelT, format_value, validate
 from .toml_positions import TOO_DEEP, KeyPath, KeyValueSpan, Span, find_too_deep, locate
 
 _SYNTAX = re.compile(
@@ -105,3 +106,118 @@ def _syntax_fault(text: str, error: str) -> StudyFault:
     if what == "Cannot overwrite a value":  # noticed at the end of the line
         return fault_at(text, (first, start), "TOML: this key has a value already")
     return fault_at(text, (start, start + 1), f"TOML: {what}")
+
+
+def apply_override(
+    data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
+) -> list[StudyFault]:
+    """Set one `key.of.a.table=value` in the data, in place; a value that is not TOML is taken as a word."""
+    if (deep := find_too_deep(override)) is not None:
+        return [fault_at(override, deep, TOO_DEEP, override=True)]
+    left, sign, right = override.partition("=")
+    try:
+        keys = _keys(tomllib.loads(f"{left}=0"))
+    except tomllib.TOMLDecodeError:
+        keys = []
+    if not sign or not keys or "\n" in override:
+        message = f"expected KEY=VALUE, got {override!r}"
+        return [fault_at(override, (0, len(override)), message, override=True)]
+    value, spans = _value(left, right)
+    table: Any = data
+    for depth, key in enumerate(keys[:-1], 1):
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            message = f"{path_prefix(tuple(keys[:depth]))}expected a table, got {table!r}"
+            return [fault_at(override, spans[tuple(keys[:depth])].key, message, override=True)]
+    table[keys[-1]] = value
+    path = tuple(keys)
+    for old in [old for old in places if old[: len(path)] == path]:
+        del places[old]
+    for new, place in spans.items():
+        if new[: len(path)] == path:
+            places[new] = (override, place)
+        else:
+            places.setdefault(new, (override, place))
+    return []
+
+
+def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
+    """Return the keys of nested tables of one key each, outside in; none for a comment."""
+    keys = []
+    while isinstance(nested, dict) and nested:
+        (key, nested), *_ = nested.items()
+        keys.append(key)
+    return keys
+
+
+def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
+    """Return the value of an override and the spans of its parts."""
+    try:
+        read_as_toml = tomllib.loads(f"value ={right}")["value"]
+    except tomllib.TOMLDecodeError:
+        places = locate(f"{left}=0")
+        word = (len(left) + 1, len(left) + 1 + len(right))
+        last = max(places, key=len)
+        return right.strip(), {**places, last: KeyValueSpan(places[last].key, word)}
+    return read_as_toml, locate(f"{left}={right}")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """The faults of a document; `invalid` has the paths of values whose other faults are not reported."""
+
+    document: Document
+    faults: list[StudyFault] = field(default_factory=list)
+    invalid: set[KeyPath] = field(default_factory=set)
+
+    @property
+    def has_search(self) -> bool:
+        """Whether the file has the table [search], valid or not."""
+        return "search" in self.document.data
+
+    def report_error(
+        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
+    ) -> None:
+        """Note a fault, once."""
+        fault = self.document.fault(path, message, key=key, within=within)
+        if fault not in self.faults:
+            self.faults.append(fault)
+
+    def report_invalid(self, path: KeyPath, message: str, *, within: Span | None = None) -> None:
+        """Note a fault that makes the value at its path invalid."""
+        self.report_error(path, message, within=within)
+        self.invalid.add(path)
+
+    def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
+        """Note faults of the text at a path, each at its words; they make the text invalid."""
+        for fault in faults:
+            self.report_invalid(path, fault.message, within=(fault.start, fault.end))
+
+    def table(self, name: str) -> dict[str, Any]:
+        """Return the table of this name, empty if there is none; report anything else there."""
+        table = self.document.data.get(name, {})
+        if isinstance(table, dict):
+            return table
+        self.report_error((name,), f"expected a table, got {format_value(table)}")
+        return {}
+
+    def tables(self, name: str) -> list[Any]:
+        """Return the array of tables of this name, empty if there is none; report anything else there."""
+        tables = self.document.data.get(name, [])
+        if isinstance(tables, list):
+            return tables
+        self.report_error((name,), f"expected [[{name}]], got {format_value(tables)}")
+        return []
+
+    def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
+        """Return the model of the table at a path; report the problems of its data and return None."""
+        try:
+            return validate(model, data)
+        except InvalidTableError as error:
+            for problem in error.problems:
+                self.report_error((*path, *problem.path), problem.message, key=problem.key)
+            return None
+
+    def already_reported(self, path: KeyPath) -> bool:
+        """Return whether a value, or a table or list around it, has a reported fault."""
+        return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))

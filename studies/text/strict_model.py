@@ -1,13 +1,26 @@
-"""The base of every table of a study file: frozen, without unknown keys or converted types."""
+"""Tables of a study file: frozen, without unknown keys or converted types.
+
+What pydantic says of a wrong table is put in our words, and so are the types and defaults of keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+import re
+import types
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
+from ...diagnostics import hint as near_hint
+from ...diagnostics import nearest_hint
+from ...errors import ActivememError
 from ...plugins import contract_faults
+from .toml_positions import KeyPath
 
 
 class StrictModel(BaseModel):
@@ -37,3 +50,179 @@ def class_faults(
         *(f"{key}: expected a text below it that says what it is" for key in bare),
         *(f"{key}: expected a default" for key, field in fields.items() if field.is_required()),
     ]
+
+
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt:.10g}",
+    "greater_than_equal": "at least {ge:.10g}",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt:.10g}",
+    "less_than_equal": "at most {le:.10g}",
+    "list_type": "a list",
+    "model_type": "a table",
+    "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
+    "string_too_short": "a text that is not empty",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationProblem:
+    """One thing that is wrong at a path of a table; `key` where it is the key itself."""
+
+    path: KeyPath
+    message: str
+    key: bool = False
+
+
+class InvalidTableError(ActivememError):
+    """A table that is invalid; its text has every problem with its dotted path."""
+
+    def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
+        """Keep the problems."""
+        self.problems = problems
+        super().__init__("; ".join(f"{'.'.join(map(str, p.path))}: {p.message}" for p in problems))
+
+
+def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
+    """Return the model of a table's data; raise InvalidTableError if the data are invalid."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InvalidTableError(tuple(_problems(model, error.errors()))) from error
+
+
+def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
+    """Each error as a problem; a missing key is reported at the table that should have it."""
+    for error in errors:
+        path, context = error["loc"], error.get("ctx", {})
+        match error["type"]:
+            case "extra_forbidden":
+                hint = nearest_hint(str(path[-1]), _model_at(model, path[:-1]).model_fields)
+                yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
+            case "missing" if isinstance(path[-1], int):
+                yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
+            case "missing":
+                field = _model_at(model, path[:-1]).model_fields[str(path[-1])]
+                known = (item.list_names() for item in field.metadata if isinstance(item, KnownNames))
+                hint = nearest_hint("", chain.from_iterable(known))
+                yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
+            case "too_short":
+                text = "expected at least {min_length} values, got {actual_length}"
+                yield ValidationProblem(path, text.format_map(context))
+            case "too_long":
+                text = "expected {max_length} values, got {actual_length}"
+                yield ValidationProblem(path, text.format_map(context))
+            case "string_too_long":
+                count = len(error["input"])
+                yield ValidationProblem(
+                    path, f"expected at most {context['max_length']:,} characters, got {count:,}"
+                )
+            case "value_error" if isinstance(context["error"], InvalidTableError):
+                inner = context["error"].problems
+                yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
+            case "value_error":
+                yield ValidationProblem(path, str(context["error"]))
+            case "literal_error":
+                given, names = error["input"], re.findall(r"'([^']*)'", context["expected"])
+                near = near_hint(given, names) if isinstance(given, str) else ""
+                got = f"expected {context['expected']}, got {format_value(given)}{near}"
+                yield ValidationProblem(path, got)
+            case kind:
+                expected = _EXPECTED[kind].format_map(context)
+                yield ValidationProblem(path, f"expected {expected}, got {format_value(error['input'])}")
+
+
+def format_value(value: object) -> str:
+    """Return a value as messages show it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a table"
+        case list() | tuple():
+            return f"a list of {len(value)}" if value else "an empty list"
+        case _:
+            return repr(value)
+
+
+def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
+    """Return the model of the table at a path inside another."""
+    for part in path:
+        if isinstance(part, int):  # a table of a list of them
+            continue
+        model = next(_models_in(model.model_fields[str(part)].annotation))
+    return model
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type: an optional table is a union, a list of tables has them inside."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
+
+
+_TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any"}
+
+
+def type_words(field: FieldInfo) -> str:
+    """Return what a key takes, with its bounds: `whole number, at least 1`."""
+    ends = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    bounds = [
+        f"{word} {getattr(rule, end):.10g}"
+        for rule in field.metadata
+        for end, word in ends.items()
+        if getattr(rule, end, None) is not None and abs(getattr(rule, end)) < 2**31
+    ]
+    return ", ".join([_format_type(field.annotation), *bounds])
+
+
+def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
+    """Return a type in words."""
+    if get_origin(kind) in _TYPE_FORMATTERS:
+        return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
+    return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES.get(kind, "any")
+
+
+def _format_union(kinds: tuple[Any, ...]) -> str:
+    """Any of several types, or nothing."""
+    return " or ".join(_format_type(one) for one in kinds if one is not type(None))
+
+
+def _format_list(kinds: tuple[Any, ...]) -> str:
+    """Return a list of any length, or of a fixed one, in words."""
+    plural = kinds[-1] is Ellipsis or len(kinds) == 1
+    return f"list of {_format_type(kinds[0])}s" if plural else f"list of {len(kinds)}"
+
+
+_TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
+    Literal: lambda words: " or ".join(f'"{word}"' for word in words),
+    Annotated: lambda kinds: _format_type(kinds[0]),
+    Union: _format_union,
+    types.UnionType: _format_union,
+    list: _format_list,
+    tuple: _format_list,
+    dict: lambda _kinds: "table",
+}
+
+
+def default_words(field: FieldInfo) -> str:
+    """Return the default of a key as TOML has it, or `required`, `none`, `empty`."""
+    value = field.get_default(call_default_factory=True)
+    if field.is_required():
+        return "required"
+    if isinstance(value, StrictModel):
+        return "its keys'"
+    if value is None or value in ({}, (), []):
+        return "none" if value is None else "empty"
+    text = f'"{value}"' if isinstance(value, str) else list(value) if isinstance(value, tuple) else value
+    return str(text).lower() if isinstance(value, bool) else str(text)

@@ -14,7 +14,7 @@ import psutil
 from activemem.engine.core.model_file import read_model_file
 from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
-from activemem.studies.searches import best_points
+from activemem.studies.searches import points as search_points
 from activemem.studies.study import load_study
 
 from . import damage
@@ -111,9 +111,9 @@ def _dump(place: str, text: str, page: Path) -> None:
     metrics: dict[str, list[tuple[Any, ...]]] = {}
     for trial, *rest in store.metrics().filter(pl.col("name") != "tokens_per_s").drop("attempt").iter_rows():
         metrics.setdefault(trial, []).append(rest)
-    best_points.MAX_POINTS = len(metrics)
+    search_points.MAX_POINTS = len(metrics)
     ranking = [
-        (each.values, each.mean) for each in best_points.best_points(study, load_outcomes(store, study))
+        (each.values, each.mean) for each in search_points.best_points(study, load_outcomes(store, study))
     ]
     store.files.trials_with_weights(())  # of a bucket it fetches the names of all
     kept = sorted(path.stem for path in store.root.glob("weights/*.safetensors"))

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 
 import torch
 
-from activemem.studies.catalog import registry
-from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
-from activemem.studies.catalog.registry import register_dataset
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile, register_dataset
 
 WORDS = ("the", "a", "cat", "dog", "tree", "sees", "likes", "old", "small", "and", "house", "by")
 
@@ -50,4 +49,4 @@ def tiny_corpus(folder):
     (folder / "tiny").mkdir()
     (folder / "tiny" / "tiny.txt").write_bytes(whole)
     yield
-    registry._datasets().unregister("tiny")
+    datasets._datasets().unregister("tiny")

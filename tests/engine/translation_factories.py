@@ -2,7 +2,7 @@
 
 import hashlib
 
-from activemem.studies.catalog import registry
+from activemem.studies.catalog import datasets
 from activemem.studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile
 from activemem.studies.study import load_study
 
@@ -43,7 +43,7 @@ def register_numbers(folder, monkeypatch, *, doubled=False):
         licence="",
         source="",
     )
-    replace_entry(registry._datasets(), "numbers", corpus)
+    replace_entry(datasets._datasets(), "numbers", corpus)
 
 
 def double(pair, without):

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from activemem.studies import StudyError, load_study
-from activemem.studies.catalog.metrics import METRICS, register_metric
-from activemem.studies.catalog.probes import PROBES, register_probe
+from activemem.studies.catalog.metrics import METRICS, PROBES, register_metric, register_probe
 
 STUDY = """
 [study]

@@ -7,8 +7,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.storage.checkpoint_notes import STARTS_FILE
-from activemem.studies.last_run import outline_studies
-from activemem.studies.outline import StudyOutline, known_traits, outline, traits
+from activemem.studies.last_run import StudyOutline, known_traits, outline, outline_studies, traits
 from activemem.studies.resolve.trial import settings_to_json
 from activemem.studies.study import load_study
 from activemem.studies.study_files import shipped_studies

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.datasets import ParallelCorpus
+from ....studies.catalog.datasets import ParallelCorpus, require_dataset
 from ....studies.catalog.own_corpora import OwnPairs
-from ....studies.catalog.registry import require_dataset
 from ....studies.catalog.tasks import TranslationSettings
 from ...corpora import DataError
 from ..token_files import Split, open_split

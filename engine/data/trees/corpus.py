@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.datasets import Treebank
-from ....studies.catalog.registry import require_dataset
+from ....studies.catalog.datasets import Treebank, require_dataset
 from ....studies.catalog.tasks import ParsingSettings
 from ...corpora import dataset_folder, read_treebank
 from ..pairs.corpus import PairSplit, ParallelText, open_or_write, place_of_writing

@@ -10,12 +10,12 @@ from ....errors import ActivememError
 from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.nodes import ChoiceDimension, Dimension
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
-from ....studies.planning.fitting_trials import RecipeSpace
+from ....studies.planning.reused_trials import RecipeSpace
 from ....studies.resolve.search_points import contains
 from ....studies.schema.search import as_listed, options_by_name, representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from ....studies.text.pydantic_messages import format_value
+from ....studies.text.strict_model import format_value
 from .stored_points import SearchPoint
 
 KEYS = ("values", "recipe", "id")

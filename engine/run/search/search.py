@@ -16,7 +16,7 @@ from typing import Any
 import optuna
 
 from ....storage import Store
-from ....studies.planning.shorter_trials import ShorterTrials
+from ....studies.planning.reused_trials import ShorterTrials
 from ....studies.planning.trials_to_run import is_spent
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level

@@ -15,16 +15,14 @@ from optuna.trial import TrialState
 from ....storage import Store
 from ....storage.checkpoint_notes import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
-from ....studies.planning.fitting_trials import FittingTrials
+from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point
 from ....studies.planning.trial_values import row_value
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, counts, unfinished_trials
 from ....studies.resolve.costs import model_cost
-from ....studies.resolve.plugin_code import changed_code
 from ....studies.resolve.search_points import read_point
-from ....studies.resolve.trial import Trial
-from ....studies.schema.objectives import is_known_before
-from ....studies.schema.search_parts import RACE
+from ....studies.resolve.trial import Trial, changed_code
+from ....studies.schema.search_settings import RACE, is_known_before
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.outcome import Job

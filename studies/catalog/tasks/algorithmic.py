@@ -11,8 +11,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from ....grammar.vocabulary.spec import Reach
-from ...text.pydantic_messages import validate
-from ...text.strict_model import StrictModel
+from ...text.strict_model import StrictModel, validate
 from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, add_own_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
-from ..datasets import Corpus
+from ..datasets import Corpus, dataset_names
 from ..own_corpora import OwnText, read_facts
-from ..registry import dataset_names
 from ..text_vocabulary import vocabulary_size
 from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 

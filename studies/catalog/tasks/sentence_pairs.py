@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
-from ..datasets import ParallelCorpus, Treebank
+from ..datasets import ParallelCorpus, Treebank, dataset_names, require_dataset
 from ..own_corpora import OwnPairs, read_facts
-from ..registry import dataset_names, require_dataset
 from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 SizeChoice = Literal["all", "estimated"]

@@ -12,8 +12,7 @@ from pydantic import field_validator
 from ....diagnostics import nearest_hint
 from ....errors import ActivememError
 from ....plugins import Registry
-from ...text.pydantic_messages import InvalidTableError, validate
-from ...text.strict_model import StrictModel
+from ...text.strict_model import InvalidTableError, StrictModel, validate
 
 LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from activemem.cli.live import downloads
-from activemem.studies.catalog import registry
+from activemem.studies.catalog import datasets
 from activemem.studies.catalog.datasets import (
     Corpus,
     Download,
@@ -17,8 +17,9 @@ from activemem.studies.catalog.datasets import (
     ParallelCorpus,
     SourceFile,
     Treebank,
+    dataset_names,
+    register_dataset,
 )
-from activemem.studies.catalog.registry import dataset_names, register_dataset
 
 from ...engine.corpora.http_host import HttpHost, serve
 
@@ -206,7 +207,7 @@ def hosted_text():
             )
         )
         yield host
-        registry._datasets().unregister("verses")
+        datasets._datasets().unregister("verses")
 
 
 def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_text):

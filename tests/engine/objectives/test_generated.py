@@ -16,7 +16,7 @@ from activemem.engine.trial.leaks import LeakError
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.metrics import METRICS, register_metric
 from activemem.studies.catalog.tasks import TASKS, TaskError
-from activemem.studies.planning.divergence import ignorant_losses
+from activemem.studies.planning.trial_values import ignorant_losses
 from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry

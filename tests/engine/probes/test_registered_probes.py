@@ -9,8 +9,7 @@ from activemem.engine.probes import conformance
 from activemem.engine.probes.trained_models import trained_trials
 from activemem.plugins import PluginError
 from activemem.storage import Store
-from activemem.studies.catalog.metrics import METRICS
-from activemem.studies.catalog.probes import PROBES
+from activemem.studies.catalog.metrics import METRICS, PROBES
 from activemem.studies.study import load_study
 
 from ...registry_entries import replace_entry, restore_entries

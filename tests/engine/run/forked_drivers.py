@@ -19,7 +19,7 @@ from activemem.engine.core.events import Ended, EpochFinished, Event, Listener, 
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.storage import Store, leases
-from activemem.studies.planning.subset import select_shard
+from activemem.studies.planning.trials_to_run import select_shard
 from activemem.studies.study import load_study
 
 

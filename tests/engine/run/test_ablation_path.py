@@ -6,7 +6,7 @@ from activemem.engine.run.driver import run_study
 from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
-from activemem.studies.planning.subset import select_shard
+from activemem.studies.planning.trials_to_run import select_shard
 from activemem.studies.presentation.changes import read_changes
 from activemem.studies.presentation.design_notes import explain_design
 from activemem.studies.rounds import follow_rounds

@@ -26,7 +26,7 @@ from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store, leases, place
-from activemem.studies.planning.subset import select_shard
+from activemem.studies.planning.trials_to_run import select_shard
 from activemem.studies.study import load_study
 
 from ...waiting import wait_for

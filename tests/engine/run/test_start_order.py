@@ -11,8 +11,7 @@ from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
-from activemem.studies.planning.subset import select_shard
-from activemem.studies.planning.trials_to_run import start_turns
+from activemem.studies.planning.trials_to_run import select_shard, start_turns
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 

@@ -10,7 +10,7 @@ from activemem.engine.probes.trained_models import load_kept_model
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
-from activemem.studies.catalog import registry
+from activemem.studies.catalog import datasets
 from activemem.studies.catalog.datasets import Treebank
 from activemem.studies.study import load_study
 
@@ -41,7 +41,7 @@ def register_trees(folder, monkeypatch):
         licence="none",
         source="made here",
     )
-    replace_entry(registry._datasets(), "animals", bank)
+    replace_entry(datasets._datasets(), "animals", bank)
 
 
 def train(recipe, task, store, folder):

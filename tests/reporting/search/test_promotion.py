@@ -7,8 +7,7 @@ import pytest
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
-from activemem.studies.rounds import follow_rounds
-from activemem.studies.rounds.ablation_path import with_steps
+from activemem.studies.rounds import follow_rounds, with_steps
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from activemem.studies.catalog import registry
-from activemem.studies.catalog.datasets import CorpusError, ParallelCorpus, Treebank
-from activemem.studies.catalog.registry import KINDS, dataset_names, register_dataset, require_dataset
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.datasets import (
+    KINDS,
+    CorpusError,
+    ParallelCorpus,
+    Treebank,
+    dataset_names,
+    register_dataset,
+    require_dataset,
+)
 
 
 def test_every_kind_is_listed_with_all_of_its_names():
@@ -18,7 +25,7 @@ def test_every_kind_is_listed_with_all_of_its_names():
 
 
 def test_the_file_names_each_dataset_once_and_uses_each_file_and_download():
-    tables = tomllib.loads(Path(registry.__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(Path(datasets.__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     known = [require_dataset(name) for name in dataset_names()]
     assert sorted(each.name for each in known) == sorted(name for kind in KINDS for name in tables[kind])
     assert {each.name for dataset in known for each in dataset.downloads} == set(tables["downloads"])
@@ -42,7 +49,7 @@ def test_a_table_that_is_not_as_its_kind_is_refused(changes, fault):
     files = {"verses": {"names": ["verses.txt"]}}
     texts = {"verses": table | changes}
     with pytest.raises(ValidationError, match=re.escape(fault)):
-        registry._read_tables({"downloads": {}, "files": files, "texts": texts, "pairs": {}, "treebanks": {}})
+        datasets._read_tables({"downloads": {}, "files": files, "texts": texts, "pairs": {}, "treebanks": {}})
 
 
 def test_a_name_is_taken_for_every_kind():

@@ -6,7 +6,7 @@ from pydantic import Field
 from activemem import GeneratedTask, TaskSizes, register_task
 from activemem.studies.catalog.tasks import TASKS, TaskError, TaskKind, read_task_settings
 from activemem.studies.catalog.tasks.generated import check_statements
-from activemem.studies.text.pydantic_messages import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 ABOUT = {"summary": "x to y", "source": "here"}
 

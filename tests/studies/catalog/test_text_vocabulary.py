@@ -2,8 +2,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.studies.catalog.datasets import Corpus, CorpusError
-from activemem.studies.catalog.registry import dataset_names, register_dataset, require_dataset
+from activemem.studies.catalog.datasets import (
+    Corpus,
+    CorpusError,
+    dataset_names,
+    register_dataset,
+    require_dataset,
+)
 from activemem.studies.catalog.tasks import LanguageModelSettings
 from activemem.studies.catalog.text_vocabulary import vocabulary_size
 

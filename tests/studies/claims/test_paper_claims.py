@@ -5,9 +5,8 @@ import pytest
 from activemem.diagnostics import FaultCollector
 from activemem.studies.catalog.metrics import Metric
 from activemem.studies.claims.comparisons import iter_comparisons
-from activemem.studies.claims.context import ClaimContext
 from activemem.studies.claims.parser import parse_claim
-from activemem.studies.claims.resolver import resolve_claim
+from activemem.studies.claims.resolver import ClaimContext, resolve_claim
 from activemem.studies.claims.scope import claim_scope
 from activemem.studies.schema.design import Design
 

@@ -5,17 +5,18 @@ from itertools import combinations, product
 
 import pytest
 
-from activemem.studies.designs.aliases import find_aliases
-from activemem.studies.designs.fractions import (
+from activemem.studies.designs import (
     MAX_FACTORS,
+    MAX_SCREENED,
     defining_words,
+    find_aliases,
     fractional_rows,
     minimum_aberration,
+    plackett_burman_rows,
     rows_of,
     smallest_fraction,
     word_lengths,
 )
-from activemem.studies.designs.hadamard import MAX_SCREENED, plackett_burman_rows
 
 
 @pytest.mark.parametrize("resolution", [3, 4, 5])

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.studies.own_data import columnar
 from activemem.studies.own_data.cells import RowsError
 from activemem.studies.own_data.columnar import read_columnar
 from activemem.studies.study import load_study
@@ -55,17 +54,6 @@ def test_a_damaged_file_is_read_or_is_a_fault(form, write):
             assert f"expected {form.capitalize()}, got: " in str(error) or "expected a column" in str(error)
             faults += 1
     assert faults
-
-
-def test_a_file_that_kills_its_reader_is_a_fault_and_the_next_one_is_read(monkeypatch, tmp_path):
-    worker = tmp_path / "worker.py"
-    worker.write_text("import os\nos.abort()\n")
-    with monkeypatch.context() as changed:
-        changed.setattr(columnar, "_WORKER", worker)
-        changed.setattr(columnar, "_WORKERS", type(columnar._WORKERS)())
-        with pytest.raises(RowsError, match="crashes its reader"):
-            read_columnar(parquet_bytes(pa.table({"text": ["a"]})), "parquet", ["text"])
-    assert read_columnar(parquet_bytes(pa.table({"text": ["a"]})), "parquet", ["text"]).columns == [["a"]]
 
 
 def test_rows_that_unpack_to_more_than_the_limit_are_not_unpacked(monkeypatch):

@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 
 from activemem.storage.schema import TRIALS
-from activemem.studies.planning.divergence import (
+from activemem.studies.planning.trial_values import (
     DIVERGED,
     ignorant_losses,
     may_diverge,
     tell_divergence,
+    trial_values,
 )
-from activemem.studies.planning.trial_values import trial_values
 
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
 

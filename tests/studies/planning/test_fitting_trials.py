@@ -10,7 +10,7 @@ from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_outcomes, study_status, tried_point
 from activemem.studies.resolve.trial import settings_to_json
-from activemem.studies.searches.best_points import best_points
+from activemem.studies.searches.points import best_points
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text

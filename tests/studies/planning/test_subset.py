@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.planning.subset import select_shard, select_trials
+from activemem.studies.planning.trials_to_run import select_shard, select_trials
 from activemem.studies.study import Study, load_study
 from activemem.studies.text.errors import StudyError
 

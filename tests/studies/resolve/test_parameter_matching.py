@@ -12,7 +12,7 @@ from activemem.grammar import Parameter, analyse, lookup, parse
 from activemem.grammar.vocabulary import registry
 from activemem.grammar.vocabulary.spec import Reach, Spec
 from activemem.studies.catalog.tasks import lookup_task
-from activemem.studies.resolve.parameter_matching import nearest_sizes
+from activemem.studies.resolve.grid import nearest_sizes
 from activemem.studies.study import load_study
 
 from ...registry_entries import replace_entry

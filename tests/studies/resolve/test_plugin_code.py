@@ -1,8 +1,7 @@
 """Code that is not here is told, and the digest alone decides which code it is."""
 
 from activemem import load_plugin
-from activemem.studies.resolve.plugin_code import code_fault, code_here
-from activemem.studies.resolve.trial import Trial
+from activemem.studies.resolve.trial import Trial, code_fault, code_here
 
 from .test_trial import settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from activemem.studies import Study, StudyError, load_study
-from activemem.studies.planning.subset import select_trials
+from activemem.studies.planning.trials_to_run import select_trials
 
 HEAD = """
 [study]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from activemem.storage import Store
-from activemem.studies.planning.fitting_trials import fitting_outcomes
+from activemem.studies.planning.reused_trials import fitting_outcomes
 from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError

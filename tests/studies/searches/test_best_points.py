@@ -8,7 +8,7 @@ import pytest
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_outcomes, study_status
-from activemem.studies.searches.best_points import best_points, comparison_note
+from activemem.studies.searches.points import best_points, comparison_note
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 

@@ -4,8 +4,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.studies.planning.trial_values import ValueStatus
-from activemem.studies.searches.best_points import best_points
-from activemem.studies.searches.points import find_points
+from activemem.studies.searches.points import best_points, find_points
 from activemem.studies.searches.words import best_words, beyond_sentence, left_out
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError

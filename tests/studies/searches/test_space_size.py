@@ -5,7 +5,7 @@ import pytest
 from activemem.engine.run.search.proposals import SearchDesk
 from activemem.storage import Store
 from activemem.studies.resolve.search_points import enumerate_points
-from activemem.studies.searches.space_size import space_size, space_words
+from activemem.studies.searches.words import space_size, space_words
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text

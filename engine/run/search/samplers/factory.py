@@ -11,8 +11,12 @@ from optuna.trial import FrozenTrial
 from .....studies.catalog.samplers import SAMPLERS
 from .....studies.catalog.samplers import MakeSampler as MakePlugin
 from .....studies.schema.search import default_sampler
-from .....studies.schema.search_parts import EvolutionSettings, GpTreesSettings, TpeSettings
-from .....studies.schema.search_settings import SearchSettings
+from .....studies.schema.search_settings import (
+    EvolutionSettings,
+    GpTreesSettings,
+    SearchSettings,
+    TpeSettings,
+)
 from .....studies.study import Study
 from ..plugged_in import made_by_plugin, named_errors
 from .evolution import EvolutionSampler

@@ -6,8 +6,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from .....studies.catalog.samplers import SCHEDULERS
-from .....studies.schema.search_parts import RungSettings
-from .....studies.schema.search_settings import SearchSettings
+from .....studies.schema.search_settings import RungSettings, SearchSettings
 from ..plugged_in import made_by_plugin, named_errors
 
 

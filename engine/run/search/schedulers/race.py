@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .....studies.schema.search_parts import RaceSettings
+from .....studies.schema.search_settings import RaceSettings
 from .....studies.study import Study
 
 

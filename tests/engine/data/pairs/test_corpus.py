@@ -22,8 +22,9 @@ from activemem.studies.catalog.datasets import (
     PairFiles,
     ParallelCorpus,
     SourceFile,
+    dataset_names,
+    require_dataset,
 )
-from activemem.studies.catalog.registry import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import TranslationSettings
 
 

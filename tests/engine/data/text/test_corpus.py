@@ -10,8 +10,7 @@ import torch
 from activemem.engine.corpora import dataset_folder, read_source
 from activemem.engine.data import DataError, open_corpus
 from activemem.engine.data.text.tokenization import sentences_as_lines
-from activemem.studies.catalog.datasets import Corpus
-from activemem.studies.catalog.registry import dataset_names, require_dataset
+from activemem.studies.catalog.datasets import Corpus, dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
 
 from ....forked_commands import start_program

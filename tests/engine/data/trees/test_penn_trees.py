@@ -12,8 +12,7 @@ from activemem.engine.corpora import DataError
 from activemem.engine.data.trees.corpus import gold_trees, open_treebank
 from activemem.engine.data.trees.linearised import linearise, parse_linearised
 from activemem.engine.data.trees.penn_trees import Leaf, Tree, parse_trees, strip_annotations
-from activemem.studies.catalog.datasets import CorpusError, Treebank
-from activemem.studies.catalog.registry import dataset_names, require_dataset
+from activemem.studies.catalog.datasets import CorpusError, Treebank, dataset_names, require_dataset
 
 WRITTEN = """
 ( (S

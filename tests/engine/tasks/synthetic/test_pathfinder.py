@@ -10,7 +10,7 @@ from activemem.engine.tasks.generated import draw_test_set, show_example
 from activemem.engine.tasks.synthetic.contours import PADDING, draw_scenes, find_ends
 from activemem.engine.tasks.synthetic.pathfinder import draw_pathfinder, find_paddles, place_marks, render
 from activemem.studies.catalog.tasks import IGNORED, TaskKind, read_task_settings
-from activemem.studies.text.pydantic_messages import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 SIZES = [(12, 2), (16, 3), (32, 6), (32, 14), (64, 9), (128, 14)]
 

@@ -6,7 +6,7 @@ import torch
 from activemem.engine.tasks.synthetic.state_tracking import group_elements, multiplication_table
 from activemem.studies.catalog.tasks import IGNORED, read_task_settings
 from activemem.studies.catalog.tasks.synthetic import GROUP_ORDERS
-from activemem.studies.text.pydantic_messages import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 SIGNS = {1: "+", 2: "-", 3: "*", 4: "", 5: "(", 6: ")"}
 

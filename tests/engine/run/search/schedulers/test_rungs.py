@@ -19,8 +19,7 @@ from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_status
 from activemem.studies.searches.points import find_points
-from activemem.studies.searches.rung_costs import rung_costs
-from activemem.studies.searches.words import rung_words
+from activemem.studies.searches.words import rung_costs, rung_words
 from activemem.studies.study import load_study
 from activemem.tracking.search_export import export_search
 

@@ -1,28 +1,192 @@
-"""Stored trials that belong to a search's space, whatever study trained them and under whatever names.
+"""Stored trials that a study uses: of plug-ins with other source, with fewer epochs, or of other studies.
 
-A trial fits if a point of the space has its settings: its recipe gives the values of most dimensions, other
-settings those that fill a hole alone, and the trial of these values must have the same id.
+A trial of another study fits a search if a point of its space has the trial's settings: the recipe gives
+the values of most dimensions, other settings those that fill a hole alone, and the trial of these values
+must have the same id.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ...errors import ActivememError
+from ...errors import ActivememError, check_arguments, texts_fault
 from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space.derivations import find_derivation
+from ...storage import Store, open_store, store_fault
+from ..catalog.schedules import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
-from ..resolve.trial import Trial, settings_from_json, settings_to_json
+from ..resolve.trial import (
+    Trial,
+    changed_code,
+    digest,
+    settings_from_json,
+    settings_to_json,
+    shown,
+    trial_id,
+    with_code,
+)
 from ..schema.factors import SEED
 from ..schema.search import as_listed, contains, representative_values
-from ..schema.settings import Level
-from ..study import Study
+from ..schema.settings import Level, TrialSettings
+from ..study import Study, study_fault
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleTrial:
+    """A stored trial that is done, and the id that it would have with today's source.
+
+    `changes` has the old and the new source by what is used of it; the old one is "" if unrecorded.
+    """
+
+    stored: str
+    now: str
+    changes: Mapping[str, tuple[str, str]]
+
+
+def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
+    """Return the stored trials of a study that only exist with other source, by their ids of today.
+
+    Of several, the one that ended last counts. They are no outcomes of the study.
+    """
+    done = outcomes.filter(status="done")
+    if study.search is None:
+        wanted = {trial.id: trial for trial in study.trials if trial.settings.code}
+        recipes = {trial.settings.model.recipe for trial in wanted.values()}
+        done = done.filter(pl.col("recipe").is_in(list(recipes)))
+    else:
+        wanted, done = None, done.filter(pl.col("study") == study.name)
+    here = set(outcomes["trial"])
+    stale = _stale(done) if wanted is None or wanted else ()
+    return {
+        each.now: each for each in stale if each.now not in here and (wanted is None or each.now in wanted)
+    }
+
+
+def keep_stale_trials(
+    study: Study, store: Store | str | Path, trials: Collection[str] | None = None
+) -> dict[str, StaleTrial]:
+    """Take the stored trials of other source for outcomes of a study, and return them by their ids now.
+
+    For an edit that changes no number. Their rows still say which source it was. `trials` says which may be
+    taken, by their ids now; those that somebody trains are left to whoever does.
+    """
+    check_arguments(
+        study_fault(study),
+        store_fault(store),
+        None if trials is None else texts_fault("trials", trials, "[study.trials[0].id]"),
+    )
+    store = open_store(store)
+    found = find_stale_trials(study, store.trials())
+    wanted = {now: each for now, each in found.items() if trials is None or now in trials}
+    return {now: each for now, each in wanted.items() if store.upkeep.copy_outcome(each.stored, now)}
+
+
+def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
+    """Return how many stored trials have other source, and of which plug-ins."""
+    pairs = {both for each in stale.values() for both in each.changes.values()}
+    changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
+    count = len(stale)
+    are = "is" if count == 1 else "are"
+    return f"{plural(count, 'stored trial')} {are} of other code ({changes})"
+
+
+def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
+    """Yield the rows of other source in the order in which they ended."""
+    for trial, text in rows.sort("finished").select("trial", "settings").iter_rows():
+        if changes := changed_code(text):
+            try:
+                now = trial_id(with_code(settings_from_json(text)))
+            except ValueError:  # with keys that are no longer known
+                continue
+            yield StaleTrial(stored=trial, now=now, changes=changes)
+
+
+def _change(then: str, now: str) -> str:
+    """`mqar.py 1a2b3c4d, now 3c4d5e6f`; packages that are another version are named twice."""
+    if not then:
+        return f"{now.rpartition(' ')[0]}, not noted which, now {shown(now).rpartition(' ')[2]}"
+    same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
+    return f"{shown(then)}, now {shown(digest(now)).strip() if same else shown(now)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShorterTrial:
+    """A trial that is done, and of which a longer one repeats all epochs."""
+
+    trial: str
+    epochs: int
+
+
+class ShorterTrials:
+    """The trials of a store that are done and whose last state is kept, by all but their epochs."""
+
+    def __init__(self, store: Store) -> None:
+        self._found: dict[str, list[ShorterTrial]] = {}
+        kept = store.files.trials_with_final_checkpoint()
+        if not kept:
+            return
+        rows = store.trials().filter(pl.col("trial").is_in(list(kept)), status="done")
+        for trial, text in rows.select("trial", "settings").iter_rows():
+            try:
+                settings = settings_from_json(text)
+            except ValueError:  # of a plug-in or a corpus that is no longer known
+                continue
+            if trial_id(settings) == trial:  # else results have changed since
+                shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
+                self._found.setdefault(_without_epochs(settings), []).append(shorter)
+
+    def add(self, trial: Trial) -> None:
+        """Take note of a trial that is done since, and whose last state is kept."""
+        shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
+        self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
+
+    def find(self, trial: Trial) -> ShorterTrial | None:
+        """Return the longest trial that this one can resume from.
+
+        The result equals, bit for bit, that of a trial that begins at the start.
+        """
+        if not self._found:
+            return None
+        train = trial.settings.train
+        fitting = [
+            each
+            for last, settings in _beginnings(trial.settings)
+            for each in self._found.get(_without_epochs(settings), ())
+            if each.epochs <= last
+            and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
+        ]
+        return max(fitting, key=lambda each: each.epochs, default=None)
+
+    def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
+        """Return the trials that these can resume from, by trial."""
+        found = ((trial.id, self.find(trial)) for trial in trials)
+        return {trial: shorter for trial, shorter in found if shorter is not None}
+
+
+def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
+    """Yield the settings with none of the changes in [train], with the first, and so on.
+
+    Each comes with the epoch up to which it holds.
+    """
+    train = settings.train
+    for count in range(len(train.changes) + 1):
+        last = train.changes[count].after if count < len(train.changes) else train.epochs - 1
+        begun = train.model_copy(update={"changes": train.changes[:count]})
+        yield last, settings.model_copy(update={"train": begun})
+
+
+def _without_epochs(settings: TrialSettings) -> str:
+    """Return what trials share that differ only in their epochs."""
+    return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))
 
 
 class FittingTrials:

@@ -1,4 +1,4 @@
-"""`[ladder]`: sizes that become factors in step, which cross all others."""
+"""`[ladder]`: sizes that become factors in step, trained for as many tokens as their parameters ask for."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field
 
-from ..schema.factors import SEED
-from ..schema.settings import Level
-from ..text.diagnostics import Diagnostics
-from ..text.document import Document
-from ..text.pydantic_messages import format_value
-from ..text.strict_model import StrictModel
-from ..text.toml_positions import KeyPath, KeyValueSpan
+from .schema.factors import SEED
+from .schema.settings import Level, TrialSettings
+from .text.document import Diagnostics, Document
+from .text.strict_model import StrictModel, format_value
+from .text.toml_positions import KeyPath, KeyValueSpan
 
 TABLE = "ladder"
 
@@ -172,3 +170,29 @@ def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
+
+
+def step_tokens(settings: TrialSettings, sequence_tokens: int) -> int:
+    """Return the tokens of a training step with sequences of this length."""
+    return settings.train.batch_size * sequence_tokens
+
+
+def on_rung(
+    ladder: Ladder,
+    settings: TrialSettings,
+    levels: Mapping[str, Level],
+    *,
+    parameters: int,
+    sequence_tokens: int,
+) -> TrialSettings:
+    """Return a cell's settings with the steps nearest to its tokens, at least one in each epoch."""
+    train = settings.train
+    in_epoch = train.epochs * step_tokens(settings, sequence_tokens)
+    steps = max(1, round(ladder.tokens_per_parameter * parameters / in_epoch))
+    changes: dict[str, object] = {"steps_per_epoch": steps}
+    if ladder.lr_exponent and ladder.width is not None:
+        sizes = ladder.sizes[ladder.width]
+        ratio = sizes[ladder.place(levels)] / sizes[0]
+        lr = float(f"{train.optimizer.lr * ratio**ladder.lr_exponent:.6g}")
+        changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
+    return settings.model_copy(update={"train": train.model_copy(update=changes)})

@@ -13,18 +13,16 @@ from statistics import fmean
 
 import polars as pl
 
-from ...storage import Store
-from ..catalog.metrics import find_metric
-from ..planning.divergence import ignorant_losses, may_diverge, tell_divergence
-from ..planning.trial_values import ValueStatus, trial_values
-from ..resolve.grid import GridBuilder
-from ..resolve.trial import Trial
-from ..schema.design import level_key
-from ..schema.settings import Level
-from ..study import Study
-from ..text.diagnostics import Diagnostics
-from ..text.document import parse_document
-from ..text.errors import StudyError
+from ..storage import Store
+from .catalog.metrics import find_metric
+from .planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence, trial_values
+from .resolve.grid import GridBuilder
+from .resolve.trial import Trial
+from .schema.design import level_key
+from .schema.settings import Level
+from .study import Study
+from .text.document import Diagnostics, parse_document
+from .text.errors import StudyError
 
 _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, ValueStatus.MISSING)
 
@@ -88,3 +86,14 @@ def with_steps(study: Study, taken: tuple[str, ...]) -> Study:
     if diagnostics.faults:
         raise StudyError(document.source, diagnostics.faults)
     return replace(study, design=design, trials=grid.trials, cells=grid.cells, over_budget=grid.over_budget)
+
+
+def follow_rounds(study: Study, store: Store) -> Study:
+    """Return the study with the rounds of its path; return any other study unchanged."""
+    return follow_path(study, store) if study.design.kind == "path" else study
+
+
+def has_more(further: Study, study: Study) -> bool:
+    """Return whether a study has trials now that it had not before."""
+    known = {trial.id for trial in study.trials}
+    return any(trial.id not in known for trial in further.trials)
