@@ -34,6 +34,12 @@ def print_stderr(text: str, *, styled: bool = False) -> None:
     print(_printable(text, styled=styled), file=sys.stderr, flush=True)
 
 
+def print_waiting(text: str) -> None:
+    """Write what will take a while to standard error, if that is a terminal: only a person waits."""
+    if sys.stderr.isatty():
+        print_stderr(f"{text} …")
+
+
 def print_stdout(text: str, *, styled: bool = False) -> None:
     """Write data to standard output, without control characters except those of a style."""
     shown = _printable(text, styled=styled)

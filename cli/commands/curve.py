@@ -10,7 +10,7 @@ import typer
 
 from ...reporting.curves import FigureFormat
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_json, print_stdout
+from ..output import print_json, print_stdout, print_waiting
 
 if TYPE_CHECKING:
     from ...reporting.notebook import CurveDisplay
@@ -42,6 +42,7 @@ def render(
     numbers behind the figures are printed, and nothing is drawn. Exits with 1 if the store has no results.
     """
     from ...reporting.results import open_study
+    from ...studies.text.units import plural
     from ..machine_settings import load_settings
     from ..missing_results import require_results
 
@@ -53,6 +54,7 @@ def render(
     if as_json:
         print_json({"curves": [asdict(each.curve) for each in curves]})
     else:
+        print_waiting(f"drawing {plural(len(curves), 'figure')}")
         _write_images(curves, paths, image_format)
 
 

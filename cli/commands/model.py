@@ -16,6 +16,7 @@ from ..output import (
     print_piece,
     print_stderr,
     print_stdout,
+    print_waiting,
 )
 from ..schemas import SCHEMA
 
@@ -204,7 +205,7 @@ def export(
     source = _find(model, results)
     trained = load_model(source)
     if Path(path).suffix:
-        print_stderr(f"exporting {trained.recipe} and comparing outputs at many lengths …")
+        print_waiting(f"exporting {trained.recipe} and comparing outputs at many lengths")
     done = export_model(trained, source, Path(path), lengths=lengths)
     if as_json:
         print_json({"path": str(done.path), "difference": done.difference})
@@ -236,7 +237,7 @@ def _decode(data: bytes, where: str) -> str:
 def _load(model: str, results: str | None) -> TrainedModel:
     path = _find(model, results)
     if path.is_file():
-        print_stderr(f"loading {path} …")  # torch alone takes seconds
+        print_waiting(f"loading {path}")  # torch alone takes seconds
     from ...engine.inference.trained_model import load_model
 
     return load_model(path)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_json, print_stdout
+from ..output import print_json, print_stdout, print_waiting
 
 ReportFormat = Literal["html", "latex", "siunitx"]
 """What a report can be written as."""
@@ -49,6 +49,7 @@ def build(
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
     path.parent.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path costs no drawing
     files: list[str] = []
+    print_waiting(f"making {path}")
     if report_format == "html":
         path.write_text(found.report(), encoding="utf-8")
     else:

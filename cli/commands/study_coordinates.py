@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..options import DataOption, JsonOption, OverridesOption
-from ..output import print_json, print_stdout
+from ..output import print_json, print_stdout, print_waiting
 from .study import StudyFile, app
 
 
@@ -33,6 +33,7 @@ def coordinates(
     from ..machine_settings import load_settings
 
     found = load_study(study, overrides or ())
+    print_waiting(f"training each size for {steps} steps")
     folder = load_settings({"data": data}).data
     checks = {
         group: coordinate_check(by_width, steps, folder) for group, by_width in ladder_groups(found).items()

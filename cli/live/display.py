@@ -29,8 +29,7 @@ from .nodes import format_nodes
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
-
-RAY_MESSAGE = "starting Ray …"
+RAY_MESSAGE = "starting Ray … (--local trains in this process, without Ray)"
 
 RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes took longer than Ray waits …"
 

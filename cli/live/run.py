@@ -22,7 +22,7 @@ from ...studies.rounds import follow_rounds
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
-from ..output import EXIT_WRONG_INPUT, print_stderr
+from ..output import EXIT_WRONG_INPUT, print_stderr, print_waiting
 from ..views.headline import Headline, headline_of
 from ..views.status import format_best_points, format_failures
 from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
@@ -74,6 +74,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     from ...tracking.opening import open_trackers
 
     trackers = open_trackers(settings.track)
+    print_waiting("loading torch")
     from ...engine.run.driver import run_study  # loads torch
     from ...engine.trial.machine_failures import MachineError
     from ...tracking.listener import tracking

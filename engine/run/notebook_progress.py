@@ -43,7 +43,7 @@ class NotebookProgress(Listener):
 
     def starting_ray(self, attempt: int) -> None:
         """Say so until a trial trains."""
-        self._refresh("starting Ray …")
+        self._refresh("starting Ray … (local=True trains in this process, without Ray)")
 
     def stopping(self) -> None:
         """Say so at the next event: a signal's handler must not write."""

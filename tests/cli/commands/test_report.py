@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -68,3 +72,27 @@ def test_a_page_that_cannot_be_written_is_told(run, tiny):
     result = run("report", "build", "tiny", "--out", "tiny.toml/page.html")
     assert result.exit_code == 2
     assert result.stderr == "tiny.toml: File exists\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("report", "build", "tiny"), "making tiny.html …"),
+        (("curve", "render", "tiny.toml"), "drawing 1 figure …"),
+        (("study", "run", "tiny.toml", "--local", "--max-trials", "1"), "loading torch …"),
+    ],
+)
+def test_whoever_waits_at_a_terminal_is_told_what_for(tiny, command, told):
+    make_partial_store(tiny)
+    curve = '[[curve]]\nname = "c"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "not" }\n'
+    Path(tiny).write_text(f"{Path(tiny).read_text('utf-8')}\n{curve}", encoding="utf-8")
+    terminal, theirs = os.openpty()
+    program, shown = [sys.executable, "-m", "activemem", *command], b""
+    started = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    with suppress(OSError):  # Linux ends what a terminal shows with an error
+        while piece := os.read(terminal, 4096):
+            shown += piece
+    os.close(terminal)
+    started.wait()
+    assert shown.decode().splitlines()[0] == told
