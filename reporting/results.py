@@ -244,7 +244,7 @@ def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
     deciding = checked.deciding
     low, high = deciding.interval or (None, None)
     numbers = (deciding.effect, low, high, deciding.p, deciding.n, checked.needed)
-    return (checked.spec.name, checked.verdict.value, *numbers)
+    return (checked.spec.name, checked.verdict_text, *numbers)
 
 
 def _select_specs(

@@ -58,6 +58,7 @@ class Study:
     name: str
     title: str
     paper: str | None
+    small: bool
     path: Path | None
     text: str
     overrides: tuple[str, ...]
@@ -328,6 +329,7 @@ def _make_study(
         name=header.name,
         title=header.title,
         paper=header.paper,
+        small=header.small,
         path=path,
         text=draft.diagnostics.document.text,
         overrides=overrides,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Hold the claims of a paper against a study's results.", no_args_is_help=True)
 
 EXIT_REFUTED = 1
-"""Exit status when a claim is refuted."""
+"""Exit status when a claim is refuted, or when no claim has a trial to judge it by."""
 
 
 @app.command()
@@ -25,10 +25,10 @@ def check(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say whether the results confirm, refute or leave undecided each claim.
+    """Check whether the results confirm or refute each claim, or leave it undecided.
 
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
-    claim is refuted.
+    claim is refuted, and if none of the trials has run.
     """
     from ...reporting.claims.measured import measured_sentences, settings_sentences
     from ...reporting.claims.terminal import claims_to_terminal
@@ -54,7 +54,8 @@ def check(
         measured = measured_sentences(chosen.study)
         settings, width = settings_sentences(chosen.study, rows), output_width()
         print_stdout(claims_to_terminal(found, footer, measured=measured, settings=settings, width=width))
-    if any(each.verdict is Verdict.REFUTED for each in found):
+    verdicts = {each.verdict for each in found}
+    if Verdict.REFUTED in verdicts or verdicts == {Verdict.NOT_RUN}:
         raise typer.Exit(EXIT_REFUTED)
 
 
@@ -71,6 +72,7 @@ def _data(checked: ClaimResult) -> dict[str, Any]:
         "holds": " ".join(spec.holds.split()),
         "source": spec.source,
         "verdict": checked.verdict,
+        "small": checked.small,
         "test": spec.test,
         "level": spec.level,
         "looks": checked.looks,
@@ -93,5 +95,5 @@ def _finding(finding: ComparisonResult) -> dict[str, Any]:
         "n": finding.n,
         "degrees": finding.degrees,
         "needed": finding.needed,
-        "missing": [str(gap) for gap in finding.gaps],
+        "missing": [str(gap) for gap in (*finding.gaps, *finding.notes)],
     }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ...reporting.added_seeds.of_tables import asks_for_seeds
-from ...reporting.claims.verdicts import Verdict
+from ...reporting.claims.verdicts import count_verdicts
 from ...reporting.results import StudyResults
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study
@@ -83,8 +82,7 @@ def _told(found: NextSeeds) -> str:
 def _print_verdicts(results: StudyResults, spent: float) -> None:
     told: list[str] = []
     if results.study.claims:
-        counts = Counter(each.verdict for each in results.check_claims())
-        told.append("claims " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
+        told.append(f"claims {count_verdicts(results.check_claims())}")
     if asks_for_seeds(results.study):
         decided, every = results.decided_differences()
         told.append(f"tables {decided} of {plural(every, 'difference')} decided")

@@ -15,7 +15,7 @@ from ...studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf
 from ..claims.cell_values import CellResults
 from ..claims.check import cell_results, check_claims, comparison_tests
 from ..claims.hypothesis_test import PairedTest
-from ..claims.verdicts import ClaimResult, Verdict
+from ..claims.verdicts import OPEN, ClaimResult, Verdict
 from ..statistics.estimates import t_quantile
 from .candidate import MIN_CHANCE, NextSeeds, total_seconds
 
@@ -47,7 +47,7 @@ def claim_candidates(
     judged = study.with_later_seeds()
     results = cell_results(judged, outcomes, metrics)
     for claim, result in zip(study.claims, check_claims(judged, outcomes, metrics), strict=True):
-        if result.verdict is Verdict.UNDECIDED:
+        if result.verdict in OPEN:
             yield from _OpenClaim.of(claim, result, results).candidates(estimator)
 
 

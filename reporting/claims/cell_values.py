@@ -50,12 +50,14 @@ _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueS
 class CellValues:
     """The known values of a quantity by seed, those of added seeds among them, and what is missing.
 
+    `notes` name the seeds that diverged, which count with the worst value.
     `step` is the smallest difference that it can show: for lengths that of the task's curriculum, otherwise
     one unit of the last digit that tables print.
     """
 
     values: Mapping[int, float]
     gaps: tuple[MissingTrials, ...]
+    notes: tuple[MissingTrials, ...]
     step: float
 
 
@@ -80,16 +82,20 @@ class CellResults:
         self._trials: dict[CellKey, dict[int, Trial]] = {}
         for trial in study.cells:
             self._trials.setdefault(_trial_key(trial), {})[int(trial.levels[SEED])] = trial
-        ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
+        by_id = {trial.id: trial for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
                 trial: (value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None, why, status)
                 for trial, _, value, status, why in trial_values(
-                    study.name, ids, outcomes, metric, metrics=metrics
+                    study.name, by_id, outcomes, metric, metrics=metrics
                 ).iter_rows()
             }
             for metric in {quantity.metric for quantity in quantities}
         }
+        for trial, (value, _, _) in self._values.get("parameters", {}).items():
+            if value is None:  # a model has parameters before it is trained
+                counted = model_cost("parameters", by_id[trial].settings)
+                self._values["parameters"][trial] = (counted, "", ValueStatus.DONE)
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -98,6 +104,15 @@ class CellResults:
         cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
         found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
         return {trial.id: trial for trial in found}
+
+    def has_begun(self, comparison: Comparison) -> bool:
+        """Return whether a trial of a comparison has begun, or none is needed, as for a model's costs."""
+        statuses = {
+            self._values[each.metric][trial.id][2]
+            for each in iter_quantities(comparison)
+            for trial in self._trials.get(cell_key(each.cell), {}).values()
+        }
+        return statuses != {ValueStatus.MISSING}
 
     def has_ended(self, trial: Trial) -> bool:
         """Return whether no training adds to a trial.
@@ -125,6 +140,11 @@ class CellResults:
             what = f"{undefined} of {len(self.seeds)} seeds divide by 0"
             gaps = [MissingTrials(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
+
+    def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
+        """Return the diverged trainings of a comparison, which count with the worst value."""
+        notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
+        return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
         """Return the smallest difference that all quantities of a comparison can show: their largest step."""
@@ -246,22 +266,30 @@ class CellResults:
         )
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()
+        diverged: Counter[str] = Counter()
+        worst = _worst_value(quantity.metric)
         for seed in self._every:
             trial = trials.get(seed)
             value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
             if value is not None:
                 values[seed] = value
+            elif status == ValueStatus.DIVERGED and worst is not None:
+                values[seed] = worst
+                diverged[f"{why}; it counts as the worst"] += 1
             elif seed in self.seeds or status in _ENDED:
                 missing[why] += 1
         where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
         count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + missing.total()
         of = f" of {count} seeds" if count > 1 else " seed"
+
+        def told(seeds: Counter[str]) -> tuple[MissingTrials, ...]:
+            place = where or quantity.metric
+            return tuple(MissingTrials(where=place, what=f"{n}{of} {why}") for why, n in seeds.items())
+
         return CellValues(
             values=values,
-            gaps=tuple(
-                MissingTrials(where=where or quantity.metric, what=f"{n}{of} {why}")
-                for why, n in missing.items()
-            ),
+            gaps=told(missing),
+            notes=told(diverged),
             step=_step(quantity.metric, next(iter(trials.values()), None)),
         )
 
@@ -275,6 +303,16 @@ def _step(metric: str, trial: Trial | None) -> float:
     if known.steps_with_curriculum and trial is not None:
         return float(require_algorithmic(trial.settings.task.name).length_step)
     return 10.0**-known.decimals
+
+
+def _worst_value(metric: str) -> float | None:
+    """Return the worst value that a metric can have; None where neither direction is better."""
+    known = find_metric(metric)
+    if known.higher_is_better is None:
+        return None
+    if not known.higher_is_better:
+        return math.inf
+    return 0.0 if known.is_share else -math.inf
 
 
 def _fold(function: str, values: list[float]) -> float:

@@ -29,6 +29,7 @@ from .cell_values import CellResults
 from .hypothesis_test import PairedTest
 from .labels import comparison_labels, full_text
 from .verdicts import (
+    OPEN,
     ClaimResult,
     ComparisonResult,
     Verdict,
@@ -52,7 +53,7 @@ def check_claims(
     of its trials in the store, and are read only where `needs_metrics` says so.
     """
     results = cell_results(study, outcomes, metrics)
-    return tuple(_check_claim(claim, results) for claim in study.claims)
+    return tuple(_check_claim(claim, results, small=study.small) for claim in study.claims)
 
 
 def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:
@@ -66,7 +67,7 @@ def needs_metrics(study: Study) -> bool:
     return any("[" in each.metric for claim in study.claims for each in _claim_quantities(claim))
 
 
-def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
+def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResult:
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     tested = [each for each in family if not tests[each][0].exact]
@@ -74,7 +75,10 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
     threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
     shown = {each: _shown_test(tests[each], threshold) for each in family}
-    verdicts = {each: _verdict(test, threshold) for each, test in shown.items()}
+    verdicts = {
+        each: _verdict(test, threshold) if results.has_begun(each) else Verdict.NOT_RUN
+        for each, test in shown.items()
+    }
     adjusted = hochberg_adjusted([p_over_looks(counts, shown[each].p) for each in tested])
     told = dict(zip(tested, adjusted, strict=True))
     labels = comparison_labels(claim)
@@ -88,9 +92,10 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
             p=told.get(each) if test.complete and test.n > 1 else None,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
-            needed=test.needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
+            needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
             decimals=_decimals(each),
             gaps=results.gaps(each),
+            notes=results.notes(each),
         )
         for each, test in shown.items()
     }
@@ -104,8 +109,9 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
         level=1 - threshold,
         level_of_look=1 - look_level(counts, alpha),
         looks=counts,
-        needed=needed if verdict is Verdict.UNDECIDED else None,
+        needed=needed if verdict in OPEN else None,
         seeds=len(results.seeds),
+        small=small and bool(claim.spec.source),
     )
 
 

@@ -12,6 +12,7 @@ its numbers with the same functions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -20,10 +21,9 @@ from ...studies.catalog.metrics import format_number, with_sign
 from ...studies.text.units import degrees_of_freedom
 from ..statistics.paired_tests import TESTS
 from ..statistics.power import MAX_PAIRS
-from .verdicts import ClaimResult, ComparisonResult, Verdict
+from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 INDENT = 2
-_VERDICT_WIDTH = max(map(len, Verdict)) + 3  # with the gap after it
 _GAP = 2  # columns between words and numbers
 _MAX_CELLS_NAMED = 2  # more cells that lack the same are only counted
 
@@ -33,7 +33,7 @@ class _ClaimRow:
     """A claim or, indented further, one of its comparisons: text at the left, numbers right, notes below."""
 
     indent: int
-    verdict: Verdict
+    verdict: str
     text: str
     effect: str
     interval: tuple[str, str]
@@ -55,14 +55,17 @@ def claims_to_terminal(
     numbers come from. Blank lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
+    widths: dict[int, int] = {}  # of the verdicts with the gap after them, by indent
+    for row in rows:
+        widths[row.indent] = max(widths.get(row.indent, 0), len(row.verdict) + 3)
     numbers, blank_lines = _numbers(rows), any(row.indent > INDENT for row in rows)
-    column = max(INDENT + _VERDICT_WIDTH, width - max(map(len, numbers)))  # where the numbers begin
+    column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # where the numbers begin
     lines: list[str] = []
     for row, right in zip(rows, numbers, strict=True):
         if blank_lines and lines and row.indent == INDENT:
             lines.append("")
-        margin = " " * (row.indent + _VERDICT_WIDTH)
-        first = f"{'':{row.indent}}{row.verdict:<{_VERDICT_WIDTH}}"
+        margin = " " * (row.indent + widths[row.indent])
+        first = f"{'':{row.indent}}{row.verdict:<{widths[row.indent]}}"
         *others, last = _wrapped(row.text, width, first, margin)
         beside = len(last) + _GAP <= column
         lines += [*others, f"{last:<{column}}{right}"] if beside else [*others, last, " " * column + right]
@@ -146,18 +149,19 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
     return (
         "" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
         [format_number(end, decimals) for end in finding.interval or ()],
-        "" if finding.p is None or verdict is Verdict.UNDECIDED else format_p(finding.p),
+        format_p(finding.p) if finding.p is not None and verdict not in OPEN else "",
     )
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
     """Return `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`; `> 10,000 would do` beyond MAX_PAIRS.
 
-    No number is given where the effect is 0, which no number of seeds decides.
+    No number is given where the effect is 0 or infinite.
     """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
-    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2 or _is_zero(finding):
+    endless = finding.effect is not None and math.isinf(finding.effect)
+    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2 or endless or _is_zero(finding):
         return f"n = {finding.n}"
     return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MAX_PAIRS:,}'} would do"
 
@@ -169,7 +173,7 @@ def _is_zero(finding: ComparisonResult) -> bool:
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
     """Return the notes on missing trials, one for all cells that lack the same."""
     cells_by_gap: dict[str, list[str]] = {}
-    for gap in dict.fromkeys(gap for finding in findings for gap in finding.gaps):
+    for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
     return tuple(
         f"{'; '.join(cells)}: {what}" if len(cells) <= _MAX_CELLS_NAMED else f"{len(cells)} cells: {what}"
@@ -189,7 +193,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
         notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
         notes = (*notes, "one seed has no spread to judge by")
-    head = (checked.verdict, checked.spec.name)
+    head = (checked.verdict_text, checked.spec.name)
     yield _row(checked, checked.deciding, indent=INDENT, head=head, needed=checked.needed, notes=notes)
     if len(found) > 1 and any(each.effect is not None for each in found):
         for each in found:
@@ -202,13 +206,13 @@ def _row(
     finding: ComparisonResult,
     *,
     indent: int,
-    head: tuple[Verdict, str],
+    head: tuple[str, str],
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
     """Return one row; `head` is its verdict and its text."""
     verdict, text = head
-    effect, ends, p = format_numbers(finding, verdict)
+    effect, ends, p = format_numbers(finding, finding.verdict if indent > INDENT else checked.verdict)
     n = format_seeds(finding, checked.seeds, needed)
     return _ClaimRow(
         indent=indent,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,6 +22,12 @@ class Verdict(StrEnum):
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
     UNDECIDED = "undecided"
+    NOT_RUN = "not run"
+    """No trial that it compares has begun."""
+
+
+OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
+"""The verdicts that more trials can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +48,7 @@ class ComparisonResult:
     `effect` is left minus right, and `interval` bounds it at the claim's level. `p` is adjusted by Hochberg's
     procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval, None of a
     test that has none. `needed` is how many seeds would decide it; None if unknown. `gaps` are the missing
-    trials that leave it fewer seeds than the study has.
+    trials that leave it fewer seeds than the study has, `notes` the diverged ones that count as the worst.
     """
 
     text: str
@@ -55,6 +62,7 @@ class ComparisonResult:
     needed: int | None
     decimals: int
     gaps: tuple[MissingTrials, ...]
+    notes: tuple[MissingTrials, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,7 @@ class ClaimResult:
     `level` is that of the intervals: that of a look, or a higher one if not all comparisons are decided.
     `level_of_look` is the claim's own, or a higher one if there may be several looks; `looks` are the
     numbers of seeds at which is looked. `needed` is how many seeds would decide the claim; None if
-    unknown, or if it is decided.
+    unknown, or if it is decided. `small` tells a paper's claim that a smaller study judges.
     """
 
     spec: ClaimSpec
@@ -76,9 +84,15 @@ class ClaimResult:
     looks: tuple[int, ...]
     needed: int | None
     seeds: int
+    small: bool
 
     def __repr__(self) -> str:
-        return f"<ClaimResult {self.spec.name!r}: {self.verdict}>"
+        return f"<ClaimResult {self.spec.name!r}: {self.verdict_text}>"
+
+    @property
+    def verdict_text(self) -> str:
+        """Return the verdict in words, such as `refuted in small`."""
+        return f"{self.verdict} in small" if self.small and self.verdict not in OPEN else self.verdict
 
     def __str__(self) -> str:
         """Return one sentence, such as `Confirmed with 2 seeds: conv is ahead (+4.0 [0.4, 7.6]).`."""
@@ -90,8 +104,17 @@ class ClaimResult:
                 f"{each:.{finding.decimals}f}" for each in (finding.effect, *finding.interval)
             )
             effect = f" ({'+' if finding.effect > 0 else ''}{number} [{low}, {high}])".replace("-", "−")
-        head = f"{self.verdict.capitalize()} with {plural(finding.n, 'seed')}{would_do}"
+        if self.verdict is Verdict.NOT_RUN:
+            return f"Not run: {self.spec.name}."
+        head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"
         return f"{head}: {self.spec.name}{effect}."
+
+
+def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
+    """Return `2 confirmed, 0 refuted, 1 undecided`, with those that have not run where there are any."""
+    counts = Counter(each.verdict for each in results)
+    shown = [each for each in Verdict if counts[each] or each is not Verdict.NOT_RUN]
+    return separator.join(f"{counts[each]} {each}" for each in shown)
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
@@ -107,7 +130,9 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
         case AllOf() | AnyOf():
             parts = {combine_verdicts(part, verdicts) for part in statement.parts}
             one, every = _resolving_verdicts(statement)
-            return one if one in parts else every if parts == {every} else Verdict.UNDECIDED
+            if one in parts:
+                return one
+            return parts.pop() if parts in ({every}, {Verdict.NOT_RUN}) else Verdict.UNDECIDED
 
 
 def deciding_comparison(
@@ -124,7 +149,8 @@ def deciding_comparison(
             return deciding_comparison(statement.part, verdicts, p)
         case AllOf() | AnyOf():
             verdict = combine_verdicts(statement, verdicts)
-            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) is verdict]
+            same = OPEN if verdict in OPEN else (verdict,)
+            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) in same]
             leaves = [deciding_comparison(part, verdicts, p) for part in parts]
             one, _ = _resolving_verdicts(statement)
             return min(leaves, key=p) if verdict is one else max(leaves, key=p)
@@ -143,9 +169,7 @@ def seeds_needed(
         case NotOf():
             return seeds_needed(statement.part, verdicts, needed)
         case AllOf() | AnyOf():
-            parts = [
-                part for part in statement.parts if combine_verdicts(part, verdicts) is Verdict.UNDECIDED
-            ]
+            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) in OPEN]
             counts = [seeds_needed(part, verdicts, needed) for part in parts]
             known = [count for count in counts if count is not None]
             return max(known) if known and len(known) == len(counts) else None

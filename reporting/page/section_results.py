@@ -6,7 +6,6 @@ pictures with their own style; their caption and notes are also the words for th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from ...studies.presentation.kinds import CurveKind
@@ -14,7 +13,7 @@ from ...studies.study import Study
 from ..claims.check import check_claims, needs_metrics
 from ..claims.measured import measured_sentences, settings_sentences
 from ..claims.terminal import format_missing, format_numbers, format_seeds, legend
-from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict
+from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts
 from ..curves.build import build_curve
 from ..tables.build import build_table
 from ..tables.render import html
@@ -67,16 +66,15 @@ def claims(inputs: PageInputs) -> Mapping[str, object] | None:
     ids = [trial.id for trial in judged.trials]
     metrics = inputs.store.metrics(ids) if needs_metrics(study) else None
     checked = check_claims(judged, inputs.outcomes, metrics)
-    counts = Counter(each.verdict for each in checked)
     return {
-        "counts": " · ".join(f"{counts[each]} {each}" for each in Verdict),
+        "counts": count_verdicts(checked, " · "),
         "legend": " ".join(
             (*measured_sentences(study), *legend(checked), *settings_sentences(study, inputs.outcomes))
         ),
         "claims": [
             {
                 "spec": each.spec,
-                "verdict": each.verdict,
+                "verdict": each.verdict_text,
                 "numbers": _numbers(each, each.deciding, each.needed, each.verdict),
                 "missing": format_missing(each.findings),
                 "comparisons": [

@@ -96,6 +96,9 @@ class StudySettings(StrictModel):
     """the question of the study, in one line"""
     paper: str | None = None
     """the paper whose published numbers are shown beside the study's own"""
+    small: bool = False
+    """whether its models or trainings are smaller than the paper's: verdicts on what the paper says then read
+    `confirmed in small`"""
     design: DesignKind = "grid"
     """how factors combine: all levels with all; one at a time around the baseline; in step; one after the
     other; so, with the best first; a fraction of two levels each; the fewest cells of these; or a sample"""

@@ -57,10 +57,11 @@ def test_a_table_shows_the_sound_seeds_and_tells_the_one_that_diverged(found):
     assert made.cells[1][0].status == "done"
 
 
-def test_a_claim_over_a_seed_that_diverged_stays_undecided_and_tells_it(found):
+def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     (claim,) = found.check_claims()
     assert claim.verdict is Verdict.UNDECIDED
-    assert [gap.what for gap in claim.findings[0].gaps] == [TOLD]
+    assert claim.findings[0].gaps == ()
+    assert [note.what for note in claim.findings[0].notes] == [f"{TOLD}; it counts as the worst"]
 
 
 def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):

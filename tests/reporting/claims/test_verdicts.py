@@ -16,6 +16,7 @@ from activemem.reporting.statistics.corrections import hochberg_threshold
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 
 CONFIRMED, REFUTED, UNDECIDED = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED
+NOT_RUN = Verdict.NOT_RUN
 T = 4.302652729911275  # of a two-sided interval at 95 % with 2 degrees of freedom
 SA_BEATS_CONV = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=conv(k=3)]"
 
@@ -115,11 +116,55 @@ def test_what_is_missing_leaves_a_claim_undecided_and_is_told(end, what):
     assert one.deciding.gaps == (MissingTrials(where="mixer=sa, task=reverse", what=what),)
 
 
+def test_a_claim_without_any_trial_has_not_run():
+    both = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
+    one = checked(both, {})
+    assert (one.verdict, one.deciding.verdict, one.deciding.n) == (NOT_RUN, NOT_RUN, 0)
+    assert str(one) == f"Not run: {one.spec.name}."
+    begun = checked(both, pair((40, 41, 42), (10, 11, 10)))
+    assert begun.verdict is UNDECIDED
+    assert {each.verdict for each in begun.findings} == {CONFIRMED, NOT_RUN}
+
+
+def test_parameters_are_compared_before_anything_is_trained():
+    one = checked("parameters[mixer=sa, task=not] < parameters[mixer=conv(k=3), task=not]", {})
+    assert (one.verdict, one.deciding.n, one.deciding.gaps) == (REFUTED, 3, ())
+
+
+def test_a_diverged_seed_counts_as_the_worst_and_is_named():
+    holds = "loss[mixer=sa, task=reverse] < loss[mixer=conv(k=3), task=reverse]"
+    study = study_with_claims(holds)
+    outcomes = make_outcomes(study, pair((1.0, 1.1, 1.2), (2.0, 2.1, 0.4)), metric="loss")
+    strayed = (pl.col("seed") == 2) & (pl.col("parameters") == len("conv(k=3)"))
+    rose = pl.when(strayed).then(pl.lit("rose from 0.3 to 0.4")).alias("diverged")
+    (as_it_is,) = check_claims(study, outcomes)
+    (one,) = check_claims(study, outcomes.with_columns(rose))
+    assert as_it_is.deciding.effect == pytest.approx(-0.4)
+    assert one.deciding.effect == -math.inf
+    assert (one.deciding.n, one.deciding.gaps) == (3, ())
+    (note,) = one.deciding.notes
+    assert note.what == (
+        "1 of 3 seeds diverged: the loss of seed 2 rose from 0.3 to 0.4; it has 0.4000; "
+        "it counts as the worst"
+    )
+
+
+def test_a_small_study_judges_the_claims_of_its_paper_in_small():
+    found = pair((40, 43, 43), (10, 11, 12))
+    text = STUDY_TEXT.replace("[study]\n", "[study]\nsmall = true\n")
+    of_paper = checked(SA_BEATS_CONV.format("reverse"), found, text=text, source="Table 4")
+    own = checked(SA_BEATS_CONV.format("reverse"), found, text=text)
+    assert (of_paper.verdict, of_paper.verdict_text) == (CONFIRMED, "confirmed in small")
+    assert own.verdict_text == "confirmed"
+    undecided = checked(SA_BEATS_CONV.format("reverse"), {}, text=text, source="Table 4")
+    assert undecided.verdict_text == "not run"
+
+
 def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
     holds = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
     one = checked(holds, pair((10, 11, 12), (40, 43, 43)))
     assert one.verdict is REFUTED
-    assert [each.verdict for each in one.findings] == [REFUTED, UNDECIDED]
+    assert [each.verdict for each in one.findings] == [REFUTED, NOT_RUN]
     assert one.deciding is one.findings[0]
     assert one.level == pytest.approx(1 - 0.05 / 2)  # it pays for having been one of two
     assert one.findings[0].p == pytest.approx(2 * 2 * scipy.stats.t.sf(31 * math.sqrt(3), 2))
