@@ -20,8 +20,8 @@ from activemem.reporting import results  # noqa: F401  -- as above
 ROOT = Path(__file__).parent.parent
 
 
-def run_forked(command: str) -> tuple[int, str]:
-    """Return a command's exit status and its output, run at the root without a terminal, at 80 columns.
+def run_forked(command: str, folder: Path = ROOT) -> tuple[int, str]:
+    """Return a command's exit status and its output, run in a folder without a terminal, at 80 columns.
 
     It runs in a process forked from this one, which must not have started threads.
     """
@@ -29,7 +29,7 @@ def run_forked(command: str) -> tuple[int, str]:
         sys.stdout.flush()
         child = os.fork()
         if not child:
-            os.chdir(ROOT)
+            os.chdir(folder)
             os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
             for stream in (1, 2):
                 os.dup2(output.fileno(), stream)

@@ -5,8 +5,9 @@
 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
 as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
-refuse its input. `<!-- generated: NAME -->` is followed by what `language.py` or
-`keys.py` has under that name, and `<!-- figure: activemem curve render … -->` by the figure.
+refuse its input. `<!-- output in step 4: activemem … -->` runs where the reader of that step of the tutorial
+is. `<!-- generated: NAME -->` is followed by what `language.py` or `keys.py` has under that name, and
+`<!-- figure: activemem curve render … -->` by the figure.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from pathlib import Path
 
 from forked_programs import ROOT, run_forked
 from json_forms import JSON
+from reader_folders import folder_of_step
 from recipe_language import GENERATED
 from shown_figures import refresh_figures
 from study_keys import KEYS
 
 OUTPUT_MARK = re.compile(
-    r"(<!-- (?P<kind>output|refusal): (?P<command>activemem [^\n]*?) -->\n).*?(?P<end><!-- end -->)",
+    r"(<!-- (?P<kind>output|refusal)(?: in step (?P<step>\d+))?: (?P<command>activemem [^\n]*?) -->\n)"
+    r".*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
 GENERATED_MARK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -33,24 +36,24 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def refresh(text: str, stale: list[Path]) -> str:
-    """Return the text with every marked output replaced by the program's output now.
+def refresh(path: Path, stale: list[Path]) -> str:
+    """Return a document's text with every marked output replaced by the program's output now.
 
     Figures that are out of date are added to `stale`.
     """
-    text = refresh_figures(text, stale, check="--check" in sys.argv)
+    text = refresh_figures(path, stale, check="--check" in sys.argv)
     text = GENERATED_MARK.sub(
         lambda found: f"{found[1]}\n{(GENERATED | KEYS | JSON)[found['name']]()}\n\n{found[3]}", text
     )
     return OUTPUT_MARK.sub(_show_output, text)
 
 
-def run_command(command: str, kind: str) -> str:
-    """Return a command's output and error output.
+def run_command(command: str, kind: str, step: str | None) -> str:
+    """Return a command's output and error output, in the folder of a step of the tutorial if there is one.
 
     A command that ends differently from its kind stops the refresh; claims may be refuted.
     """
-    status, text = run_forked(command)
+    status, text = run_forked(command, folder_of_step(step))
     refuted = status == 1 and "claim check" in command and "Traceback" not in text
     if status != {"output": 0, "refusal": 2}[kind] and not refuted:
         sys.exit(f"{command} ended with {status}:\n{text}")
@@ -59,8 +62,8 @@ def run_command(command: str, kind: str) -> str:
 
 def _show_output(found: re.Match[str]) -> str:
     """Return a mark with its command's output now."""
-    command, kind, end = found.group("command", "kind", "end")
-    text = run_command(command, kind)
+    command, kind, step, end = found.group("command", "kind", "step", "end")
+    text = run_command(command, kind, step)
     shown = f"\n{text}\n" if "--format markdown" in command else f"```\n$ {command}\n{text}```\n"
     return found[1] + shown + end
 
@@ -71,7 +74,7 @@ def main() -> None:
     named = [ROOT / word for word in sys.argv[1:] if word != "--check"]
     for path in named or documents():
         before = path.read_text(encoding="utf-8")
-        after = refresh(before, stale)
+        after = refresh(path, stale)
         if after != before:
             stale.append(path.relative_to(ROOT))
             if "--check" not in sys.argv:

@@ -1,0 +1,136 @@
+"""Walk through the tutorial as its reader does: type each command in a fresh folder, step after step.
+
+    python docs/walk_tutorial.py           report the time of each step, and outputs of another shape
+    python docs/walk_tutorial.py --write   also record the outputs in the pages, and keep the results
+
+An output has another shape if it differs in more than numbers, since other machines train to other numbers.
+Outputs of a training and of a plan are marked by `<!-- recorded in step N: COMMAND -->` and written by this
+script alone, with `…` for times. `docs/refresh.py` makes all others from the results that are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from reader_folders import RESULTS, TUTORIAL, fill_folder
+
+KEPT = ("trials", "metrics")
+"""The datasets of the store whose rows are kept."""
+
+COMMAND = re.compile(
+    r"(?P<mark><!-- (?P<kind>recorded|output|refusal)(?: in step \d+)?: (?P<command>[^\n]*) -->\n)"
+    r"```\n\$ [^\n]*\n(?P<shown>.*?)```\n(?P<end><!-- end -->)",
+    re.DOTALL,
+)
+NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b[0-9a-f]{7,}\b")
+TIME = re.compile(r"\d+(?:\.\d+)? (?:s|min|h)\b")
+TRIAL = re.compile(r" *\d+/\d+ ")
+LONGEST_RUN = 6
+
+
+def pages() -> list[Path]:
+    """Return the pages with a number, in the order in which they are read."""
+    return sorted(TUTORIAL.glob("[0-9][0-9]-*.md"))
+
+
+def record(page: Path, folder: Path, differing: list[str]) -> str:
+    """Return a page with what its commands print in a folder; other shapes are added to `differing`."""
+
+    def run(found: re.Match[str]) -> str:
+        text = shorten(run_in(folder, found["command"]))
+        if shape(text) != shape(found["shown"]):
+            differing.append(f"{page.name}: {found['command']}\n{text}")
+        if found["kind"] != "recorded":
+            return found[0]
+        return f"{found['mark']}```\n$ {found['command']}\n{text}```\n{found['end']}"
+
+    return COMMAND.sub(run, page.read_text(encoding="utf-8"))
+
+
+def run_in(folder: Path, command: str) -> str:
+    """Return all that a command prints, at 80 columns and without a terminal."""
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "COLUMNS": "80",
+            "NO_COLOR": "1",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def shorten(text: str) -> str:
+    """Return an output without times, without the tables at a run's end, and with few lines of trials."""
+    lines = TIME.sub("…", text).splitlines(keepends=True)
+    see = next((at for at, line in enumerate(lines) if line.startswith("see: ")), len(lines))
+    lines = lines[: see + 1]
+    trials = [at for at, line in enumerate(lines) if TRIAL.match(line)]
+    if len(trials) > LONGEST_RUN:
+        lines[trials[3] : trials[-1]] = ["  …\n"]
+    return "".join(lines)
+
+
+def shape(text: str) -> str:
+    """Return a text without its numbers and the spaces and line ends that follow from them."""
+    return re.sub(r"[\s*]+", " ", NUMBER.sub("0", text))
+
+
+def cpu_seconds() -> float:
+    """Return the seconds that all commands so far have computed, which other programs disturb little."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def keep_results(store: Path) -> None:
+    """Put a store's rows in place of those that are kept."""
+    for dataset in KEPT:
+        shutil.rmtree(RESULTS / dataset, ignore_errors=True)
+        shutil.copytree(store / dataset, RESULTS / dataset)
+
+
+def walk(folder: Path, *, write: bool) -> Iterator[str]:
+    """Type all commands of all pages, and yield lines to print."""
+    differing: list[str] = []
+    for page in pages():
+        fill_folder(folder, int(page.name[:2]))
+        began, busy = time.monotonic(), cpu_seconds()
+        text = record(page, folder, differing)
+        wall, cpu = time.monotonic() - began, cpu_seconds() - busy
+        yield f"{page.name}: {wall:.0f} s, of the CPU {cpu:.0f} s"
+        if write:
+            page.write_text(text, encoding="utf-8")
+    if write:
+        keep_results(folder / "results")
+        return
+    yield from (f"another shape: {each}" for each in differing)
+
+
+def main() -> None:
+    """Walk, and exit with 1 if an output has another shape."""
+    with tempfile.TemporaryDirectory() as folder:
+        status = 0
+        for line in walk(Path(folder), write="--write" in sys.argv):
+            print(line, flush=True)  # noqa: T201 -- a script's output
+            status |= line.startswith("another shape")
+        sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
