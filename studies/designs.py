@@ -90,14 +90,6 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
     return tuple(count // counts[0] for count in counts[1:])
 
 
-def defining_words(columns: Sequence[int], longest: int) -> Iterator[tuple[int, ...]]:
-    """Yield the words of the defining relation up to a length, as numbers of factors."""
-    for length in range(1, longest + 1):
-        for word in combinations(range(len(columns)), length):
-            if not _sum(columns[number] for number in word):
-                yield word
-
-
 def _sum(columns: Iterator[int]) -> int:
     total = 0
     for column in columns:
@@ -118,7 +110,6 @@ def _invariant(levels: Sequence[Sequence[int]]) -> object:
 
 @lru_cache(maxsize=1024)
 def _expanded(minus: int, plus: int) -> tuple[int, ...]:
-    """Return the coefficients of (1 - z) ** minus * (1 + z) ** plus."""
     coefficients = [1]
     for sign in [-1] * minus + [1] * plus:
         shifted = [0, *(sign * each for each in coefficients)]
@@ -151,7 +142,6 @@ def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
 
 
 def _hadamard(order: int) -> list[_Signs]:
-    """Return a Hadamard matrix of this order whose first row and first column are all +1."""
     if _is_prime(order - 1):
         return _cyclic(order - 1)
     if _is_prime(order // 2 - 1) and order // 2 % 4 == 2:
@@ -257,7 +247,6 @@ def _contrast(contrasts: Sequence[int], effect: Effect) -> int:
 
 
 def _bits(levels: Iterator[int]) -> int:
-    """Return the levels of all runs as the bits of a number."""
     return int("".join(map(str, levels)), 2)
 
 

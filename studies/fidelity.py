@@ -142,7 +142,6 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
 
 
 def _check_points(diagnostics: Diagnostics, fidelity: Fidelity, points: int, *, has_baseline: bool) -> None:
-    """Note that no point would come to the last rung, beside the baseline."""
     if fidelity.planned(points)[-1]:
         return
     beside = " beside the baseline" if has_baseline else ""
@@ -204,7 +203,6 @@ def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> 
 
 
 def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | None) -> list[int] | None:
-    """Return the levels of a factor as rungs."""
     path = ("factors", name)
     numbers = [each for each in levels if type(each) is int] if isinstance(levels, list) else []
     if not isinstance(levels, list) or len(numbers) < len(levels) or not numbers:
@@ -222,7 +220,6 @@ def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | No
 def _dimension_ends(
     diagnostics: Diagnostics, name: str, text: object, first: int | None
 ) -> tuple[int, int] | None:
-    """Return the ends of a dimension of whole numbers."""
     path = ("search", "space", name)
     try:
         dimension = read_dimension(text) if isinstance(text, str) else None

@@ -120,7 +120,6 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of the sizes."""
     factors, path = data.get("factors"), (TABLE, "sizes")
     if not found.sizes:
         yield path, "expected the sizes of at least one hole, as in { width = [32, 64, 128] }"
@@ -160,7 +159,6 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _numbers(sizes: object) -> list[int]:
-    """Return the items of a list that can be a size."""
     listed = sizes if isinstance(sizes, list | tuple) else ()
     return [each for each in listed if type(each) is int and each >= 1]
 

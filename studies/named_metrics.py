@@ -41,7 +41,6 @@ def check_metrics(diagnostics: Diagnostics, study: Study) -> None:
 
 
 def _check_claims(diagnostics: Diagnostics, study: Study, trials: list[Trial]) -> None:
-    """Report metrics that claims compare in cells whose trials never have them."""
     if not study.claims:
         return
     cells: dict[CellKey, TrialSettings] = {

@@ -254,12 +254,10 @@ class Study:
         return read_point(self.choose, levels)
 
     def _settings(self, levels: Mapping[str, Level]) -> TrialSettings:
-        """Return the settings of a trial with these levels."""
         return resolve_settings(self.template, levels)
 
     @property
     def _fixed(self) -> dict[str, Level]:
-        """The levels of the factors that a search does not choose."""
         return {
             name: levels[0] for name, levels in self.factors.items() if name not in (*self.dimensions, SEED)
         }
@@ -312,7 +310,6 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    """Return the study of a document, if it has no faults."""
     contents = read_contents(diagnostics, corpus)
     study = contents and _make_study(contents, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:

@@ -72,7 +72,6 @@ def _export_trial(
 
 
 def _courses(store: Store, trials: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
-    """Return the metrics of trials by epoch."""
     courses: dict[str, dict[int, dict[str, float]]] = {}
     for trial, epoch, name, value in (
         store.courses(trials).select("trial", "epoch", "name", "value").iter_rows()

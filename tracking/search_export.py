@@ -54,7 +54,6 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
 def _add_points(
     written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
 ) -> StudyExport:
-    """Add the points that are missing, and return how many they are."""
     courses = points.courses(ended)
     known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
     told, epochs = 0, 0
@@ -75,7 +74,6 @@ def _add_points(
 
 
 def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
-    """Each point on the highest of its rungs."""
     found: dict[str, SearchPoint] = {}
     for point in points:
         if point.known_by not in found or found[point.known_by].rung < point.rung:
@@ -107,7 +105,6 @@ def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
 
 
 def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optuna.Study:
-    """Return the study of this name in a storage, which is made if it is missing."""
     assert study.search is not None
     goals = study.search.objectives
     names = [each.name for each in goals]
@@ -160,7 +157,6 @@ def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _key(attempts: object) -> str:
-    """Return attempts in a fixed order, to compare."""
     return json.dumps(attempts, sort_keys=True)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from ...plugins import Registry
-from ..text.strict_model import KnownNames, StrictModel, class_faults
-from .metrics import METRICS, Metric
-from .registered_settings import read_registered
+from ..text.strict_model import KnownNames, NamedSettings
+from .metrics import Metric
+from .registered_settings import SettingsEntry, register_settings
 
 if TYPE_CHECKING:
     import torch
@@ -35,12 +35,18 @@ class TrainingMoment:
     state: dict[str, Any]
 
 
-class Callback(StrictModel, ABC):
+CALLBACKS: Registry[SettingsEntry[Callback]] = Registry("callback")
+"""Every callback by its name; all are of plug-ins."""
+
+
+class Callback(NamedSettings, ABC):
     """Settings of a plug-in's callback in `[[train.callbacks]]`, and its hooks.
 
     A training that resumes after an interruption does not call `start` again, and one that fails does not
     call `end`.
     """
+
+    registry: ClassVar = CALLBACKS
 
     name: Annotated[str, KnownNames(lambda: CALLBACKS)]
     """the callback"""
@@ -63,20 +69,6 @@ MOMENTS = ("on_start", "on_epoch_end", "on_end")
 """What a callback may define."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallbackEntry:
-    """A callback, with its metrics; `source` is who has thought of it."""
-
-    name: str
-    title: str
-    source: str
-    metrics: frozenset[str]
-    settings: type[Callback]
-
-
-CALLBACKS: Registry[CallbackEntry] = Registry("callback")
-"""Every callback by its name; all are of plug-ins."""
-
 CallbackT = TypeVar("CallbackT", bound=Callback)
 
 
@@ -88,26 +80,13 @@ def register_callback(
     `metrics` has the title of each metric that the callback may report. Raises ValueError for a taken name,
     and for keys without a meaning or a default.
     """
+    brought = [Metric(name=metric, title=words, decimals=3) for metric, words in (metrics or {}).items()]
 
-    def register(settings: type[CallbackT]) -> type[CallbackT]:
-        faults = class_faults(settings, Callback)
-        if not faults and all(getattr(settings, each) is getattr(Callback, each) for each in MOMENTS):
-            faults = [f"{settings.__name__}: expected a definition of {' or '.join(MOMENTS)}"]
-        if faults:
-            raise ValueError("; ".join(faults))
-        for metric, words in (metrics or {}).items():
-            METRICS.register(metric, Metric(name=metric, title=words, decimals=3))
-        CALLBACKS.register(
-            name,
-            CallbackEntry(
-                name=name, title=title, source=source, metrics=frozenset(metrics or ()), settings=settings
-            ),
-        )
-        return settings
+    def find_faults(settings: type[CallbackT]) -> list[str]:
+        if all(getattr(settings, each) is getattr(Callback, each) for each in MOMENTS):
+            return [f"{settings.__name__}: expected a definition of {' or '.join(MOMENTS)}"]
+        return []
 
-    return register
-
-
-def read_callback(table: object) -> object:
-    """Return the settings of one table of `[[train.callbacks]]`; return anything else unchanged."""
-    return read_registered(table, CALLBACKS, lambda entry: entry.settings)
+    return register_settings(
+        Callback, name, source=source, title=title, metrics=brought, find_faults=find_faults
+    )

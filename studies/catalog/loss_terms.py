@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field
 
 from ...plugins import Registry
-from ..text.strict_model import KnownNames, StrictModel, class_faults
-from .metrics import METRICS, Metric
-from .registered_settings import read_registered
+from ..text.strict_model import KnownNames, NamedSettings
+from .metrics import Metric
+from .registered_settings import SettingsEntry, register_settings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -39,11 +39,17 @@ class TrainingStep:
     state: dict[str, Any]
 
 
-class LossTerm(StrictModel, ABC):
+LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
+"""Every loss term by its name; all are of plug-ins."""
+
+
+class LossTerm(NamedSettings, ABC):
     """`[[train.loss_terms]]` of a plug-in's term: its keys, and what it adds to the loss.
 
     Its mean over the steps of an epoch, without its weight, is the metric of its name.
     """
+
+    registry: ClassVar = LOSS_TERMS
 
     name: Annotated[str, KnownNames(lambda: LOSS_TERMS)]
     """the term"""
@@ -60,19 +66,6 @@ class LossTerm(StrictModel, ABC):
         """Return the term as one number with gradients."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossTermEntry:
-    """A loss term; `source` is who has thought of it."""
-
-    name: str
-    title: str
-    source: str
-    settings: type[LossTerm]
-
-
-LOSS_TERMS: Registry[LossTermEntry] = Registry("loss term")
-"""Every loss term by its name; all are of plug-ins."""
-
 TermT = TypeVar("TermT", bound=LossTerm)
 
 
@@ -84,18 +77,5 @@ def register_loss_term(
     The metric of that name has this title. Raises ValueError for a taken name, and for keys without a
     meaning or a default.
     """
-
-    def register(settings: type[TermT]) -> type[TermT]:
-        if faults := class_faults(settings, LossTerm):
-            raise ValueError("; ".join(faults))
-        metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
-        METRICS.register(name, metric)
-        LOSS_TERMS.register(name, LossTermEntry(name=name, title=title, source=source, settings=settings))
-        return settings
-
-    return register
-
-
-def read_loss_term(table: object) -> object:
-    """Return the settings of one table of `[[train.loss_terms]]`; return anything else unchanged."""
-    return read_registered(table, LOSS_TERMS, lambda entry: entry.settings)
+    metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
+    return register_settings(LossTerm, name, source=source, title=title, metrics=[metric])

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from ...diagnostics import nearest_hint
 from ...plugins import Registry
-from ..text.strict_model import KnownNames, StrictModel, class_faults, validate
+from ..text.strict_model import KnownNames, NamedSettings
+from .registered_settings import SettingsEntry, register_settings
 
 if TYPE_CHECKING:
     import torch
 
 
-class OptimizerSettings(StrictModel):
+OPTIMIZERS: Registry[SettingsEntry[OptimizerSettings]] = Registry("optimizer")
+"""Every optimiser by its name."""
+
+
+class OptimizerSettings(NamedSettings):
     """`train.optimizer`: the rule that moves the weights, and its highest learning rate."""
+
+    registry: ClassVar = OPTIMIZERS
 
     name: Annotated[str, KnownNames(lambda: OPTIMIZERS)]
     """the rule, such as adam, adamw, adagrad, sgd, lion, adafactor or muon"""
@@ -34,16 +39,6 @@ class OptimizerSettings(StrictModel):
     def state_depends_on_shapes(self) -> bool:
         """Whether the rule keeps less of some weights, by their names and shapes."""
         return False
-
-    @field_validator("name")
-    @classmethod
-    def check_name(cls, name: str) -> str:
-        """Return the name if that rule has these settings."""
-        if name not in OPTIMIZERS:
-            raise ValueError(f"unknown optimizer '{name}'{nearest_hint(name, OPTIMIZERS)}")
-        if not issubclass(OPTIMIZERS[name].settings, cls):
-            raise ValueError(f"the optimizer {name} has other settings")
-        return name
 
 
 Betas = Annotated[
@@ -67,8 +62,7 @@ class OwnOptimizerSettings(OptimizerSettings):
     """for sgd and muon: how much stays of the direction of the steps before; by default 0 and 0.95"""
 
     @model_validator(mode="after")
-    def check_momentum(self) -> OwnOptimizerSettings:
-        """Only some rules have a momentum of its own."""
+    def _check_momentum(self) -> OwnOptimizerSettings:
         if self.momentum is not None and self.name not in MOMENTUMS:
             raise ValueError(f"{self.name} has no momentum; {' and '.join(MOMENTUMS)} have")
         return self
@@ -97,15 +91,6 @@ class PluginOptimizer(OptimizerSettings, ABC):
         """Build the optimiser of a model's weights, each in one of its groups; `lr` is the highest rate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Optimizer:
-    """A rule that moves the weights; `source` is who has thought of it."""
-
-    name: str
-    source: str
-    settings: type[OptimizerSettings] = OwnOptimizerSettings
-
-
 MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
 """The rules with a momentum of their own, with what it is by default."""
 
@@ -116,22 +101,18 @@ _MOMENTS: Mapping[str, int] = {
 }
 """How many numbers each rule keeps of a weight, at most."""
 
-OPTIMIZERS: Registry[Optimizer] = Registry(
-    "optimizer",
-    {
-        name: Optimizer(name=name, source=source)
-        for name, source in {
-            "adam": "Kingma and Ba 2015",
-            "adamw": "Loshchilov and Hutter 2019",
-            "adagrad": "Duchi et al. 2011",
-            "sgd": "Robbins and Monro 1951; Polyak 1964",
-            "lion": "Chen et al. 2023, algorithm 2",
-            "adafactor": "Shazeer and Stern 2018",
-            "muon": "Jordan et al. 2024; Liu et al. 2025",
-        }.items()
-    },
-)
-"""Every optimiser by its name."""
+for _name, _source in {
+    "adam": "Kingma and Ba 2015",
+    "adamw": "Loshchilov and Hutter 2019",
+    "adagrad": "Duchi et al. 2011",
+    "sgd": "Robbins and Monro 1951; Polyak 1964",
+    "lion": "Chen et al. 2023, algorithm 2",
+    "adafactor": "Shazeer and Stern 2018",
+    "muon": "Jordan et al. 2024; Liu et al. 2025",
+}.items():
+    OPTIMIZERS.register(
+        _name, SettingsEntry(name=_name, source=_source, settings=OwnOptimizerSettings), own=True
+    )
 
 SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 
@@ -141,14 +122,7 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
     Raises ValueError for a taken name, and for keys without a meaning or a default.
     """
-
-    def register(settings: type[SettingsT]) -> type[SettingsT]:
-        if faults := class_faults(settings, PluginOptimizer, given=("name", "lr")):
-            raise ValueError("; ".join(faults))
-        OPTIMIZERS.register(name, Optimizer(name=name, source=source, settings=settings))
-        return settings
-
-    return register
+    return register_settings(PluginOptimizer, name, source=source, required=("name", "lr"))
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
@@ -159,17 +133,3 @@ def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
         raise ValueError(f"expected changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}")
     return type(settings).model_validate({**settings.model_dump(), **changes})
-
-
-def read_optimizer_settings(table: object) -> object:
-    """Return the settings of a table `train.optimizer`, in the class that its name selects.
-
-    Returns anything but a table unchanged. Raises InvalidTableError with every problem.
-    """
-    if not isinstance(table, Mapping):
-        return table
-    name = table.get("name")
-    known = OPTIMIZERS.get(name) if isinstance(name, str) else None
-    if known is None:
-        return {key: value for key, value in table.items() if key in OptimizerSettings.model_fields}
-    return validate(known.settings, table)

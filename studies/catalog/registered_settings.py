@@ -1,29 +1,51 @@
-"""Tables whose name decides, in a registry, which class of settings they are read with."""
+"""Classes of settings that tables select by their name: built-in ones and those of plug-ins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from pydantic import BaseModel
+from ..text.strict_model import NamedSettings, StrictModel, class_faults
+from .metrics import METRICS, Metric
 
-from ...diagnostics import nearest_hint
-from ...plugins import Registry
-from ..text.strict_model import InvalidTableError, ValidationProblem, validate
-
-ItemT = TypeVar("ItemT")
+SettingsT = TypeVar("SettingsT", bound=StrictModel)
 
 
-def read_registered(
-    table: object, registry: Registry[ItemT], settings_of: Callable[[ItemT], type[BaseModel]]
-) -> object:
-    """Return the settings of a table in the class that its name selects; return anything else unchanged.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsEntry(Generic[SettingsT]):
+    """What a table can name, with the class of its settings; `source` is who has thought of it."""
 
-    Raises InvalidTableError with every problem.
+    name: str
+    source: str
+    settings: type[SettingsT]
+    title: str = ""
+    metrics: frozenset[str] = frozenset()
+
+
+def register_settings(
+    base: type[NamedSettings],
+    name: str,
+    *,
+    source: str,
+    title: str = "",
+    metrics: Collection[Metric] = (),
+    required: Collection[str] = ("name",),
+    find_faults: Callable[[type[SettingsT]], list[str]] = lambda _: [],
+) -> Callable[[type[SettingsT]], type[SettingsT]]:
+    """Return a decorator that registers a class of settings, and the metrics that it brings.
+
+    Raises ValueError for a taken name, and for keys without a meaning or a default but for `required` ones.
     """
-    if not isinstance(table, Mapping) or not isinstance(name := table.get("name"), str):
-        return table
-    if name not in registry:
-        hint = nearest_hint(name, registry) if len(registry) else ": no plug-in has registered any"
-        raise InvalidTableError((ValidationProblem(("name",), f"unknown {registry.kind} '{name}'{hint}"),))
-    return validate(settings_of(registry[name]), table)
+
+    def register(settings: type[SettingsT]) -> type[SettingsT]:
+        if faults := class_faults(settings, base, required) or find_faults(settings):
+            raise ValueError("; ".join(faults))
+        for metric in metrics:
+            METRICS.register(metric.name, metric)
+        names = frozenset(metric.name for metric in metrics)
+        entry = SettingsEntry(name=name, source=source, settings=settings, title=title, metrics=names)
+        base.registry.register(name, entry)
+        return settings
+
+    return register

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from collections.abc import Callable
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from ...diagnostics import nearest_hint
 from ...plugins import Registry
-from ..text.strict_model import KnownNames, StrictModel, class_faults, validate
+from ..text.strict_model import KnownNames, NamedSettings
+from .registered_settings import SettingsEntry, register_settings
+
+SCHEDULES: Registry[SettingsEntry[ScheduleSettings]] = Registry("schedule")
+"""Every schedule by its name."""
 
 
-class ScheduleSettings(StrictModel):
+class ScheduleSettings(NamedSettings):
     """Settings of `train.schedule`: the learning rate over the steps, of which `lr` is the highest.
 
     The rate rises linearly over the first `warmup` steps, and then follows the schedule.
     """
+
+    registry: ClassVar = SCHEDULES
 
     name: Annotated[str, KnownNames(lambda: SCHEDULES)] = "constant"
     """how the learning rate continues after the warm-up: constant, linear, inverse_sqrt, cosine, plateau,
     milestones, recent or warmup_stable_decay"""
     warmup: int = Field(default=0, ge=0)
     """steps over which the learning rate rises linearly"""
-
-    @field_validator("name")
-    @classmethod
-    def check_name(cls, name: str) -> str:
-        """Return the name if that schedule has these settings."""
-        if name not in SCHEDULES:
-            raise ValueError(f"unknown schedule '{name}'{nearest_hint(name, SCHEDULES)}")
-        if not issubclass(SCHEDULES[name].settings, cls):
-            raise ValueError(f"the schedule {name} has other settings")
-        return name
 
 
 class OwnScheduleSettings(ScheduleSettings):
@@ -63,8 +57,7 @@ class OwnScheduleSettings(ScheduleSettings):
     """for warmup_stable_decay: the number of last steps over which the rate falls"""
 
     @model_validator(mode="after")
-    def check_steps(self) -> OwnScheduleSettings:
-        """Check the keys that some schedules need and others lack."""
+    def _check_steps(self) -> OwnScheduleSettings:
         if self.name == "inverse_sqrt" and self.warmup < 1:
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
         if (self.name == "milestones") != bool(self.milestones):
@@ -84,35 +77,22 @@ class PluginSchedule(ScheduleSettings, ABC):
         """Return the share of the highest rate at a step after the warm-up, counted from 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleEntry:
-    """A schedule; `source` is who has thought of it."""
-
-    name: str
-    source: str
-    settings: type[ScheduleSettings] = OwnScheduleSettings
-
-
 FALLING = ("linear", "cosine", "warmup_stable_decay")
 """The schedules that fall to a floor."""
 
-SCHEDULES: Registry[ScheduleEntry] = Registry(
-    "schedule",
-    {
-        name: ScheduleEntry(name=name, source=source)
-        for name, source in {
-            "constant": "",
-            "linear": "",
-            "inverse_sqrt": "Vaswani et al. 2017, equation 3",
-            "cosine": "Loshchilov and Hutter 2017",
-            "plateau": "",
-            "milestones": "",
-            "recent": "the program of Kaiser and Bengio 2016",
-            "warmup_stable_decay": "Hu et al. 2024, section 4",
-        }.items()
-    },
-)
-"""Every schedule by its name."""
+for _name, _source in {
+    "constant": "",
+    "linear": "",
+    "inverse_sqrt": "Vaswani et al. 2017, equation 3",
+    "cosine": "Loshchilov and Hutter 2017",
+    "plateau": "",
+    "milestones": "",
+    "recent": "the program of Kaiser and Bengio 2016",
+    "warmup_stable_decay": "Hu et al. 2024, section 4",
+}.items():
+    SCHEDULES.register(
+        _name, SettingsEntry(name=_name, source=_source, settings=OwnScheduleSettings), own=True
+    )
 
 SettingsT = TypeVar("SettingsT", bound=PluginSchedule)
 
@@ -122,28 +102,7 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[SettingsT]], 
 
     Raises ValueError for a taken name, and for keys without a meaning or a default.
     """
-
-    def register(settings: type[SettingsT]) -> type[SettingsT]:
-        if faults := class_faults(settings, PluginSchedule):
-            raise ValueError("; ".join(faults))
-        SCHEDULES.register(name, ScheduleEntry(name=name, source=source, settings=settings))
-        return settings
-
-    return register
-
-
-def read_schedule_settings(table: object) -> object:
-    """Return the settings of a table `train.schedule`, in the class that its name selects.
-
-    Returns anything but a table unchanged. Raises InvalidTableError with every problem.
-    """
-    if not isinstance(table, Mapping):
-        return table
-    name = table.get("name", "constant")
-    known = SCHEDULES.get(name) if isinstance(name, str) else None
-    if known is None:
-        return {key: value for key, value in table.items() if key in ScheduleSettings.model_fields}
-    return validate(known.settings, table)
+    return register_settings(PluginSchedule, name, source=source)
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:

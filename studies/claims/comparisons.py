@@ -186,8 +186,7 @@ class ClaimSpec(StrictModel):
 
     @field_validator("name")
     @classmethod
-    def check_printable(cls, name: str) -> str:
-        """Return the name, which must fit in one line of output."""
+    def _check_printable(cls, name: str) -> str:
         if name != one_line(name):
             raise ValueError(f"expected one line of printable signs, got {name!r}")
         return name

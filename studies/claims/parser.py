@@ -63,28 +63,6 @@ def tokenize(text: str) -> list[Token]:
     ]
 
 
-def parse_number(token: Token, faults: FaultCollector) -> float | None:
-    """Return the value of a number in Python's notation; report a fault and return None for another text."""
-    try:
-        value = float(token.text)
-    except ValueError:
-        faults.add(token.start, token.end, f"expected a number, got '{faults.quote(token.start, token.end)}'")
-        return None
-    if math.isinf(value):
-        faults.add(token.start, token.end, "expected a finite number, got one too large")
-        return None
-    return value
-
-
-def describe_token(token: Token, faults: FaultCollector) -> str:
-    """Return a token as messages quote it."""
-    if token.kind == "end":
-        return "the end"
-    if token.kind == "other":
-        return describe_character(token.text)
-    return f"'{faults.quote(token.start, token.end)}'"
-
-
 MAX_DEPTH = 16
 """The most brackets that may be open at once."""
 
@@ -127,7 +105,7 @@ class _ClaimParser(TokenReader):
         """`claim = either END`."""
         found = self.either()
         if self.token.kind != "end":
-            raise self._error(f"expected the end, got {describe_token(self.token, self._faults)}")
+            raise self._error(f"expected the end, got {self._found()}")
         return found
 
     def either(self) -> SyntaxNode:
@@ -199,8 +177,8 @@ class _ClaimParser(TokenReader):
         """`term = NUMBER | call | quantity | VARIABLE | "(" either ")"`."""
         kind = self.token.kind
         if kind == "number":
-            token = self._advance()
-            value = parse_number(token, self._faults)
+            token = self.token
+            value = self._value()
             if value is None:
                 return SyntaxErrorNode(start=token.start, end=token.end)
             return NumberLiteral(start=token.start, end=token.end, value=value)
@@ -210,17 +188,13 @@ class _ClaimParser(TokenReader):
             return self._bracketed(self.either)
         if kind in FUNCTIONS:
             return self.call()
-        raise self._error(
-            f"expected a metric, a number or a function, got {describe_token(self.token, self._faults)}"
-        )
+        raise self._error(f"expected a metric, a number or a function, got {self._found()}")
 
     def call(self) -> SyntaxNode:
         """`call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""
         function = self._word()
         if self.token.kind != "(":
-            raise self._error(
-                f"expected '(' after '{function.text}', got {describe_token(self.token, self._faults)}"
-            )
+            raise self._error(f"expected '(' after '{function.text}', got {self._found()}")
         inside = self._bracketed(self._arguments)
         if isinstance(inside, SyntaxErrorNode):
             return SyntaxErrorNode(start=function.start, end=self._end())
@@ -283,11 +257,11 @@ class _ClaimParser(TokenReader):
             elif kind in _OPEN.values():
                 break
             elif kind == "=" and not inside:
-                before = describe_token(self._tokens[self._at - 1], self._faults)
+                before = self._found(self._tokens[self._at - 1])
                 raise self._error(f"unexpected '='; is there a comma missing before {before}?")
             tokens.append(self._advance())
         if not tokens:
-            raise self._error(f"expected a level, got {describe_token(self.token, self._faults)}")
+            raise self._error(f"expected a level, got {self._found()}")
         start, end = tokens[0].start, tokens[-1].end
         text = self._faults.text[start:end]
         if len(tokens) == 1 and tokens[0].kind == "quoted":
@@ -307,15 +281,12 @@ class _ClaimParser(TokenReader):
     def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
         """`sum "within" NUMBER "of" sum`, after its first sum."""
         self._advance()
-        token, margin = self.token, None
-        if token.kind == "number":
-            margin = parse_number(self._advance(), self._faults)
-        else:
-            raise self._error(f"expected a number after 'within', got {describe_token(token, self._faults)}")
+        token = self.token
+        if token.kind != "number":
+            raise self._error(f"expected a number after 'within', got {self._found()}")
+        margin = self._value()
         if self.token.kind != "of":
-            raise self._error(
-                f"expected 'of' after the margin, got {describe_token(self.token, self._faults)}"
-            )
+            raise self._error(f"expected 'of' after the margin, got {self._found()}")
         self._advance()
         right = self.sum()
         if margin is not None and margin <= 0:
@@ -341,14 +312,10 @@ class _ClaimParser(TokenReader):
                 f"'{self.token.text}' has a meaning of its own; expected the name of a variable"
             )
         if self.token.kind != "name":
-            raise self._error(
-                f"expected the name of a variable, got {describe_token(self.token, self._faults)}"
-            )
+            raise self._error(f"expected the name of a variable, got {self._found()}")
         variable = self._word()
         if self.token.kind != "in":
-            raise self._error(
-                f"expected 'in' after '{variable.text}', got {describe_token(self.token, self._faults)}"
-            )
+            raise self._error(f"expected 'in' after '{variable.text}', got {self._found()}")
         self._advance()
         return ForClause(variable=variable, iterates=self.set())
 
@@ -359,7 +326,7 @@ class _ClaimParser(TokenReader):
         while True:
             named = self.token.kind in ("name", *KEYWORDS) and self._tokens[self._at + 1].kind == "="
             if not named and selectors:
-                raise self._error(f"expected FACTOR=LEVEL, got {describe_token(self.token, self._faults)}")
+                raise self._error(f"expected FACTOR=LEVEL, got {self._found()}")
             if named:
                 factor = self._word()
                 self._advance()
@@ -373,7 +340,7 @@ class _ClaimParser(TokenReader):
     def _listed(self, expected: str) -> tuple[LevelLiteral, ...]:
         """`"[" level { "," level } "]"`."""
         if self.token.kind != "[":
-            raise self._error(f"expected {expected}, got {describe_token(self.token, self._faults)}")
+            raise self._error(f"expected {expected}, got {self._found()}")
         inside = self._bracketed(self._levels)
         return () if isinstance(inside, SyntaxErrorNode) else inside
 
@@ -408,11 +375,32 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _unclosed(self, opened: Token) -> _ParseError:
-        """Return the fault of an unclosed bracket, shown at the opening one if the text ends there."""
         close = _OPEN[opened.kind]
         if self.token.kind == "end":
             return self._error("this bracket is never closed", opened)
-        return self._error(f"expected '{close}' or ',', got {describe_token(self.token, self._faults)}")
+        return self._error(f"expected '{close}' or ',', got {self._found()}")
+
+    def _value(self) -> float | None:
+        """Return the value of the next token; report a fault and return None if it is no number."""
+        token = self._advance()
+        try:
+            value = float(token.text)
+        except ValueError:
+            self._error(f"expected a number, got '{self._faults.quote(token.start, token.end)}'", token)
+            return None
+        if math.isinf(value):
+            self._error("expected a finite number, got one too large", token)
+            return None
+        return value
+
+    def _found(self, token: Token | None = None) -> str:
+        """Return a token as messages quote it, by default the next one."""
+        token = token or self.token
+        if token.kind == "end":
+            return "the end"
+        if token.kind == "other":
+            return describe_character(token.text)
+        return f"'{self._faults.quote(token.start, token.end)}'"
 
     def _word(self) -> Identifier:
         """Return the next token as a name."""

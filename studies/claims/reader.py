@@ -13,7 +13,7 @@ from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
 from .comparisons import Claim, ClaimSpec
 from .parser import parse_claim
-from .resolver import ClaimContext, resolve_claim
+from .resolver import resolve_claim
 from .scope import Scope, claim_scope
 from .syntax_tree import SyntaxNode
 
@@ -75,7 +75,7 @@ def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultColle
     """Return a claim in a scope, or one for each level of its factor; report faults and return None."""
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
-        statement = resolve_claim(ClaimContext(scope=within, faults=faults, each=spec.each), said)
+        statement = resolve_claim(within, faults, said, spec.each)
         if statement is None:
             return None
         claim = Claim(

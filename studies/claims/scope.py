@@ -112,7 +112,6 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
-    """Return whether cells with the same level of one factor have the same level of the other."""
     met: dict[str, str] = {}
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 

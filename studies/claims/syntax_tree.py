@@ -8,33 +8,35 @@ from ...tokenizer import Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identifier:
-    """A name where it stands."""
+class Spanned:
+    """A part of a claim's text."""
 
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifier(Spanned):
+    """A name where it stands."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelLiteral:
+class LevelLiteral(Spanned):
     """A level as written: at least one token."""
 
-    start: int
-    end: int
     text: str
     tokens: tuple[Token, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelSet:
+class LevelSet(Spanned):
     """All levels of a factor, or the listed ones (exactly one of the two is given).
 
     The excepted ones are left out.
     """
 
-    start: int
-    end: int
     factor: Identifier | None = None
     levels: tuple[LevelLiteral, ...] = ()
     excluded: tuple[LevelLiteral, ...] = ()
@@ -49,28 +51,21 @@ class ForClause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyntaxErrorNode:
+class SyntaxErrorNode(Spanned):
     """A part that could not be read, whose fault is noted already."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumberLiteral:
+class NumberLiteral(Spanned):
     """A number."""
 
-    start: int
-    end: int
     value: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricReference:
+class MetricReference(Spanned):
     """A metric with the selectors of its cell, or a variable, which has no brackets."""
 
-    start: int
-    end: int
     word: Identifier
     index: tuple[str, ...] = ()
     selectors: tuple[tuple[Identifier, LevelLiteral], ...] = ()
@@ -78,82 +73,66 @@ class MetricReference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumExpression:
+class SumExpression(Spanned):
     """Terms, each with its sign, 1 or −1."""
 
-    start: int
-    end: int
     terms: tuple[tuple[int, SyntaxNode], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotientExpression:
+class QuotientExpression(Spanned):
     """`numerator / denominator`."""
 
-    start: int
-    end: int
     numerator: SyntaxNode
     denominator: SyntaxNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCall:
+class FunctionCall(Spanned):
     """A function with its arguments, over every combination of its loops' levels."""
 
-    start: int
-    end: int
     function: Identifier
     arguments: tuple[SyntaxNode, ...]
     loops: tuple[ForClause, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonChain:
+class ComparisonChain(Spanned):
     """`a > b >= c`, with one more operand than signs."""
 
-    start: int
-    end: int
     operands: tuple[SyntaxNode, ...]
     signs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithinExpression:
+class WithinExpression(Spanned):
     """`left within margin of right`."""
 
-    start: int
-    end: int
     left: SyntaxNode
     margin: float
     right: SyntaxNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipTest:
+class MembershipTest(Spanned):
     """`best(…) is level`, `best(…) in set`."""
 
-    start: int
-    end: int
     ranking: SyntaxNode
     candidates: LevelSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BooleanOperation:
+class BooleanOperation(Spanned):
     """Statements joined by `and`, or by `or`."""
 
-    start: int
-    end: int
     operator: str
     parts: tuple[SyntaxNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Negation:
+class Negation(Spanned):
     """`not statement`."""
 
-    start: int
-    end: int
     part: SyntaxNode
 
 

@@ -167,7 +167,6 @@ def read_two_columns(text: str) -> Cells:
 
 
 def _csv_rows(text: str) -> Iterator[_Row]:
-    """Yield the rows that are not empty, each with the line in which it begins."""
     reader, line = csv.reader(io.StringIO(text, newline=""), strict=True), 1
     try:
         for row in reader:

@@ -55,7 +55,6 @@ def _read(data: bytes, form: str, columns: Sequence[str]) -> Cells:
 
 
 def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema of a file and its batches, of Parquet only with the columns asked for."""
     if form == "parquet":
         file = pq.ParquetFile(io.BytesIO(data))
         schema = file.schema_arrow
@@ -85,7 +84,6 @@ def _iter_arrays(
 
 
 def _python_size(column: pa.Array) -> int:
-    """Return about how many bytes the values of a column take in Python."""
     kind, size = column.type, _VALUE_BYTES * len(column)
     if pa.types.is_dictionary(kind):
         try:
@@ -115,7 +113,6 @@ def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
 
 
 def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
-    """Return whether a type is a struct with these nested fields."""
     for key in keys:
         if not pa.types.is_struct(kind) or kind.get_field_index(key) < 0:
             return False
@@ -143,7 +140,6 @@ def _class_names(schema: pa.Schema, paths: Sequence[list[str] | None]) -> list[l
 
 
 def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN401 -- a file may say anything
-    """Return the names of the classes that a column has, or that are in its lists."""
     for key in path:
         feature = feature.get(key) if isinstance(feature, dict) else None
     if isinstance(feature, dict) and feature.get("_type") in ("Sequence", "List", "LargeList"):

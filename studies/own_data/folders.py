@@ -66,7 +66,6 @@ def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles
 
 
 def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | None) -> FoundFiles:
-    """Return the files of the splits that are known, or that have these names."""
     known = ", ".join(map(quoted, found)) or "none"
     if names:
         if lacking := [name for name in names.values() if name not in found]:
@@ -86,7 +85,6 @@ def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | No
 
 
 def _split_in_name(path: Path) -> str:
-    """Return the split that begins the name of a file or its folder, as in train-00000-of-00002.parquet."""
     for name in (path.name, *(folder.name for folder in path.parents)):
         begins = _SPLIT.match(name.lower())
         if begins and split_named(begins[1]):
@@ -104,7 +102,6 @@ def _full_name(path: Path) -> str:
 
 
 def _arrow_files(folder: Path) -> list[Path]:
-    """Return the files of one split, in their order."""
     return [folder / name for name in _strings(folder / "state.json", "_data_files")]
 
 

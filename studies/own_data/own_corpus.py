@@ -112,7 +112,6 @@ def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
 
 
 def _code_digest() -> str:
-    """Return a digest of the code that reads files."""
     found = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         found.update(path.read_bytes())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..catalog.datasets import source_key
 from ..catalog.own_corpora import SPLITS
-from ..catalog.text_vocabulary import split_words
+from ..catalog.tasks import split_words
 from ..text.units import plural
 from .cells import quoted
 from .rows import Row, RowKind
@@ -190,7 +190,6 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
 
 
 def _kinds(tokens: object) -> tuple[str, ...]:
-    """Return the kinds of tokens that a task can have: one, or all where a factor decides."""
     if not isinstance(tokens, str) or "{" in tokens:
         return KINDS
     return (tokens,) if tokens in KINDS else ()
@@ -218,7 +217,6 @@ def _bounds_of(words: Iterable[str]) -> PieceBounds:
 
 
 def _length(sequence: str, kind: str) -> int:
-    """Return the number of tokens of a sequence."""
     if kind == "characters":
         return len(sequence.encode())
     return len(split_words(sequence)) if kind == "words" else len(sequence.split())

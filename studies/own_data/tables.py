@@ -44,8 +44,7 @@ class HeldOutRows(StrictModel):
     test: Share | None = None
 
     @model_validator(mode="after")
-    def check_shares(self) -> HeldOutRows:
-        """Something is left to train on."""
+    def _check_shares(self) -> HeldOutRows:
         check_shares(self.dev or 0.0, self.test or 0.0)
         return self
 
@@ -245,8 +244,6 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
 
 
 class _LabelColumns(StrictModel):
-    """The columns of the sequences, and of what is to be learnt of them."""
-
     text: str = "text"
     label: str = "label"
 
@@ -353,8 +350,6 @@ class _TwoFilesInShares(HeldOutRows, _TwoFiles):
 
 
 class _SixFiles(StrictModel):
-    """Two files for each split."""
-
     train: _TwoFiles
     dev: _TwoFiles
     test: _TwoFiles

@@ -19,16 +19,13 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class _HeldOut(StrictModel):
-    """Shares of a file that are held out."""
-
     dev: Share = 0.1
     """the share that is the dev split"""
     test: Share = 0.1
     """the share that is the test split"""
 
     @model_validator(mode="after")
-    def check_shares(self) -> _HeldOut:
-        """Something is left to train on."""
+    def _check_shares(self) -> _HeldOut:
         check_shares(self.dev, self.test)
         return self
 

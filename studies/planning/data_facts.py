@@ -101,7 +101,6 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
 
 
 def _rows(summary: CorpusSummary) -> str:
-    """Return the rows of each split."""
     total = plural(sum(summary.rows.values()), summary.unit)
     return f"{total}: " + ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
 
@@ -118,7 +117,6 @@ def _classes(summary: CorpusSummary) -> Iterator[str]:
 
 
 def _published(name: str, locate: Locate) -> str:
-    """Return what a published corpus has, and where it is."""
     dataset = require_dataset(name)
     match dataset:
         case ParallelCorpus():

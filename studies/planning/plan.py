@@ -193,7 +193,6 @@ def _planned(
     estimator: TimeEstimator,
     only: Collection[str] | None,
 ) -> tuple[PlannedTrial, ...]:
-    """Return the trials of a grid, or some of them, with their status and time estimates."""
     return tuple(
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
         for one in study.trials
@@ -204,7 +203,6 @@ def _planned(
 def _grid_estimates(
     planned: Iterable[PlannedTrial], to_run: Iterable[Trial]
 ) -> tuple[Counter[str], list[TimeEstimate]]:
-    """Return the outcomes of a grid's trials by status, and the times of those that are to run."""
     planned, remaining = list(planned), {trial.id for trial in to_run}
     counts = Counter[str](one.status for one in planned if one.status != "missing")
     return counts, [one.estimate for one in planned if one.trial.id in remaining]
@@ -222,7 +220,6 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
 
 
 def _point_estimate(tried: pl.DataFrame, ends: Iterable[Trial], estimator: TimeEstimator) -> TimeEstimate:
-    """Return the time of a search's next trial: the mean of those done, else that of the slower end."""
     if seconds := tried.filter(pl.col("status") == "done")["seconds"].to_list():
         return TimeEstimate(fmean(seconds), "measured")
     return max(map(estimator.estimate, ends), key=lambda one: one.seconds or 0.0)
@@ -273,7 +270,6 @@ def model_costs(
 
 
 def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSettings]]:
-    """Return the settings of trials with the labels of their models."""
     names = _label_names(study)
     return [(_label(names, trial), trial.settings) for trial in trials]
 
@@ -281,7 +277,6 @@ def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSet
 def _largest_step(
     study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
 ) -> tuple[str, StepMemory] | None:
-    """Return the model whose step holds most memory, if there is any."""
     largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
     return None if largest is None else (_label(_label_names(study), largest), steps[largest.id])
 

@@ -100,7 +100,6 @@ def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
 
 
 def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
-    """Yield the rows of other source in the order in which they ended."""
     for trial, text in rows.sort("finished").select("trial", "settings").iter_rows():
         if changes := changed_code(text):
             try:
@@ -185,7 +184,6 @@ def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
 
 
 def _without_epochs(settings: TrialSettings) -> str:
-    """Return what trials share that differ only in their epochs."""
     return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))
 
 
@@ -230,7 +228,6 @@ class FittingTrials:
         return next((trial for trial in trials if trial.id == row["trial"]), None)
 
     def _other_values(self, settings: Mapping[str, Any]) -> dict[str, Level]:
-        """Return the values that fill holes outside of the recipe alone, as settings have them."""
         found: dict[str, Level] = {}
         for path, names in self._study.template.holes.items():
             if path == RECIPE_PATH or not HOLE_PATTERN.fullmatch(self._study.template.texts[path]):
@@ -259,7 +256,6 @@ def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any
 
 
 def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
-    """Return whether settings differ in something that is the same at all points."""
     for name in settings.keys() & fixed.keys():
         known, value = fixed[name], settings[name]
         if isinstance(known, dict) and isinstance(value, dict):
@@ -337,7 +333,6 @@ class RecipeSpace:
         return values
 
     def _filled(self) -> Recipe:
-        """Return the recipe with its holes filled, and those in the values too."""
         dimensions = {name: render(each) for name, each in self._study.dimensions.items()}
         fillings = {**self._levels, **dimensions, **self._study.template.fragments}
         recipe = self._written

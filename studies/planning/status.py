@@ -209,7 +209,6 @@ def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes that a search has taken from others, by its own factors, as ended at that time."""
     by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
     found = outcomes.with_columns(own=pl.col("taken").list.eval(by_study).list.first())
     own = pl.col("own").struct
@@ -251,7 +250,6 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 
 
 def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the trial of a search that has these levels."""
     try:
         values = study.read_point(levels)
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)

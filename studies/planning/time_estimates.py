@@ -83,12 +83,10 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
 
 
 def _cell(trial: Trial) -> str:
-    """Return what the trials of a cell share: everything except the seed."""
     return repr([(name, level) for name, level in trial.levels.items() if name != SEED])
 
 
 def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of trials that trained on this machine, on the device that it used last."""
     here = outcomes.filter(
         (pl.col("host") == platform.node()) & (pl.col("flops") > 0) & (pl.col("seconds") > 0)
     )

@@ -241,7 +241,6 @@ def _has_diverged(metric: str) -> pl.Expr:
 
 
 def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:
-    """Return whether a probe that has not run can measure the metric in a trial's model."""
     if metric_family(metric) in TUNED_METRICS:
         return ~pl.col("tuned") & (pl.col("task") == "translation")
     if metric_family(metric) in PROBES:

@@ -198,13 +198,11 @@ def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]
 
 
 def _point(study: Study, levels: Mapping[str, Level]) -> tuple[object, ...]:
-    """Return what trials of a point on one rung have in common."""
     rung = None if study.fidelity is None else study.fidelity.rung_of(levels)
     return (rung, *(levels.get(name) for name in study.dimensions))
 
 
 def _trials(study: Study, levels: Mapping[str, Level]) -> int:
-    """Return how many trials the point of these levels has."""
     values = {name: levels[name] for name in study.dimensions if name in levels}
     return len(study.point_seeds(values)) * len(study.point_levels)
 

@@ -187,7 +187,6 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
 
 
 def _takes_steps(spec: CellsTable, design: Design) -> bool:
-    """Return whether the rows are the steps of a design, one after the other."""
     return design.kind in STEPWISE and not spec.baseline and spec.columns not in design.inner
 
 

@@ -287,7 +287,6 @@ def _report_wrong_kind(
 def _own_keys(
     diagnostics: Diagnostics, role: Role, path: KeyPath, table: dict[str, object], model: type[ResultKeys]
 ) -> dict[str, object]:
-    """Return the keys of a table without those that only other kinds have, which are noted."""
     foreign = {key: list[str]() for key in table if key not in model.model_fields}
     for key, others in foreign.items():
         others += [

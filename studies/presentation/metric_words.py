@@ -93,7 +93,6 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
 def _meanings(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Meaning, ...]:
-    """Return the distinct meanings of the metric in these trials."""
     if not metric.titles:
         return ()
     return tuple(dict.fromkeys(_meaning(metric, each, over_index=over_index) for each in settings))
@@ -117,7 +116,6 @@ def _listed(values: Sequence[str]) -> str:
 
 
 def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Meaning:
-    """Return what the metric is in one trial, by the first of its templates that holds there."""
     facts = _facts(metric, settings, over_index=over_index)
     template = next((each for each in metric.titles if not each.when or facts.get(each.when)), None)
     if template is None:
@@ -133,7 +131,6 @@ def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Me
 
 
 def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict[str, str]:
-    """Return what titles can say of a trial: facts of its settings, of the split and index of a metric."""
     train, task = settings.train, settings.task
     is_regression = task.spec.kind is TaskKind.REGRESSION
     facts = {
@@ -189,7 +186,6 @@ def _length_facts(
 
 
 def _search_facts(task: TaskSettings) -> dict[str, str]:
-    """Return how outputs are searched for, of tasks that write them."""
     if not isinstance(task, SentencePairSettings):
         return {}
     penalties = (("length penalty", task.length_penalty), ("coverage penalty", task.coverage_penalty))
@@ -200,13 +196,11 @@ def _search_facts(task: TaskSettings) -> dict[str, str]:
 
 
 def _fresh_sequences(settings: TrialSettings) -> str:
-    """Return on how many fresh sequences an accuracy is taken, where lengths grow."""
     assert isinstance(settings.task, AlgorithmicSettings), "only the algorithmic tasks have a curriculum"
     return f"{settings.task.dev_sequences or settings.train.batch_size}"
 
 
 def _loss_unit(task: TaskSettings) -> str:
-    """Return the unit of a task's loss."""
     if isinstance(task, GeneratedTask) and type(task).losses is not GeneratedTask.losses:
         return "as the task defines it"
     match task.spec.kind:

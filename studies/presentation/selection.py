@@ -99,7 +99,6 @@ def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], des
 def _mixed_in_one_place(
     shown: Collection[str], select: Mapping[str, Any], others: list[str], design: Design
 ) -> dict[str, tuple[Level, ...]]:
-    """Return the other factors' levels in the place that mixes most, where not all levels are combined."""
     levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
     if design.count() > MAX_TRIALS:
         return {}  # a fault of its own

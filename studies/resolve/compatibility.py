@@ -136,7 +136,6 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
 
 
 def _streams(task: TaskSettings) -> bool:
-    """Return whether the task reads a text as one stream."""
     return isinstance(task, LanguageModelSettings) and task.batching == "stream"
 
 
@@ -209,7 +208,6 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 @lru_cache(maxsize=1024)
 def _faults(config: ModelConfig) -> tuple[str, ...]:
-    """Return the faults of a config, which many trials share."""
     return tuple(config.faults())
 
 
@@ -254,8 +252,6 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _for_pairs(key: str) -> Rule:
-    """Return the rule of a key of [train] that only pairs of sequences have."""
-
     def rule(settings: TrialSettings) -> Iterator[ValidationProblem]:
         task = settings.task.spec
         if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
@@ -267,7 +263,6 @@ def _for_pairs(key: str) -> Rule:
 
 
 def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a batch of tokens without room for a longest pair in each of its parts."""
     train = settings.train
     if train.batch_tokens is None or settings.task.spec.kind is not TaskKind.TRANSDUCTION:
         return
@@ -307,7 +302,6 @@ def _has_dev_loss(settings: TrialSettings) -> bool:
 
 
 def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Early stopping by a metric that there is not after each epoch, or that has no better direction."""
     asked = settings.train.early_stopping
     if asked is None:
         return
@@ -323,7 +317,6 @@ def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield what is wrong with the metric that decides which epoch is kept: it must be of the dev split."""
     metric = settings.train.best_metric
     if metric is None:
         return
@@ -345,7 +338,6 @@ def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Loss terms that watch modules which torch compiles, so that these have no outputs of their own."""
     watching = [term.name for term in settings.train.loss_terms if term.watches]
     if settings.train.compile and watching:
         yield ValidationProblem(
@@ -359,7 +351,6 @@ _LENGTHS: KeyPath = ("train", "lengths")
 
 
 def _maximal_updates(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Maximal updates with a rule whose steps are not as large whatever the gradients."""
     name = settings.train.optimizer.name
     if settings.model.mup is not None and name not in _BY_SIGN:
         message = f"expected an optimizer among {', '.join(_BY_SIGN)} where there is mup, got {name}"

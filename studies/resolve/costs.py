@@ -46,7 +46,6 @@ def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig
 
 @lru_cache(maxsize=1024)
 def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) -> ModelConfig:
-    """Return the config of a model's settings, cached: the points of a search have few different ones."""
     return ModelConfig(
         **dict(settings),
         vocab=interface.vocab,
@@ -271,7 +270,6 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
 
 
 def _start_length(settings: TrialSettings) -> int:
-    """Return the first length of an algorithmic trial whose length grows."""
     assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
     return settings.train.curriculum.start
 
@@ -285,13 +283,11 @@ def highest_length(settings: TrialSettings) -> int:
 
 
 def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) -> float:
-    """Return the training operations of one epoch at a length."""
     train = settings.train
     return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
 
 
 def _with_min_vocab(config: ModelConfig) -> ModelConfig:
-    """Return the config with the smallest vocabulary that it can have, if it has any."""
     if config.vocab is None or config.source_vocab is not None:
         return config  # the output of a model of two sequences has a width of its own
     return replace(config, vocab=1 + max(config.cutoffs, default=0))
@@ -299,24 +295,20 @@ def _with_min_vocab(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
-    """Return the analysis of a model with the smallest vocabulary, which several tasks share."""
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
 @lru_cache(maxsize=65536)
 def _parameters(recipe: str, config: ModelConfig) -> int:
-    """Return the parameters of a model, of several tasks with the smallest vocabulary."""
     return count_parameters(read_recipe(recipe), config)
 
 
 @lru_cache(maxsize=65536)
 def _reach(recipe: str, config: ModelConfig) -> Reach:
-    """Return how far a model sees."""
     return find_reach(read_recipe(recipe), config)
 
 
 def _whole(settings: TrialSettings) -> Analysis:
-    """Return the analysis of a trial's model with its own vocabulary."""
     interface = settings.task.interface
     config = model_config(settings.model, interface)
     return _body(settings.model.recipe, config, sequence_tokens(settings), interface.past)
@@ -324,7 +316,6 @@ def _whole(settings: TrialSettings) -> Analysis:
 
 @lru_cache(maxsize=4096)
 def _cost_per_symbol(smallest: ModelConfig, tokens: int) -> SequenceCost:
-    """Return the cost that one more symbol of the vocabulary adds to any model."""
     assert smallest.vocab is not None
     fewer, more = (
         analyse(_MINIMAL_RECIPE, replace(smallest, vocab=vocab), length=tokens)

@@ -195,7 +195,6 @@ def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]
 
 
 def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
-    """Return the fragments whose holes can all be filled by these fragments or by the others."""
     while True:
         fillable = {
             name: text
@@ -302,7 +301,6 @@ def _declaration_path(draft: Draft, name: str) -> KeyPath:
 
 
 def _nearest_declared(hole: str, declared: set[str]) -> str | None:
-    """Return the declared name nearest to that of an unfilled hole."""
     return None if hole in declared else nearest(hole, declared)
 
 
@@ -412,7 +410,6 @@ def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict
 def _try_cell(
     draft: Draft, axes: Mapping[str, PlacedLevels], cell: Mapping[str, tuple[KeyPath, Level]]
 ) -> None:
-    """Try one cell, if its levels are valid, and note its faults."""
     levels = {name: level for name, (_, level) in cell.items()}
     paths = {name: path for name, (path, _) in cell.items()}
     tried = ((name, level) for name, level in levels.items() if level != ABSENT)
@@ -445,7 +442,6 @@ def report_cell_problem(
 
 
 def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLevels:
-    """Return the levels of an axis that the design combines, the baseline's first."""
     listed, baseline = ("cells", "study") if name in draft.design.factors else (), draft.design.baseline
     return tuple(
         sorted(
@@ -497,7 +493,6 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _is_valid(draft: Draft, name: str, path: KeyPath, level: Level, axes: Container[str]) -> bool:
-    """Return whether a level is valid and something can fill each of its holes."""
     fillable = all(hole in axes for hole in draft.template.names_in_level(level, name))
     return fillable and path not in draft.diagnostics.invalid
 

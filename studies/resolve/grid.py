@@ -56,13 +56,11 @@ class StudyBudget:
         return " and ".join([*over, *self._exceeded(settings)])
 
     def _exceeded(self, settings: TrialSettings) -> Iterator[str]:
-        """Yield the limits that a model exceeds, with its values."""
         for limit in self.limits:
             if not limit.holds(value := model_cost(limit.name, settings)):
                 yield f"{limit.name} {value:,g}, not {limit.sign} {limit.bound:,g}"
 
     def _bounded_costs(self, settings: TrialSettings) -> Iterator[tuple[float, float, str]]:
-        """Each cost of a model that has a bound, with that bound and the words for both."""
         if self.max_parameters is not None:
             yield parameter_count(settings), self.max_parameters, "{:,} parameters, at most {:,}"
         if self.max_step_flops is not None:
@@ -299,7 +297,6 @@ class GridBuilder:
         return None
 
     def _report_problems(self, error: InvalidTableError, levels: Mapping[str, Level]) -> None:
-        """Note what is wrong with a cell, with its levels."""
         for problem in error.problems:
             report_cell_problem(self.diagnostics, self.template, problem, levels, {})
 

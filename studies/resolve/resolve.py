@@ -61,7 +61,6 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 def _unfilled(
     template: Template, values: Mapping[str, Level], absent: Collection[str]
 ) -> Iterator[ValidationProblem]:
-    """Yield the holes of absent factors."""
     levels = {name: [level] for name, level in values.items()}
     for path in template.holes if absent else ():
         if template.is_left_out(path, absent):
@@ -94,7 +93,6 @@ def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[s
 
 
 def _is_unknown(path: KeyPath, tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> bool:
-    """Return whether a table or key has a problem, or may be a misspelt unknown key."""
     name, keys = str(path[0]), path[1:]
     within = [problem for problem in problems if problem.path[:1] == (name,)]
     if not keys or not isinstance(tables.get(name), Mapping):

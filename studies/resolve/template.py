@@ -125,7 +125,6 @@ class Template:
         path: KeyPath,
         left_out: Collection[KeyPath],
     ) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a value at a path, filled except for the recipe's holes and without omitted keys."""
         if path not in self._filled_paths or path == RECIPE_PATH:
             return value
         if isinstance(value, Mapping):
@@ -155,7 +154,6 @@ class Template:
         return level if table is None else self._filled_table(table, values)
 
     def _filled_table(self, value: Any, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a value inside the table of a level, with its holes filled."""
         if isinstance(value, Mapping):
             return {key: self._filled_table(inner, values) for key, inner in value.items()}
         if isinstance(value, list):
@@ -188,7 +186,6 @@ class Template:
         return self._recipes[key]
 
     def _filled_level(self, level: Level, values: Mapping[str, Level]) -> Level:
-        """Return a level with its holes filled, parsed once if it is a recipe."""
         if not self.names_in_level(level):
             return level
         names = _with_inner_names(
@@ -218,7 +215,6 @@ class Template:
 
 
 def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str]]) -> list[str]:
-    """Return the names and all names inside them, each once, in the order of appearance."""
     every = list(dict.fromkeys(names))
     for name in every:  # grows while it is walked
         every += [inner for inner in dict.fromkeys(inside(name)) if inner not in every]
@@ -257,7 +253,6 @@ def _key_of(path: KeyPath) -> KeyPath:
 
 
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
-    """Return the recipe with every hole filled that has a value, and the holes in these values too."""
     for _ in range(len(values)):  # a hole in a value is filled in the next round
         present = {name: values[name] for name in recipe.holes if name in values}
         if not present:

@@ -83,7 +83,6 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
 
 
 def _code_of(recipe: str, corpus: object, *named: tuple[Registry[Any], str]) -> dict[str, str]:
-    """Return the code of a recipe's blocks, of a named corpus, and of what registries name."""
     blocks = [("block", name, block_code(name)) for name in _blocks(recipe)]
     corpora = [("corpus", corpus, dataset_code(corpus) if isinstance(corpus, str) else None)]
     others = [(registry.kind, name, registry.code(name)) for registry, name in named]
@@ -93,7 +92,6 @@ def _code_of(recipe: str, corpus: object, *named: tuple[Registry[Any], str]) -> 
 
 @lru_cache(maxsize=4096)
 def _blocks(recipe: str) -> tuple[str, ...]:
-    """Return the sorted names of the blocks of a recipe."""
     names = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
     return tuple(sorted(names))
 
@@ -201,7 +199,6 @@ def model_from_json(text: str) -> ModelSettings:
 
 
 def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a row's task that the task still has, by their names."""
     fields = require_task(task["name"]).settings.model_fields
     stored = {name: task.get(field.serialization_alias or name) for name, field in fields.items()}
     return {name: value for name, value in stored.items() if value is not None}

@@ -246,7 +246,6 @@ class Design:
             yield from (self.settled({**row, **around}) for row in rows)
 
     def _nested_grid(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells of a grid, each once: an absent factor has one level."""
         order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
 
         def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
@@ -262,19 +261,16 @@ class Design:
         return extend({}, order)
 
     def _seeded_grid(self) -> Iterator[dict[str, Level]]:
-        """Yield the cells of a grid with seeds in their place among the factors, as in the file."""
         if self.crossed or not self.listed_cells:
             for levels in itertools.product(*self.combined_factors.values()):
                 yield dict(zip(self.combined_factors, levels, strict=True))
 
     def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
-        """Each cell with each seed."""
         for cell in cells:
             yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
 
 
 def _at(factors: Mapping[str, tuple[Level, ...]], row: Row) -> dict[str, Level]:
-    """Return the levels of these numbers."""
     return {name: factors[name][number] for name, number in zip(factors, row, strict=True)}
 
 

@@ -107,7 +107,6 @@ def check_design(diagnostics: Diagnostics, header: StudySettings, design: Design
 
 
 def _misplaced_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
-    """Keys that belong to other designs."""
     for key, designs in _DESIGNS_WITH.items():
         if key in header.model_fields_set and header.design not in designs:
             names = " and ".join(f'"{name}"' for name in designs)
@@ -115,14 +114,12 @@ def _misplaced_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _missing_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
-    """Keys without which the design is not known."""
     for key, example in _REQUIRED.items():
         if header.design in _DESIGNS_WITH[key] and getattr(header, key) is None:
             yield _DESIGN_PATH, f"{header.design} needs {key}, as in {key} = {example}"
 
 
 def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Factors that a design cannot combine."""
     inner = design.inner
     if design.conditions and design.kind in _WHOLE:
         yield ("when",), f"in a design of {design.kind} every factor is in every cell"
@@ -187,7 +184,6 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield faults of a path: a size to solve, and a metric that cannot decide."""
     path: KeyPath = ("study", "metric")
     if design.matched_size is not None:
         yield ("study", "match"), "a path changes one factor at a time, and no size with it"
@@ -302,7 +298,6 @@ def _find(levels: Mapping[str, NamedLevels], factor: str, name: Level) -> Level:
 def _check_repeated(
     diagnostics: Diagnostics, listed: Mapping[int, Mapping[str, Level]], labels: Collection[str]
 ) -> None:
-    """Note cells that are listed a second time, whatever their labels."""
     seen: set[tuple[str, ...]] = set()
     for index, cell in listed.items():
         key = tuple(level_key(level) for name, level in cell.items() if name not in labels)

@@ -113,7 +113,6 @@ def _way_to(name: str, settings: TrialSettings) -> str:
 
 
 def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, TrialSettings]]:
-    """Yield keys that bring metrics, each with the settings that have it."""
     task, train, keys = settings.task, settings.train, type(settings.task).model_fields
     family = metric_family(name)
     index = name.removeprefix(family).strip("[]")
@@ -168,7 +167,6 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def _of_examples(task: GeneratedTask) -> tuple[str, ...]:
-    """Return the metrics of a task that draws its examples."""
     if task.spec.kind is TaskKind.REGRESSION:
         return ("dev_loss",)
     scaled = () if task.chance is None else ("dev_scaled_accuracy",)

@@ -215,7 +215,6 @@ def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> N
 
 
 def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
-    """Every level in [factors] and [[cells]] with its path and its factor."""
     factors, cells = (data.get(name) for name in _TABLES)
     for factor, levels in factors.items() if isinstance(factors, Mapping) else ():
         for index, level in enumerate(levels) if isinstance(levels, list) else ():
@@ -226,7 +225,6 @@ def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]
 
 
 def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:  # noqa: ANN401 -- TOML
-    """Return a value with names in place of the tables at these paths."""
     if path in names:
         return names[path]
     if isinstance(value, Mapping):

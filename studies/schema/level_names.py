@@ -65,17 +65,6 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
-def option_names(options: Sequence[Level]) -> tuple[str, ...]:
-    """Return the options of a dimension in a figure, by name and without arguments that all share.
-
-    `{attention} + conv(k={k})` beside `conv(k={k})` is `attention + conv`; if two would be equal, all stay
-    whole.
-    """
-    texts = [_FRAGMENT.sub(r"\1", value_name(option)) for option in options]
-    names = short_level_names(texts)
-    return names if len(set(names)) == len(names) else tuple(texts)
-
-
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
     """Return the blocks whose arguments `short_level_names` leaves out, with the arguments: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
@@ -150,7 +139,6 @@ class NamedLevels:
         raise ValueError(f"unknown level {format_value(name)} {self.where}{near}")
 
     def _rules(self) -> Iterator[tuple[Callable[[object], object], Iterable[Iterable[Level]]]]:
-        """Yield the rules in their order: what is compared of a name, and the names of each level."""
         whole = [(level,) for level in self.levels]
         yield repr, whole
         yield _text, whole
@@ -176,7 +164,6 @@ def _number(name: object) -> float | None:
 
 
 def _identity(name: object) -> str | None:
-    """Return the identity of the recipe that a name is, if it is one."""
     if not isinstance(name, str):
         return None
     try:

@@ -259,7 +259,6 @@ def read_baseline(
 def _check_values(
     diagnostics: Diagnostics, path: KeyPath, given: Mapping[str, object], dimensions: Mapping[str, Dimension]
 ) -> None:
-    """Note names that are no dimensions, and values that their dimensions do not have."""
     for name, value in given.items():
         if name not in dimensions:
             message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
@@ -374,7 +373,6 @@ def as_listed(dimension: Dimension, value: Level) -> Level:
 
 
 def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
-    """Return an option as plain data: a number, true or false, or its text."""
     if argument.name is not None:
         faults.add(
             argument.start, argument.end, f"the options of a choice have no names, got {argument.name}="
@@ -389,7 +387,6 @@ def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Leve
 
 
 def _with_plain_options(dimension: Dimension) -> Dimension:
-    """Return the dimension with the options of a choice as plain data."""
     return (
         ChoiceDimension(representative_values(dimension))
         if isinstance(dimension, ChoiceDimension)
@@ -398,5 +395,4 @@ def _with_plain_options(dimension: Dimension) -> Dimension:
 
 
 def _is_truth(value: object) -> bool:
-    """Return whether a value is true or false, which equal 1 and 0."""
     return isinstance(value, bool)

@@ -133,8 +133,7 @@ class EvolutionSettings(SamplerSettings):
     """of how many of them, drawn anew each time, the best is changed"""
 
     @model_validator(mode="after")
-    def check_sample(self) -> EvolutionSettings:
-        """Check that a sample is a part of the population."""
+    def _check_sample(self) -> EvolutionSettings:
         if self.sample > self.population and "sample" in self.model_fields_set:
             raise ValueError(f"sample: expected at most the population, {self.population}, got {self.sample}")
         return self
@@ -149,8 +148,7 @@ class GpTreesSettings(SamplerSettings):
     """how likely the prior is right before anything is known"""
 
     @model_validator(mode="after")
-    def check_confidence(self) -> GpTreesSettings:
-        """Check that a confidence has a prior."""
+    def _check_confidence(self) -> GpTreesSettings:
         if "confidence" in self.model_fields_set and not self.prior:
             raise ValueError("confidence: expected a prior beside it, got none")
         return self
@@ -274,8 +272,7 @@ class SearchBudget(StrictModel):
     """the same of those on GPUs, times the GPUs that each has, or its share of one"""
 
     @model_validator(mode="after")
-    def check_any(self) -> SearchBudget:
-        """Check that one of the four is given."""
+    def _check_any(self) -> SearchBudget:
         if self.trainings is None and self.flops is None and self.hours is None and self.gpu_hours is None:
             raise ValueError("expected trainings, flops, hours or gpu_hours, got none of them")
         return self
@@ -355,8 +352,7 @@ class SearchSettings(StrictModel):
         return tuple(read_limit(name, text) for name, text in self.limits.items())
 
     @model_validator(mode="after")
-    def check_directions(self) -> SearchSettings:
-        """Check that each metric has a direction, and that none is given twice."""
+    def _check_directions(self) -> SearchSettings:
         if not self.metric:
             raise ValueError("metric: expected at least one, got an empty list")
         if len(set(self.metric)) < len(self.metric):
@@ -370,8 +366,7 @@ class SearchSettings(StrictModel):
 
     @field_validator("limits")
     @classmethod
-    def check_limits(cls, limits: dict[str, str]) -> dict[str, str]:
-        """Check that each limit can be read."""
+    def _check_limits(cls, limits: dict[str, str]) -> dict[str, str]:
         faults: list[str] = []
         for name, text in limits.items():
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
 
 from ...grammar import (
     BiasInit,
@@ -160,9 +160,9 @@ class ModelSettings(StrictModel):
     """where a sub-layer is normalised: at its input, at the sum with its input, or nowhere"""
     residual: bool = True
     """whether each sub-layer's output is added to its input"""
-    norm_kind: Annotated[str, KnownNames(lambda: NORMS)] = "layer_norm"
+    norm_kind: Annotated[str, KnownNames(lambda: NORMS), AfterValidator(NORMS.check)] = "layer_norm"
     """what a norm computes: layer_norm or rms_norm"""
-    position: Annotated[str, KnownNames(lambda: POSITIONS)] = "timing"
+    position: Annotated[str, KnownNames(lambda: POSITIONS), AfterValidator(POSITIONS.check)] = "timing"
     """how positions are told apart: timing, sinusoids added before every mixer; learned, vectors added to
     embeddings; randomised, as timing, but in each batch other ones of `max_positions`, in their order
     (Ruoss et al. 2023); randomised_pairs, by such numbers in mixers that compare positions, as sa(pos=rope)
@@ -221,38 +221,21 @@ class ModelSettings(StrictModel):
     zero_past: bool = False
     """for texts in streams: whether blocks see zero vectors before the beginning, or nothing"""
 
-    @field_validator("norm_kind")
-    @classmethod
-    def check_norm_kind(cls, name: str) -> str:
-        """Return the name if there is such a norm."""
-        return NORMS.check(name)
-
-    @field_validator("position")
-    @classmethod
-    def check_position(cls, name: str) -> str:
-        """Return the name if there is such a position encoding."""
-        return POSITIONS.check(name)
-
     @field_validator("max_positions")
     @classmethod
-    def omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
+    def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
         """Return the default if the value has no effect, so that trials that differ in it alone are one."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
     @field_validator("recipe", mode="before")
     @classmethod
-    def expression_text(cls, recipe: object) -> object:
-        """Return the text of an expression; return anything else unchanged."""
+    def _expression_text(cls, recipe: object) -> object:
         return recipe.operand_text() if isinstance(recipe, Expression) else recipe
 
     @field_validator("recipe")
     @classmethod
-    def canonical_recipe(cls, text: str) -> str:
-        """Return the canonical text of a recipe.
-
-        Raises ValueError if it is invalid or has holes or dimensions.
-        """
+    def _canonical_recipe(cls, text: str) -> str:
         recipe = read_recipe(text)
         gaps = [*recipe.holes, *(name for name, _ in recipe.dimensions)]
         if gaps:

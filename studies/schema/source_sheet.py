@@ -143,7 +143,6 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _source_at(path: KeyPath, sources: Mapping[KeyPath, Source]) -> Source | None:
-    """Return the source of a path, or of the innermost table around it that has one."""
     return next((sources[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in sources), None)
 
 
@@ -163,7 +162,6 @@ def _leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
 
 
 def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the defaults of keys that are not given, also those of the study's tasks."""
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
     specs = filter(None, map(lookup_task, _task_names_of(data)))
     schemas[1:1] = [("task", spec.settings) for spec in specs]
@@ -192,7 +190,6 @@ def _schema_defaults(
     given: Collection[KeyPath],
     named: Mapping[KeyPath, type[StrictModel]],
 ) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the defaults of a table's keys that are not given, and of its inner tables."""
     for name, field in schema.model_fields.items():
         place = (*path, name)
         inner = named.get(place) or _table_of(field.annotation)
@@ -214,7 +211,6 @@ def _table_of(annotation: object) -> type[StrictModel] | None:
 
 
 def _task_names_of(data: Mapping[str, Any]) -> list[str]:
-    """Return the tasks of a study: the one that it names, or the levels of the factor that names it."""
     leaves = dict(_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
     name = leaves.get(("task", "name"))
     hole = _HOLE.fullmatch(name) if isinstance(name, str) else None

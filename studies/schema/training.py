@@ -14,17 +14,16 @@ from pydantic import (
     model_validator,
 )
 
-from ..catalog.callbacks import Callback, read_callback
-from ..catalog.loss_terms import LossTerm, read_loss_term
+from ..catalog.callbacks import Callback
+from ..catalog.loss_terms import LossTerm
 from ..catalog.optimisers import (
     Betas,
     OptimizerSettings,
     changed_optimizer,
-    read_optimizer_settings,
 )
-from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
+from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings
 from ..catalog.tasks.algorithmic import Length
-from ..text.strict_model import StrictModel, format_value
+from ..text.strict_model import StrictModel, format_value, read_named
 
 
 class CurriculumSettings(StrictModel):
@@ -38,8 +37,7 @@ class CurriculumSettings(StrictModel):
     """the length beyond which it does not grow; by default it has none"""
 
     @model_validator(mode="after")
-    def check_end(self) -> CurriculumSettings:
-        """Check that it ends no earlier than it begins."""
+    def _check_end(self) -> CurriculumSettings:
         if self.end is not None and self.end < self.start:
             raise ValueError(f"expected an end of at least the start, {self.start}, got {self.end}")
         return self
@@ -93,8 +91,7 @@ class ParameterGroupSettings(StrictModel):
     """whether they stay as they were drawn"""
 
     @model_validator(mode="after")
-    def check_freeze(self) -> ParameterGroupSettings:
-        """Check that frozen weights have no rate and no decay."""
+    def _check_freeze(self) -> ParameterGroupSettings:
         if self.freeze and (self.lr_scale != 1.0 or self.weight_decay is not None):
             key = "weight_decay" if self.lr_scale == 1.0 else "lr_scale"
             raise ValueError(f"frozen weights do not move, so {key} has no effect: leave it out")
@@ -147,9 +144,9 @@ Precision = Literal["float32", "tf32", "bf16"]
 class TrainSettings(StrictModel):
     """`[train]`: how the model is trained."""
 
-    optimizer: Annotated[SerializeAsAny[OptimizerSettings], BeforeValidator(read_optimizer_settings)]
+    optimizer: Annotated[SerializeAsAny[OptimizerSettings], read_named(OptimizerSettings)]
     """the rule that moves the weights"""
-    schedule: Annotated[SerializeAsAny[ScheduleSettings], BeforeValidator(read_schedule_settings)] = (
+    schedule: Annotated[SerializeAsAny[ScheduleSettings], read_named(ScheduleSettings)] = (
         OwnScheduleSettings()
     )
     """the learning rate over the steps"""
@@ -201,11 +198,11 @@ class TrainSettings(StrictModel):
     """what is measured of the gradients in each epoch: gradient_norm, the mean of their norms before they are
     clipped; gradient_noise, the simple noise scale in sequences, from the parts of each step"""
     loss_terms: Annotated[
-        tuple[Annotated[SerializeAsAny[LossTerm], BeforeValidator(read_loss_term)], ...], Field(strict=False)
+        tuple[Annotated[SerializeAsAny[LossTerm], read_named(LossTerm)], ...], Field(strict=False)
     ] = ()
     """what plug-ins add to the loss of each step"""
     callbacks: Annotated[
-        tuple[Annotated[SerializeAsAny[Callback], BeforeValidator(read_callback)], ...], Field(strict=False)
+        tuple[Annotated[SerializeAsAny[Callback], read_named(Callback)], ...], Field(strict=False)
     ] = ()
     """what plug-ins do before the first epoch, after each and after the last"""
     curriculum: CurriculumSettings | None = None
@@ -221,8 +218,7 @@ class TrainSettings(StrictModel):
     batch has one; the same twice for a single one"""
 
     @model_validator(mode="after")
-    def check_sampling(self) -> TrainSettings:
-        """Check that a share that grows ends above its start."""
+    def _check_sampling(self) -> TrainSettings:
         if (schedule := self.scheduled_sampling) is not None and schedule.start > self.sampling:
             raise ValueError(
                 f"scheduled_sampling grows from {schedule.start:g} to sampling, got {self.sampling:g}"
@@ -230,15 +226,14 @@ class TrainSettings(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def check_lengths(self) -> TrainSettings:
-        """Check that the length grows or is drawn, from the shortest to the longest."""
+    def _check_lengths(self) -> TrainSettings:
         if self.lengths is not None and self.lengths[0] > self.lengths[1]:
             raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
         return self
 
     @field_validator("changes")
     @classmethod
-    def omit_without_change(
+    def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
         """Those that change something, of that alone, so that trials that differ in nothing else are one."""
@@ -255,8 +250,7 @@ class TrainSettings(StrictModel):
         return tuple(found)
 
     @model_validator(mode="after")
-    def check_changes(self) -> TrainSettings:
-        """Check that changes come before the last epoch."""
+    def _check_changes(self) -> TrainSettings:
         if self.changes and (last := self.changes[-1].after) >= self.epochs:
             raise ValueError(f"changes: expected them after fewer epochs than all {self.epochs}, got {last}")
         return self
@@ -283,22 +277,20 @@ class TrainSettings(StrictModel):
 
     @field_validator("measure")
     @classmethod
-    def order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
+    def _order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
         """Each once, in one order, so that both orders are one trial."""
         return tuple(sorted(set(measure)))
 
     @field_validator("loss_terms", "callbacks")
     @classmethod
-    def check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
-        """Each name once, since metrics are called by it."""
+    def _check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
         names = [each.name for each in named]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
         return named
 
     @model_validator(mode="after")
-    def check_noise(self) -> TrainSettings:
-        """Check that the noise scale has gradients of two batch sizes."""
+    def _check_noise(self) -> TrainSettings:
         if "gradient_noise" in self.measure and self.accumulate == 1:
             raise ValueError(
                 "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
@@ -308,11 +300,7 @@ class TrainSettings(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def check_accumulate(self) -> TrainSettings:
-        """Check that a batch splits into parts that differ by at most a sequence.
-
-        They are equal if they are compared.
-        """
+    def _check_accumulate(self) -> TrainSettings:
         if self.batch_size < self.accumulate:
             raise ValueError(
                 f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"

@@ -194,7 +194,6 @@ def _are_whole(study: Study, tried: pl.DataFrame) -> list[bool]:
 
 
 def _with_rungs(point: FoundPoint, lower: Sequence[Mapping[str, Any]]) -> FoundPoint:
-    """Return a point with the seconds of its trainings on lower rungs added."""
     return replace(point, seconds=fsum([point.seconds, *(row["seconds"] or 0.0 for row in lower)]))
 
 
@@ -228,7 +227,6 @@ def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[Search
 
 
 def _mean(values: Iterable[float]) -> float:
-    """Return the mean, the same to the last bit in any order of the values."""
     values = list(values)
     return fsum(values) / len(values)
 
@@ -260,7 +258,6 @@ def _found(
 def _by_seed(
     found: Mapping[str, tuple[float, ValueStatus]], rows: Sequence[Mapping[str, Any]], across: int
 ) -> dict[int, float]:
-    """Return the mean value of each seed that is done at all levels of a point."""
     done: dict[int, list[float]] = {}
     for row in rows:
         value, status = found[row["trial"]]
@@ -322,7 +319,6 @@ def comparison_note(study: Study) -> str:
 
 
 def _grows(settings: TrialSettings, metric: str) -> bool:
-    """Return whether a metric is of sequences that grow as a model gets better."""
     task = settings.task
     return (
         isinstance(task, AlgorithmicSettings)
@@ -360,6 +356,5 @@ def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
 
 
 def _known(value: float | None) -> float:
-    """Return the value of a point that counts."""
     assert value is not None, "a point whose seeds all have a value"
     return value

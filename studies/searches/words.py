@@ -59,7 +59,6 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
 
 
 def _ends_at(study: Study, rung: int) -> Sequence[Trial]:
-    """Return the trials that represent a rung: every dimension at its first value, or at its last."""
     assert study.fidelity is not None
     return study.boundary_trials(study.fidelity.level(rung))
 

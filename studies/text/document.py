@@ -151,7 +151,6 @@ def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
 
 
 def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
-    """Return the value of an override and the spans of its parts."""
     try:
         read_as_toml = tomllib.loads(f"value ={right}")["value"]
     except tomllib.TOMLDecodeError:

@@ -10,16 +10,16 @@ import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from ...diagnostics import hint as near_hint
 from ...diagnostics import nearest_hint
 from ...errors import ActivememError
-from ...plugins import contract_faults
+from ...plugins import Registry, contract_faults
 from .toml_positions import KeyPath
 
 
@@ -141,6 +141,41 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 yield ValidationProblem(path, f"expected {expected}, got {format_value(error['input'])}")
 
 
+class NamedSettings(StrictModel):
+    """A table whose `name` is in a registry."""
+
+    registry: ClassVar[Registry[Any]]
+
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name not in cls.registry:
+            hint = nearest_hint(name, cls.registry) if cls.registry else ": no plug-in has registered any"
+            raise ValueError(f"unknown {cls.registry.kind} '{name}'{hint}")
+        if not issubclass(cls.registry[name].settings, cls):
+            raise ValueError(f"the {cls.registry.kind} {name} has other settings")
+        return name
+
+
+def read_named(base: type[NamedSettings]) -> BeforeValidator:
+    """Return the validator that reads a table in the class that its name selects.
+
+    A table without a known name keeps the keys that all of its kind have, since others cannot be checked.
+    """
+
+    def read(table: object) -> object:
+        if not isinstance(table, Mapping):
+            return table
+        name = table.get("name", base.model_fields["name"].default)
+        if isinstance(name, str) and name in base.registry:
+            return validate(base.registry[name].settings, table)
+        return {key: value for key, value in table.items() if key in base.model_fields}
+
+    return BeforeValidator(read)
+
+
 def format_value(value: object) -> str:
     """Return a value as messages show it."""
     match value:
@@ -155,7 +190,6 @@ def format_value(value: object) -> str:
 
 
 def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
-    """Return the model of the table at a path inside another."""
     for part in path:
         if isinstance(part, int):  # a table of a list of them
             continue
@@ -164,7 +198,6 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the models in a type: an optional table is a union, a list of tables has them inside."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -187,7 +220,6 @@ def type_words(field: FieldInfo) -> str:
 
 
 def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
-    """Return a type in words."""
     if get_origin(kind) in _TYPE_FORMATTERS:
         return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
     return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES.get(kind, "any")
@@ -199,7 +231,6 @@ def _format_union(kinds: tuple[Any, ...]) -> str:
 
 
 def _format_list(kinds: tuple[Any, ...]) -> str:
-    """Return a list of any length, or of a fixed one, in words."""
     plural = kinds[-1] is Ellipsis or len(kinds) == 1
     return f"list of {_format_type(kinds[0])}s" if plural else f"list of {len(kinds)}"
 

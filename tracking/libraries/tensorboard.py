@@ -83,7 +83,6 @@ class TensorBoardFiles(Tracker):
         self._open.clear()
 
     def _folder(self, trial: TrackedTrial) -> Path:
-        """Return the folder of a trial, whatever its levels were called when it was made."""
         study = self._root / trial.study
         return next(study.glob(f"*-{trial.id}"), study / trial.name)
 

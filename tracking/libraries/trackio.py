@@ -95,5 +95,4 @@ class TrackioProjects(Tracker):
 
 
 def _is_metric(name: str) -> bool:
-    """Return whether a value of a row is a metric of an epoch."""
     return name not in _NO_METRICS and not name.startswith(_FINAL)

@@ -189,7 +189,6 @@ def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that m
 
 
 def _records(data: bytes) -> Iterator[bytes]:
-    """Yield the records of a file, up to one that is torn."""
     position, parts = _HEADER_SIZE, b""
     while position + _RECORD_HEAD.size <= len(data):
         if (left := _BLOCK_SIZE - position % _BLOCK_SIZE) < _RECORD_HEAD.size:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....studies.catalog.datasets import Corpus, SourceFile
-from ....studies.catalog.text_vocabulary import TextSettings, corpus_of_task, vocabulary_size
+from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
 from ...corpora import DataError, dataset_folder, read_source
 from ..token_files import Split, open_split, write_once
 from . import tokenization
@@ -36,7 +36,7 @@ class TokenisedCorpus:
     test: Split
 
 
-def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
+def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
     """Return the text that a `[task]` table names, from the folder of all data.
 
     The first call writes its tokens below `encoded/`; several processes may ask at once. Raises CorpusError,
@@ -56,18 +56,18 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
     return TokenisedCorpus(vocab=vocab, symbols=_symbols(corpus, task, place), **splits)
 
 
-def place_of_corpus(task: TextSettings, folder: Path) -> Path:
+def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     """Return the folder that has the tokens, or will have them."""
     return folder / "encoded" / _name(corpus_of_task(task), task)
 
 
-def _symbols(corpus: Corpus, task: TextSettings, place: Path) -> TextSymbols:
+def _symbols(corpus: Corpus, task: LanguageModelSettings, place: Path) -> TextSymbols:
     """Return the symbols of tokens that were written to a folder."""
     content = corpus.alphabet if task.tokens == "characters" else (place / _LISTS[task.tokens]).read_bytes()
     return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
 
 
-def _name(corpus: Corpus, task: TextSettings) -> str:
+def _name(corpus: Corpus, task: LanguageModelSettings) -> str:
     """Return the folder of these tokens: what they are, and a hash of all that they depend on."""
     sized = task.tokens == "bpe" or (task.tokens == "words" and corpus.own)
     parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]
@@ -84,7 +84,7 @@ def _identity(source: SourceFile) -> list[Any]:
     return [source.size, source.digest]
 
 
-def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> None:
+def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> None:
     """Encode all splits into the files of a folder."""
     data = _splits(corpus, folder)
     if task.batching == "sentences":
@@ -120,7 +120,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
     return {name: files[part.source][part.start : part.stop] for name, part in corpus.splits.items()}
 
 
-def _learn_symbols(corpus: Corpus, task: TextSettings, train: bytes) -> TextSymbols:
+def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, train: bytes) -> TextSymbols:
     """Return the symbols of a text: those of the corpus, or learnt from its training split."""
     content = corpus.alphabet
     if task.tokens == "words":

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from ....studies.catalog.text_vocabulary import split_words
+from ....studies.catalog.tasks import split_words
 from ...corpora import DataError
 from .base import FIRST_SYMBOL, UNKNOWN, Vocabulary, most_frequent
 

@@ -1,18 +1,31 @@
 """Tasks: each has a name, settings of its own and requirements on a model, registered beside its class.
 
 `spec` has the registry and what all tasks share. Each family has a file: `algorithmic` (sequences of
-growing length), `labelled` (the user's labelled sequences), `language_model`, `long_term` (regression),
-`memory_degradation` and `sentence_pairs` (transduction). `generated` has tasks that draw their examples:
-those of plug-ins and those of `synthetic`.
+growing length), `language_model`, `long_term` (regression), `memory_degradation`, and `sentence_pairs`
+(transduction and labelled sequences). `generated` has tasks that draw their examples: those of plug-ins and
+those of `synthetic`.
 """
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic
 from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_statements, register_task
-from .labelled import LabelledSequenceSettings, LabelledSettings, TokenClassificationSettings
-from .language_model import UNBOUNDED_PAST, LanguageModelSettings
+from .language_model import (
+    UNBOUNDED_PAST,
+    LanguageModelSettings,
+    corpus_of_task,
+    split_words,
+    vocabulary_size,
+)
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
-from .sentence_pairs import ParsingSettings, SentencePairSettings, SizeChoice, TranslationSettings
+from .sentence_pairs import (
+    LabelledSequenceSettings,
+    LabelledSettings,
+    ParsingSettings,
+    SentencePairSettings,
+    SizeChoice,
+    TokenClassificationSettings,
+    TranslationSettings,
+)
 from .spec import (
     TASKS,
     TEST_SETS,
@@ -27,41 +40,3 @@ from .spec import (
     task_names,
 )
 from .synthetic import LengthTask, SyntheticTask
-
-__all__ = [
-    "DEV_SEQUENCES",
-    "IGNORED",
-    "TASKS",
-    "TEST_SETS",
-    "UNBOUNDED_PAST",
-    "AlgorithmicSettings",
-    "AlgorithmicTask",
-    "DegradationProblem",
-    "Draw",
-    "Examples",
-    "GeneratedTask",
-    "LabelledSequenceSettings",
-    "LabelledSettings",
-    "LanguageModelSettings",
-    "LengthTask",
-    "LongTermSettings",
-    "ModelInterface",
-    "ParsingSettings",
-    "SentencePairSettings",
-    "SizeChoice",
-    "SyntheticTask",
-    "TaskError",
-    "TaskKind",
-    "TaskSettings",
-    "TaskSizes",
-    "TaskSpec",
-    "TokenClassificationSettings",
-    "TranslationSettings",
-    "check_statements",
-    "lookup_task",
-    "read_task_settings",
-    "register_task",
-    "require_algorithmic",
-    "require_task",
-    "task_names",
-]

@@ -37,8 +37,7 @@ class LengthRange(StrictModel):
     """how far the next one is"""
 
     @model_validator(mode="after")
-    def check_ends(self) -> LengthRange:
-        """Check that the last length is not shorter than the first."""
+    def _check_ends(self) -> LengthRange:
         if self.last < self.first:
             raise ValueError(f"expected a last length of at least {self.first}, got {self.last}")
         return self
@@ -69,8 +68,7 @@ class AlgorithmicSettings(TaskSettings):
     """how many sequences of each of these lengths are tested"""
 
     @model_validator(mode="after")
-    def check_lengths(self) -> AlgorithmicSettings:
-        """Lengths that the task can have, from the shortest to the longest."""
+    def _check_lengths(self) -> AlgorithmicSettings:
         if not self.test_lengths and "test_sequences" in self.model_fields_set:
             default = type(self).model_fields["test_sequences"].default
             if self.test_sequences != default:
@@ -92,7 +90,6 @@ class AlgorithmicSettings(TaskSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """Symbols in, symbols out."""
         return ModelInterface(kind=TaskKind.TAGGING, vocab=self.symbols)
 
 
@@ -104,7 +101,7 @@ class SymbolSettings(AlgorithmicSettings):
 
     @field_validator("vocab")
     @classmethod
-    def omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
+    def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
         """None for as many as in the paper, so that both are one trial."""
         name = info.data.get("name")
         return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
@@ -142,20 +139,11 @@ class AlgorithmicTask(TaskSpec):
 
     @property
     def test_sets_title(self) -> str:
-        """The title of test sets of one length each."""
         return "Length"
 
     def sequence_length(self, length: int) -> int:
         """Return the number of tokens of a sequence."""
         return 2 * length if self.doubles_length else length
-
-    def required_left(self, length: int) -> int:
-        """Return how many tokens to its left an output can depend on."""
-        return int(self.required_reach(length).left)
-
-    def required_right(self, length: int) -> int:
-        """Return how many tokens to its right an output can depend on."""
-        return int(self.required_reach(length).right)
 
     def lengths(self, shortest: int, longest: int) -> range:
         """Return all valid lengths of the task from the shortest to the longest."""
@@ -226,7 +214,7 @@ def _addition_needs(length: int) -> Reach:
 
 
 def _addition_certain(length: int) -> Reach:
-    """Return the certain reach of addition: a carry from two places back matters once in four."""
+    # a carry from two places back matters once in four
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=min(2, bits - 1))
 
@@ -241,7 +229,7 @@ def _multiply_needs(length: int) -> Reach:
 
 
 def _multiply_certain(length: int) -> Reach:
-    """Return the certain reach of multiplication: its middle bit is the parity of all partial products."""
+    # the middle bit of a product is the parity of all partial products
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=bits - 1)
 

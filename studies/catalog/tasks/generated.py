@@ -174,7 +174,6 @@ def check_statements(task: GeneratedTask) -> None:
 
 
 def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
-    """List the sizes of a task that are missing or not allowed."""
     given = {"tokens": sizes.tokens, "vocab": sizes.vocab, "columns": sizes.columns, "targets": sizes.targets}
     faults = [
         f"expected {key} of at least 1, got {size}"

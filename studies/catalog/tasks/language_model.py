@@ -1,19 +1,27 @@
-"""Language modelling: each token of a text from those before it."""
+"""Language modelling, each token of a text from those before it, and the tokens of texts."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
-from ..datasets import Corpus, dataset_names
+from ..datasets import Corpus, CorpusError, dataset_names, require_dataset
 from ..own_corpora import OwnText, read_facts
-from ..text_vocabulary import vocabulary_size
 from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 UNBOUNDED_PAST = 1 << 30
 """More past positions than any block keeps: a stream that has run for long."""
+
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def split_words(sentence: str) -> list[str]:
+    """Return the words of a sentence in lower case, with each mark as a word of its own."""
+    return _WORD.findall(sentence.lower())
 
 
 class LanguageModelSettings(TaskSettings):
@@ -40,9 +48,35 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """An endless text, or its lines or sentences."""
         tokens, past = (self.context, UNBOUNDED_PAST) if self.batching == "stream" else (LINE_TOKENS, 0)
         return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
+
+
+def corpus_of_task(task: LanguageModelSettings) -> Corpus:
+    """Return the corpus that a `[task]` table names.
+
+    Raises CorpusError if it is unknown or cannot be cut so.
+    """
+    named = task.corpus
+    corpus = named.dataset if isinstance(named, OwnText) else require_dataset(named, Corpus)
+    if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
+        raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
+    if task.batching == "sentences" and not corpus.pretokenized:
+        raise CorpusError(
+            f"{corpus.name} has no punctuation of its own to end sentences; expected stream or lines"
+        )
+    return corpus
+
+
+def vocabulary_size(task: LanguageModelSettings) -> int:
+    """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
+
+    Raises CorpusError if the table names no known text.
+    """
+    corpus = corpus_of_task(task)
+    if task.tokens == "characters":
+        return len(corpus.alphabet) + 1
+    return corpus.word_vocab_size if task.tokens == "words" and corpus.word_vocab_size else task.pieces
 
 
 add_own_task(

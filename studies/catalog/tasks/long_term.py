@@ -26,7 +26,6 @@ class LongTermSettings(TaskSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """A number and a mark at each step, one number in all."""
         tokens = sum(self.length_range) // 2
         return ModelInterface(kind=TaskKind.REGRESSION, columns=2, targets=1, tokens=tokens)
 

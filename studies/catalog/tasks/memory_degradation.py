@@ -15,7 +15,6 @@ class DegradationSettings(TaskSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """One vocabulary for sources and targets."""
         problem = self.spec
         assert isinstance(problem, DegradationProblem), f"{self.name} has the settings of a toy problem"
         return ModelInterface(

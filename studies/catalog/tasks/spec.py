@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-
-from pydantic import field_validator
+from typing import ClassVar
 
 from ....diagnostics import nearest_hint
 from ....errors import ActivememError
 from ....plugins import Registry
-from ...text.strict_model import InvalidTableError, StrictModel, validate
+from ...text.strict_model import InvalidTableError, NamedSettings, validate
 
 LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""
@@ -72,19 +71,17 @@ DEFAULT_PIECES = 32_000
 """The size of a vocabulary; of a smaller bpe vocabulary for files of one's own that are too small for it."""
 
 
-class TaskSettings(StrictModel, ABC):
+TASKS: Registry[TaskSpec] = Registry("task")
+"""Every task by its name: those that come along, and those of plug-ins."""
+
+
+class TaskSettings(NamedSettings, ABC):
     """`[task]`: what is learned; each task has its own settings besides its name."""
+
+    registry: ClassVar = TASKS
 
     name: str
     """what is learned: the name of a task"""
-
-    @field_validator("name")
-    @classmethod
-    def check_task_name(cls, name: str) -> str:
-        """Return the name if that task has these settings."""
-        if not issubclass(require_task(name).settings, cls):
-            raise ValueError(f"the task {name} has other settings")
-        return name
 
     @property
     def spec(self) -> TaskSpec:
@@ -117,10 +114,6 @@ class TaskSpec:
         """The keys of `[task]` besides its name, each with its meaning."""
         fields = self.settings.model_fields.items()
         return {key: field.description or "" for key, field in fields if key != "name"}
-
-
-TASKS: Registry[TaskSpec] = Registry("task")
-"""Every task by its name: those that come along, and those of plug-ins."""
 
 
 def add_own_task(spec: TaskSpec) -> None:

@@ -76,7 +76,10 @@ def best_guess(name, length, left, right):
 @pytest.mark.parametrize(("name", "length"), CASES)
 def test_needs_are_the_furthest_inputs_that_can_change_an_output(name, length):
     spec = require_task(name)
-    assert furthest_dependence(name, length) == (spec.required_left(length), spec.required_right(length))
+    assert furthest_dependence(name, length) == (
+        spec.required_reach(length).left,
+        spec.required_reach(length).right,
+    )
 
 
 @pytest.mark.parametrize(("name", "length"), [case for case in CASES if case[0] != "sort"])

@@ -159,8 +159,8 @@ def test_what_is_certain_is_part_of_what_is_needed_and_grows_with_the_length(nam
     lengths = range(spec.min_length, 300, 2 if spec.odd_lengths_only else 1)
     certain = [spec.unguessable_reach(length) for length in lengths]
     for length, part in zip(lengths, certain, strict=True):
-        assert part.left <= spec.required_left(length)
-        assert part.right <= spec.required_right(length)
+        assert part.left <= spec.required_reach(length).left
+        assert part.right <= spec.required_reach(length).right
     assert [part.left for part in certain] == sorted(part.left for part in certain)
     assert [part.right for part in certain] == sorted(part.right for part in certain)
 

@@ -9,8 +9,7 @@ from activemem.studies.catalog.datasets import (
     register_dataset,
     require_dataset,
 )
-from activemem.studies.catalog.tasks import LanguageModelSettings
-from activemem.studies.catalog.text_vocabulary import vocabulary_size
+from activemem.studies.catalog.tasks import LanguageModelSettings, vocabulary_size
 
 
 def task(corpus, tokens="characters", **more):

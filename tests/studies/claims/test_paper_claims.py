@@ -6,7 +6,7 @@ from activemem.diagnostics import FaultCollector
 from activemem.studies.catalog.metrics import Metric
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import parse_claim
-from activemem.studies.claims.resolver import ClaimContext, resolve_claim
+from activemem.studies.claims.resolver import resolve_claim
 from activemem.studies.claims.scope import claim_scope
 from activemem.studies.schema.design import Design
 
@@ -178,8 +178,6 @@ def test_a_claim_of_a_paper_can_be_said(name, title):
     }
     text, count = claims[title]
     faults = FaultCollector(text)
-    statement = resolve_claim(
-        ClaimContext(scope=claim_scope(design, known), faults=faults), parse_claim(text, faults)
-    )
+    statement = resolve_claim(claim_scope(design, known), faults, parse_claim(text, faults))
     assert [fault.message for fault in faults] == []
     assert len(list(iter_comparisons(statement))) == count

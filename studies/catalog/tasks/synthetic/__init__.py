@@ -14,27 +14,3 @@ from .mad import MadSettings
 from .pathfinder import PathfinderSettings
 from .recall import InductionSettings, MqarSettings, NeedleSettings
 from .state_tracking import GROUP_ORDERS, ModularArithmeticSettings, ParitySettings, WordProblemSettings
-
-__all__ = [
-    "GROUP_ORDERS",
-    "RULES",
-    "ChomskySettings",
-    "InductionSettings",
-    "LengthTask",
-    "ListopsSettings",
-    "MadSettings",
-    "ModularArithmeticSettings",
-    "MqarSettings",
-    "NeedleSettings",
-    "ParitySettings",
-    "PathfinderSettings",
-    "Rule",
-    "SyntheticTask",
-    "WordProblemSettings",
-    "chomsky",
-    "listops",
-    "mad",
-    "pathfinder",
-    "recall",
-    "state_tracking",
-]

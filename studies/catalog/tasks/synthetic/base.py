@@ -56,15 +56,12 @@ class SyntheticTask(GeneratedTask, ABC):
         return self.sizes.tokens
 
     def draw(self, count: int, generator: Generator) -> Examples:
-        """Draw that many training examples."""
         return RULES[self.name].draw(self, count, None, generator)
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """The test sets by their names."""
         return {name: partial(self._draw_test_set, name) for name in self.test_names}
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """Return the targets of any inputs if they follow from these."""
         rule = RULES[self.name]
         return None if rule.solve is None else rule.solve(self, inputs)
 
@@ -91,8 +88,7 @@ class LengthTask(SyntheticTask, ABC):
     `{ first = 40, last = 256, step = 8 }`"""
 
     @model_validator(mode="after")
-    def check_lengths(self) -> LengthTask:
-        """Lengths that the task can have, in their order."""
+    def _check_lengths(self) -> LengthTask:
         low, high = self.lengths
         if low > high:
             raise ValueError(f"expected lengths from the shortest to the longest, got {low} and {high}")
@@ -111,7 +107,6 @@ class LengthTask(SyntheticTask, ABC):
 
     @property
     def test_names(self) -> tuple[str, ...]:
-        """The lengths."""
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
@@ -125,17 +120,14 @@ class LengthTask(SyntheticTask, ABC):
 
     @property
     def most_tokens(self) -> int:
-        """The tokens of the longest length."""
         return max(map(self.input_tokens, (self.lengths[1], *self.test_lengths)))
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether it is trained at one length."""
         return self.lengths[0] == self.lengths[1]
 
     @property
     def required_reach(self) -> Reach | None:
-        """A reach over all earlier tokens."""
         return Reach(left=self.longest_input - 1, right=0)
 
 
@@ -147,7 +139,6 @@ class SyntheticSpec(TaskSpec):
 
     @property
     def test_sets_title(self) -> str:
-        """The name of what distinguishes its test sets."""
         return self.set_title
 
 

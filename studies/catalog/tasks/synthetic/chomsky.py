@@ -83,7 +83,6 @@ class ChomskySettings(LengthTask):
     """which of the fifteen"""
 
     def length_fault(self, length: int) -> str | None:
-        """Return a fault for lengths below those of the problem."""
         least = PROBLEMS[self.problem].shortest
         return None if length >= least else f"expected lengths of at least {least}"
 
@@ -93,12 +92,10 @@ class ChomskySettings(LengthTask):
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether it is trained at one length, and all answers have one length, too."""
         return super().has_one_shape and PROBLEMS[self.problem].chance is not None
 
     @property
     def chance(self) -> float | None:
-        """The chance of the problem."""
         return PROBLEMS[self.problem].chance
 
     @property
@@ -108,7 +105,6 @@ class ChomskySettings(LengthTask):
 
     @property
     def required_reach(self) -> None:
-        """None, since each problem has another reach."""
         return
 
 

@@ -23,7 +23,6 @@ class ListopsSettings(LengthTask):
     """the most that a list has"""
 
     def length_fault(self, length: int) -> str | None:
-        """Return a fault for a length below three: an operation, two arguments and the end."""
         return None if length >= 4 else "expected lengths of at least 4"
 
     def input_tokens(self, length: int) -> int:
@@ -32,7 +31,6 @@ class ListopsSettings(LengthTask):
 
     @property
     def chance(self) -> float:
-        """Any digit."""
         return 1 / 10
 
     @property

@@ -44,8 +44,7 @@ class MadSettings(SyntheticTask):
     """of selective_copying: how many symbols are to be copied"""
 
     @model_validator(mode="after")
-    def check_sizes(self) -> MadSettings:
-        """Room for keys and values, for what is copied, and for pairs."""
+    def _check_sizes(self) -> MadSettings:
         if self.problem in RECALL and self.keys < (self.motif if self.problem == "fuzzy_recall" else 1):
             raise ValueError(f"vocab: expected more symbols for keys, got {self.vocab}")
         if self.problem == "selective_copying" and self.length < 2 * self.copies + 2:
@@ -76,7 +75,6 @@ class MadSettings(SyntheticTask):
 
     @property
     def test_names(self) -> tuple[str, ...]:
-        """One set."""
         return ("all",)
 
     @property
@@ -86,17 +84,14 @@ class MadSettings(SyntheticTask):
 
     @property
     def interface(self) -> ModelInterface:
-        """The interface of its sizes, with a bottleneck behind compression."""
         return replace(super().interface, bottleneck=self.problem == "compression")
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether one shape is trained: in training all symbols of a recall are asked for."""
         return True
 
     @property
     def required_reach(self) -> Reach | None:
-        """Not said."""
         return None
 
 

@@ -92,8 +92,7 @@ class PathfinderSettings(SyntheticTask):
     """contours of the test sets, each a set of images of the same side; by default that of the training"""
 
     @model_validator(mode="after")
-    def check_room(self) -> PathfinderSettings:
-        """Contours for which there is room."""
+    def _check_room(self) -> PathfinderSettings:
         most = self.geometry.longest * self.side**2 // self._geometry_side**2
         for key, contours in (("contour", (self.contour,)), ("test_contours", self.test_contours)):
             for contour in contours:
@@ -121,12 +120,10 @@ class PathfinderSettings(SyntheticTask):
 
     @property
     def test_names(self) -> tuple[str, ...]:
-        """The contours."""
         return tuple(map(str, self.test_contours or (self.contour,)))
 
     @property
     def chance(self) -> float:
-        """Joined or not."""
         return 1 / 2
 
     @property
@@ -136,12 +133,10 @@ class PathfinderSettings(SyntheticTask):
 
     @property
     def has_one_shape(self) -> bool:
-        """Always true: all images have one side."""
         return True
 
     @property
     def required_reach(self) -> Reach:
-        """The reach from the last pixel to the first."""
         return Reach(left=self.side**2 - 1, right=0)
 
 

@@ -48,8 +48,7 @@ class MqarSettings(SyntheticTask):
     repeat keys and values of the sequence, and are not scored"""
 
     @model_validator(mode="after")
-    def check_pairs(self) -> MqarSettings:
-        """Room for the pairs and for their queries, and keys enough."""
+    def _check_pairs(self) -> MqarSettings:
         sizes = {
             "pairs": [(self.length, self.pairs)],
             "mixture": [(length, pairs) for length, pairs, _ in self.mixture],
@@ -72,7 +71,6 @@ class MqarSettings(SyntheticTask):
 
     @property
     def test_names(self) -> tuple[str, ...]:
-        """Each length with its pairs, as in 64-4."""
         tests = self.tests or tuple((length, pairs) for length, pairs, _ in self.shapes)
         return tuple(dict.fromkeys(f"{length}-{pairs}" for length, pairs in tests))
 
@@ -83,17 +81,14 @@ class MqarSettings(SyntheticTask):
 
     @property
     def most_tokens(self) -> int:
-        """The tokens of the longest shape."""
         return max(self.sizes.tokens, *(length for length, _ in self.tests), 0)
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether all sequences have one length and equally many pairs."""
         return len(self.shapes) == 1
 
     @property
     def required_reach(self) -> Reach:
-        """The reach from the last query to the key of the first pair."""
         return Reach(left=self.sizes.tokens - 2, right=0)
 
 
@@ -106,12 +101,10 @@ class InductionSettings(LengthTask):
     """how many symbols there are besides the trigger"""
 
     def length_fault(self, length: int) -> str | None:
-        """Return a fault for a length below three: the trigger, a symbol, the trigger."""
         return None if length >= 3 else "expected lengths of at least 3"
 
     @property
     def chance(self) -> float:
-        """Any symbol."""
         return 1 / self.vocab
 
     @property
@@ -134,18 +127,15 @@ class NeedleSettings(LengthTask):
     beginning, to 1, just before they are asked; in training they stand anywhere"""
 
     def length_fault(self, length: int) -> str | None:
-        """Return a fault for a length without room for a marker, the digits, and a question."""
         least = 2 * self.digits + 1
         return None if length >= least else f"expected lengths of at least {least} with {self.digits} digits"
 
     @property
     def test_names(self) -> tuple[str, ...]:
-        """Each length with its depths in percent, as in 256-50."""
         return tuple(f"{length}-{100 * depth:g}" for length in self.test_lengths for depth in self.depths)
 
     @property
     def chance(self) -> float:
-        """Any digit."""
         return 1 / 10
 
     @property

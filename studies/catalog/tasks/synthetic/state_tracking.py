@@ -22,7 +22,6 @@ class ParitySettings(LengthTask):
 
     @property
     def chance(self) -> float:
-        """Even or odd."""
         return 1 / 2
 
     @property
@@ -42,7 +41,6 @@ class ModularArithmeticSettings(LengthTask):
     """whether there are products beside sums and differences"""
 
     def length_fault(self, length: int) -> str | None:
-        """Return a fault for a length below one: a number alone is the shortest expression."""
         return None if length >= 3 else "expected lengths of at least 3, for a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
@@ -51,7 +49,6 @@ class ModularArithmeticSettings(LengthTask):
 
     @property
     def chance(self) -> float:
-        """Any of the numbers."""
         return 1 / self.modulus
 
     @property
@@ -74,12 +71,10 @@ class WordProblemSettings(LengthTask):
     beside a cycle of 5"""
 
     def length_fault(self, length: int) -> str | None:
-        """Return a fault for a length below one: a product may have one element."""
         return None if length >= 1 else "expected lengths of at least 1"
 
     @property
     def chance(self) -> float:
-        """Any of the elements."""
         return 1 / GROUP_ORDERS[self.group]
 
     @property
