@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ...reporting.results import StudyResults
+from ...reporting.tables.unsolved import SOLVED_LENGTH, unsolved_sentence
 from ...storage import Store
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.resolve.trial import Trial
@@ -133,6 +135,11 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
         truncate(f"  {'  '.join(means)}   {text}", output_width())
         for *means, text in zip(*columns, texts, strict=True)
     ]
+    lengths = [
+        point.measured[SOLVED_LENGTH].values() for point in found.ranked() if SOLVED_LENGTH in point.measured
+    ]
+    unsolved = unsolved_sentence([*chain(*lengths)], [trial.settings for trial in found.trained])
     note = comparison_note(study) if best else ""
     gaps = [truncate(f"  {count} left out   {reason}", output_width()) for count, reason in left_out(found)]
-    return [*lines, *gaps, *labelled_lines("note", note, output_width())]
+    notes = [each for text in (unsolved, note) for each in labelled_lines("note", text, output_width())]
+    return [*lines, *gaps, *notes]

@@ -62,6 +62,7 @@ from ..tables.pick_best import pick_best
 from ..tables.published import add_paper_only, add_published_columns, match_published
 from ..tables.table import ColumnKey, Footnotes, Table
 from ..tables.tally import CellKey, Tally, tallies_at_looks, tally_trials
+from ..tables.unsolved import note_unsolved
 
 if TYPE_CHECKING:
     from ...studies.study import Study
@@ -465,7 +466,7 @@ def _assemble_table(study: Study, filler: CellFiller, outcomes: pl.DataFrame) ->
     trials = _shown_trials(study, filler, outcomes)
     settings = [trial.settings for trial in trials]
     shown = [SEED, *(name for name in (spec.rows, spec.columns, *spec.over) if name is not None)]
-    return Table(
+    table = Table(
         name=spec.name,
         caption=caption_sentences(
             spec,
@@ -498,6 +499,7 @@ def _assemble_table(study: Study, filler: CellFiller, outcomes: pl.DataFrame) ->
         center=spec.center,
         spread=spec.spread,
     )
+    return note_unsolved(table, settings)
 
 
 def _shown_trials(study: Study, filler: CellFiller, outcomes: pl.DataFrame) -> list[Trial]:

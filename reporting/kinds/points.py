@@ -25,6 +25,7 @@ from ..statistics.estimates import estimate
 from ..tables.axes import metric_head
 from ..tables.captions import SPREADS, caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
+from ..tables.unsolved import note_unsolved
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,7 +70,7 @@ class PointsTable(TableKind):
         described = _described(study, self, shown)
         best = {metric.name: _best_text(shown, metric) for metric in metrics}
         columns = (*(metric.name for metric in metrics), SEEDS, *described)
-        return Table(
+        table = Table(
             name=self.name,
             caption=tuple(_sentences(study, self, found, metrics)),
             corner="rank",
@@ -88,6 +89,7 @@ class PointsTable(TableKind):
             keys=tuple(ColumnKey(metric=name, level="") for name in columns),
             spread=self.spread,
         )
+        return note_unsolved(table, settings)
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:

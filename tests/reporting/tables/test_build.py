@@ -1,17 +1,27 @@
 """A table says exactly what the store holds: mean, spread, best, and all that is not there."""
 
 import itertools
+import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from activemem.cli.views.status import format_best_points
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.statistics.estimates import Estimate
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError
+from activemem.storage import Store
+from activemem.storage.rows import trial_frame
 from activemem.studies.catalog.published import PublishedNumber
+from activemem.studies.searches.points import find_points
 from activemem.studies.study import Study, load_study
+
+from ...study_texts import study_text
+from ..conftest import made_row
 
 
 def cell_of(made: Table, row: str, column: str) -> Cell:
@@ -282,3 +292,35 @@ def test_an_infinite_value_is_shown_by_its_sign_and_is_never_the_best(
     }
     notes = [note.text for note in made.footnotes if "infinite" in note.text]
     assert notes == ["1 of 3 seeds ended with an infinite loss"]
+
+
+UNSOLVED = "no training solved length 5, where the curriculum starts: train longer or start shorter"
+
+
+@pytest.mark.parametrize(("lengths", "told"), [((0.0, 0.0), [UNSOLVED]), ((0.0, 6.0), [])])
+def test_a_table_of_lengths_that_are_all_0_says_what_to_change(
+    lengths: tuple[float, ...], told: list[str]
+) -> None:
+    table = {"name": "lengths", "rows": "mixer", "value": "max_length"}
+    factors = {"mixer": ["sa", "conv(k=3)"], "task": ["sort"]}
+    study = load_study(study_text(factors=factors, table=[table]))
+    ended = [
+        trial_frame(made_row(trial, {"max_length": length}, number))
+        for number, (trial, length) in enumerate(zip(study.trials, lengths, strict=True))
+    ]
+    made = build_table(study, study.tables[0], pl.concat(ended))
+    assert [note.text for note in made.footnotes] == told
+    assert [cell.marks for (cell,) in made.cells] == [("a",) * len(told)] * 2
+
+
+def test_the_best_points_of_a_search_whose_lengths_are_all_0_say_what_to_change(tmp_path: Path) -> None:
+    search = {"trials": 2, "metric": "max_length", "sampler": "grid"}
+    model, space = {"recipe": "conv(k={k})"}, {"k": "choice(1, 3)"}
+    study = load_study(study_text(space, model=model, task={"name": "sort"}, search=search))
+    store = Store(tmp_path)
+    for number, k in enumerate((1, 3)):
+        row = made_row(study.trial_for({"k": k}), {"max_length": 0.0}, number)
+        store.write(replace(row, factors=json.dumps({"k": k, "seed": 0})), [])
+    assert UNSOLVED in " ".join(
+        " ".join(format_best_points(study, find_points(study, store.trials()))).split()
+    )
