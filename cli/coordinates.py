@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from textwrap import wrap
-from typing import Any
 
 from ..engine.probes.coordinates import GROWS, SHRINKS, CoordinateError, LayerChange
 from ..studies.schema.factors import SEED
@@ -13,6 +12,7 @@ from ..studies.schema.level_names import level_name
 from ..studies.schema.settings import TrialSettings
 from ..studies.study import Study
 from ..studies.text.units import WIDTH, plural
+from .pages import StudyCoordinatesPage
 
 Checks = Mapping[str, Sequence[LayerChange]]
 """The layers of each model that is compared over widths, by the levels of factors that are no sizes."""
@@ -82,24 +82,16 @@ def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
         columns, sizes = columns[fitting:], sizes[fitting:]
 
 
-def coordinates_page(study: Study, steps: int, checks: Checks) -> dict[str, Any]:
+def coordinates_page(study: Study, steps: int, checks: Checks) -> StudyCoordinatesPage:
     """Return a coordinate check for programs."""
-    return {
-        "study": study.name,
-        "steps": steps,
-        "models": [
-            {
-                "model": group,
-                "flat": not any(each.grows or each.shrinks for each in layers),
-                "layers": [
-                    {
-                        "layer": each.layer,
-                        "changes": {str(width): change for width, change in each.changes.items()},
-                        "exponent": each.exponent,
-                    }
-                    for each in layers
-                ],
-            }
-            for group, layers in checks.items()
-        ],
-    }
+    models = [
+        {
+            "model": group,
+            "flat": not any(each.grows or each.shrinks for each in layers),
+            "layers": [
+                {"layer": each.layer, "changes": each.changes, "exponent": each.exponent} for each in layers
+            ],
+        }
+        for group, layers in checks.items()
+    ]
+    return StudyCoordinatesPage(study=study.name, steps=steps, models=models)

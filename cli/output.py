@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import math
 import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
 from io import TextIOWrapper
+from typing import Final
 
 from ..diagnostics import replace_unprintable
 from ..studies.text.units import WIDTH
-from .schemas import SCHEMA
+
+SCHEMA: Final = 2
+"""The number of the JSON pages: raised when a field goes or means something else, not when one is added."""
 
 EXIT_FAILED = 1
 """Exit status of a study that ran, with a trial that failed or was given up."""
@@ -62,32 +64,25 @@ def print_piece(text: str) -> None:
     print(replace_unprintable(text), end="", flush=True)
 
 
-def print_json(page: Mapping[str, object]) -> None:
-    """Write a page to standard output as JSON, with its schema's number first (see `schemas`).
+def print_json(page: object) -> None:
+    """Write a page or a dataclass to standard output as JSON, with the number of all pages first.
 
     JSON has no infinity and no NaN: both become null.
     """
-    import json
-
-    text = json.dumps(_finite({"schema": SCHEMA, **page}), indent=2, ensure_ascii=False)
+    text = json.dumps(_numbered(page), indent=2, ensure_ascii=False)
     escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
     print_stdout("".join(escaped))
 
 
-def print_json_line(data: object) -> None:
-    """Write data to standard output at once as a line of JSON, with null as in `print_json`."""
-    import json
-
-    print(json.dumps(_finite(data)), flush=True)
+def print_json_line(page: object) -> None:
+    """Write a page to standard output at once as a line of JSON."""
+    print(json.dumps(_numbered(page)), flush=True)
 
 
-def _finite(data: object) -> object:
-    """Return plain data with None in place of each number that is not finite."""
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, Mapping):
-        return {key: _finite(value) for key, value in data.items()}
-    return [_finite(each) for each in data] if isinstance(data, list | tuple) else data
+def _numbered(page: object) -> dict[str, object]:
+    from pydantic import TypeAdapter
+
+    return {"schema": SCHEMA, **json.loads(TypeAdapter(type(page)).dump_json(page))}
 
 
 class LogHandler(logging.Handler):

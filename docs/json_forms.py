@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from activemem.cli.schemas.forms import json_schema
+from pydantic import TypeAdapter
+
+from activemem.cli.pages import PAGES
 
 _NAMES = {
     "string": "text",
@@ -22,7 +24,8 @@ def commands() -> str:
     """Return a table of the fields of each command's page, and one for each kind of entry."""
     entries: dict[str, dict[str, Any]] = {}
     lines: list[str] = []
-    for command, schema in json_schema().items():
+    for command, page in PAGES.items():
+        schema = TypeAdapter(page).json_schema(mode="serialization")
         entries |= schema.get("$defs", {})
         lines += [f"### `activemem {command}`", "", *_table(schema)]
     lines += ["## Entries", ""]
@@ -35,11 +38,14 @@ def _table(form: dict[str, Any]) -> Iterator[str]:
     """Yield a form's description and its fields."""
     yield re.sub(r"\s+", " ", form.get("description", ""))
     yield ""
+    if "enum" in form:
+        yield _type(form)
+        yield ""
+        return
     yield "| field | type |"
     yield "| :-- | :-- |"
     for name, field in form["properties"].items():
-        optional = "" if name in form.get("required", ()) else ", where there is one"
-        yield f"| `{name}` | {_type(field)}{optional} |"
+        yield f"| `{name}` | {_type(field)} |"
     yield ""
 
 

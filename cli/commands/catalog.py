@@ -35,7 +35,7 @@ def list_(
     told = broken_plugins()
     _check_kind(kind)
     if as_json:
-        print_json(catalog.kind_to_dict(kind))
+        print_json(catalog.kind_page(kind))
     else:
         print_stdout("\n".join(catalog.format_kind(kind)))
     tell_broken(told)
@@ -73,8 +73,7 @@ def show(
         (blocks.parse_block(name), CostContext(config=config, length=length)) if "blocks" in kinds else None
     )
     if as_json:
-        page = blocks.block_to_dict(*block) if block else catalog.name_to_dict(kinds[0], name)
-        print_json({"kind": kinds[0], **page})
+        print_json(blocks.block_page(*block) if block else catalog.name_page(kinds[0], name))
         return
     shown = [
         blocks.format_block(*block)

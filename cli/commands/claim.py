@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import typer
 
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_json, print_stdout
-
-if TYPE_CHECKING:
-    from ...reporting.claims.verdicts import ClaimResult, ComparisonResult
 
 app = typer.Typer(help="Hold the claims of a paper against a study's results.", no_args_is_help=True)
 
@@ -44,8 +39,12 @@ def check(
     found = chosen.check_claims()
     note_missing_results(chosen)
     if as_json:
-        told = {"overrides": chosen.study.overrides, "ours": chosen.study.source_sheet.names("ours")}
-        print_json({"study": chosen.study.name, **told, "claims": [_data(each) for each in found]})
+        from ..pages import ClaimCheckPage
+
+        ours = chosen.study.source_sheet.names("ours")
+        print_json(
+            ClaimCheckPage(study=chosen.study.name, overrides=chosen.study.overrides, ours=ours, claims=found)
+        )
     else:
         rows, own = chosen.store.trials(), {trial.id for trial in chosen.study.trials}
         known = own | set(rows["trial"])
@@ -57,43 +56,3 @@ def check(
     verdicts = {each.verdict for each in found}
     if Verdict.REFUTED in verdicts or verdicts == {Verdict.NOT_RUN}:
         raise typer.Exit(EXIT_REFUTED)
-
-
-def _data(checked: ClaimResult) -> dict[str, Any]:
-    """Return a claim for a program.
-
-    `looks` are the numbers of seeds at which it is tested. `level` is the claim's own and `interval_level`
-    that of all intervals, by Hochberg's procedure. `deciding` is the index in `comparisons` of the
-    comparison that decides the verdict.
-    """
-    spec = checked.spec
-    return {
-        "name": spec.name,
-        "holds": " ".join(spec.holds.split()),
-        "source": spec.source,
-        "verdict": checked.verdict,
-        "small": checked.small,
-        "test": spec.test,
-        "level": spec.level,
-        "looks": checked.looks,
-        "interval_level": checked.level,
-        "seeds": checked.seeds,
-        "needed": checked.needed,
-        "deciding": checked.findings.index(checked.deciding),
-        "comparisons": [_finding(each) for each in checked.findings],
-    }
-
-
-def _finding(finding: ComparisonResult) -> dict[str, Any]:
-    """Return a comparison for a program; `missing` has a sentence for each gap."""
-    return {
-        "text": finding.text,
-        "verdict": finding.verdict,
-        "effect": finding.effect,
-        "interval": finding.interval,
-        "p": finding.p,
-        "n": finding.n,
-        "degrees": finding.degrees,
-        "needed": finding.needed,
-        "missing": [str(gap) for gap in (*finding.gaps, *finding.notes)],
-    }

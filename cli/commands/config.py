@@ -35,8 +35,12 @@ def show(as_json: JsonOption = False) -> None:
     }
     values = found.values.model_dump() | folders
     if as_json:
-        settings = {name: {"value": values[name], "source": found.sources[name]} for name in SETTING_NAMES}
-        print_json({"settings": settings})
+        from ..pages import ConfigShowPage, SettingValue
+
+        settings = {
+            name: SettingValue(value=values[name], source=found.sources[name]) for name in SETTING_NAMES
+        }
+        print_json(ConfigShowPage(settings=settings))
         return
     shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in SETTING_NAMES}
     names, width = max(map(len, SETTING_NAMES)), max(map(len, shown.values()))

@@ -52,7 +52,9 @@ def render(
     names = [each.curve.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
-        print_json({"curves": [asdict(each.curve) for each in curves]})
+        from ..pages import CurveRenderPage
+
+        print_json(CurveRenderPage(curves=[asdict(each.curve) for each in curves]))
     else:
         print_waiting(f"drawing {plural(len(curves), 'figure')}")
         _write_images(curves, paths, image_format)

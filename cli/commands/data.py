@@ -24,7 +24,9 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     folder = load_settings({"data": data}).data
     found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
     if as_json:
-        print_json({"datasets": [views.dataset_to_dict(each) for each in found]})
+        from ..pages import DataPage
+
+        print_json(DataPage(datasets=[views.dataset_entry(each) for each in found]))
     else:
         print_stdout(views.format_datasets(found))
 
@@ -54,11 +56,11 @@ def fetch(
     from ..machine_settings import load_settings
 
     folder = load_settings({"data": data}).data
-    fetched: list[dict[str, object]] = []
+    fetched: dict[str, list[Path]] = {}
     for dataset in [require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
-            fetched.append({"name": dataset.name, "files": []})
+            fetched[dataset.name] = []
             continue
         try:
             with download_progress() as progress:
@@ -70,9 +72,11 @@ def fetch(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
-        fetched.append({"name": dataset.name, "files": [str(path) for path in files]})
+        fetched[dataset.name] = list(files)
     if as_json:
-        print_json({"datasets": fetched})
+        from ..pages import DataFetchPage, FetchedEntry
+
+        print_json(DataFetchPage(datasets=[FetchedEntry(name=name, files=fetched[name]) for name in fetched]))
 
 
 @app.command()
@@ -103,7 +107,8 @@ def check(
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        checked = [views.dataset_to_dict(each) | {"faults": list(each.faults)} for each in found]
-        print_json({"datasets": checked})
+        from ..pages import DataPage
+
+        print_json(DataPage(datasets=[views.dataset_entry(each) for each in found]))
     if not all(each.complete and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

@@ -18,7 +18,6 @@ from ..output import (
     print_stdout,
     print_waiting,
 )
-from ..schemas import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +65,9 @@ def list_(
     if metric is not None:
         kept = best_first(kept, metric)
     if as_json:
-        print_json({"models": [models.kept_model_to_dict(model) for model in kept]})
+        from ..pages import ModelEntry, ModelListPage
+
+        print_json(ModelListPage(models=[ModelEntry.model_validate(each) for each in kept]))
     else:
         shown = metric or next((name for table in last_run.tables for _, name in table.named_metrics()), None)
         print_stdout("\n".join(models.format_kept_models(kept, shown)))
@@ -79,7 +80,9 @@ def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption
 
     trained = _load(model, results)
     if as_json:
-        print_json(models.model_to_dict(trained))
+        from ..pages import ModelShowPage
+
+        print_json(ModelShowPage.of(trained))
     else:
         print_stdout("\n".join(models.format_model(trained)))
 
@@ -95,8 +98,9 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
     unknown, unread = dict[str, None](), 0
     for answer in _load(model, results).predictions(_lines_of_stdin()):
         if as_json:
-            page = {name: getattr(answer, name) for name in ("output", "probabilities", "unknown", "unread")}
-            print_json_line({"schema": SCHEMA, **page})
+            from ..pages import ModelPredictLine
+
+            print_json_line(ModelPredictLine.model_validate(answer))
         else:
             print_stdout(answer.text)
         unknown.update(dict.fromkeys(answer.unknown))
@@ -149,7 +153,9 @@ def generate(
         seed=seed,
     )
     if as_json:
-        print_json({"beginning": beginning, "text": "".join(pieces)})
+        from ..pages import ModelGeneratePage
+
+        print_json(ModelGeneratePage(beginning=beginning, text="".join(pieces)))
         return
     print_piece(beginning)
     for piece in pieces:
@@ -173,7 +179,9 @@ def score(
     data = sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()
     found = _load(model, results).score(_decode(data, "standard input" if text == "-" else text))
     if as_json:
-        print_json(models.score_to_dict(found))
+        from ..pages import ModelScorePage
+
+        print_json(ModelScorePage.model_validate(found))
     else:
         print_stdout("\n".join(models.format_score(found)))
 
@@ -208,7 +216,9 @@ def export(
         print_waiting(f"exporting {trained.recipe} and comparing outputs at many lengths")
     done = export_model(trained, source, Path(path), lengths=lengths)
     if as_json:
-        print_json({"path": str(done.path), "difference": done.difference})
+        from ..pages import ModelExportPage
+
+        print_json(ModelExportPage.model_validate(done))
         return
     differs = "" if done.difference is None else f", whose outputs differ by at most {done.difference:.1e}"
     print_stdout(f"{done.path}{differs}")

@@ -15,7 +15,7 @@ from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_json
 from .study import StudyName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from ...engine.probes import ProbeResult
     from ...storage import Store
@@ -78,7 +78,12 @@ def run(
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
-        print_json(_page(last_run, reports))
+        from ..pages import ProbeRunPage
+
+        counts = sum((report.counts for report in reports), Counter[str]())
+        left = {trial: why for report in reports for trial, why in report.left.items()}
+        measured = {"probed": counts["probed"], "tuned": counts["tuned"], "stored": counts[_STORED]}
+        print_json(ProbeRunPage(study=last_run.name, **measured, left=left))
     if any(report.failed for report in reports):
         raise typer.Exit(EXIT_FAILED)
 
@@ -124,7 +129,9 @@ def compare(
         last_run, store, baseline, tuned=tuned, tokenizer=tokenizer.value, samples=samples, seed=seed
     )
     if as_json:
-        print_json({"differences": view.records(differences)})
+        from ..pages import ProbeComparePage
+
+        print_json(ProbeComparePage(differences=view.records(differences)))
     else:
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 
@@ -180,13 +187,6 @@ class _Report:
     counts: Counter[str]
     left: dict[str, str]
     failed: bool
-
-
-def _page(study: Study, reports: Sequence[_Report]) -> dict[str, object]:
-    counts = sum((report.counts for report in reports), Counter[str]())
-    left = {trial: why for report in reports for trial, why in report.left.items()}
-    measured = {verb: counts[verb] for verb in ("probed", "tuned")}
-    return {"study": study.name, **measured, "stored": counts[_STORED], "left": left}
 
 
 def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:

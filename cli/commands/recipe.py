@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,9 +23,7 @@ from ..options import (
 from ..output import bold, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...grammar import Budget, BudgetShare, Cardinality, Recipe, Space
+    from ...grammar import Budget
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
 
@@ -39,17 +37,24 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
         found = parse(recipe)
     except RecipeError as error:
         if as_json:
-            faults = [{"start": f.start, "end": f.end, "message": f.message} for f in error.faults]
-            print_json({"text": error.text, "faults": faults})
+            from ..pages import RecipeCheckPage
+
+            print_json(RecipeCheckPage(text=error.text, faults=error.faults))
         raise
-    if not as_json:
-        print_stdout(f"{found.text}   id {found.id}")
-        if found.dimensions:
-            print_stdout(str(Space(found).count))
+    if as_json:
+        from ..pages import RecipeCheckPage, SpaceSize
+
+        dimensions = [name for name, _ in found.dimensions]
+        space = SpaceSize.of(Space(found).count)
+        print_json(
+            RecipeCheckPage(
+                text=found.text, id=found.id, holes=found.holes, dimensions=dimensions, space=space
+            )
+        )
         return
-    dimensions = [name for name, _ in found.dimensions]
-    page = {"recipe": found.text, "id": found.id, "holes": found.holes, "dimensions": dimensions}
-    print_json({**page, **count_to_dict(Space(found).count)})
+    print_stdout(f"{found.text}   id {found.id}")
+    if found.dimensions:
+        print_stdout(str(Space(found).count))
 
 
 @app.command()
@@ -59,7 +64,9 @@ def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
     found = parse(recipe)
     if as_json:
-        print_json({"recipe": found.text, "id": found.id})
+        from ..pages import RecipeName
+
+        print_json(RecipeName.model_validate(found))
     else:
         print_stdout(found.text)
 
@@ -93,7 +100,7 @@ def show(
     config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
     shown = show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
-        print_json(shown.as_data())
+        print_json(shown.costs)
     else:
         heading, line_end, lines = shown.render(recipe_format).partition("\n")
         heading = bold(heading) if recipe_format == "text" else heading
@@ -126,7 +133,9 @@ def compare(
     config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
     compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
-        print_json({"recipes": compared.as_data()})
+        from ..pages import RecipeComparePage
+
+        print_json(RecipeComparePage(recipes=compared.costs))
     else:
         print_stdout(str(compared))
 
@@ -155,12 +164,16 @@ def nearest(
     """
     from ...reporting.recipes.nearest import format_nearest, nearest_recipes
     from ..machine_settings import load_settings
-    from ..schemas.recipes import nearest_page
 
     store = load_settings({"results": results}).store
     found = nearest_recipes(recipe, store, count=count, task=task, metric=metric)
     if as_json:
-        print_json(nearest_page(recipe, found))
+        from ...grammar import parse
+        from ..pages import NearestPage, NearRecipeEntry
+
+        asked = parse(recipe)
+        nearest = [NearRecipeEntry.model_validate(each) for each in found]
+        print_json(NearestPage(recipe=asked.text, id=asked.id, nearest=nearest))
     else:
         print_stdout(format_nearest(found))
 
@@ -208,37 +221,21 @@ def sample(
     remaining = space.remaining(Random(seed)) if budget else None
     members = space.sample_distinct(count, Random(seed))
     if as_json:
-        print_json(_sample_to_dict(space, remaining, seed, members))
+        from ..pages import BudgetWithin, RecipeName, RecipeSamplePage, SpaceSize
+
+        print_json(
+            RecipeSamplePage(
+                recipe=space.recipe.text,
+                space=SpaceSize.of(space.count),
+                within=remaining and BudgetWithin.model_validate(remaining),
+                seed=seed,
+                members=[RecipeName.model_validate(each) for each in members],
+            )
+        )
         return
     print_stderr(str(remaining or space.count))
     for member in members:
         print_stdout(member.text)
-
-
-def _sample_to_dict(
-    space: Space, remaining: BudgetShare | None, seed: int, members: Sequence[Recipe]
-) -> dict[str, Any]:
-    """Return a sample for a program, with the count of its space."""
-    return {
-        "recipe": space.recipe.text,
-        **count_to_dict(space.count),
-        **_remaining_to_dict(remaining),
-        "seed": seed,
-        "members": [{"recipe": member.text, "id": member.id} for member in members],
-    }
-
-
-def count_to_dict(count: Cardinality) -> dict[str, Any]:
-    """Return a count for a program: the number, or "infinite"; not exact if it is an upper bound."""
-    return {"architectures": "infinite" if count.infinite else count.forms, "exact": count.exact}
-
-
-def _remaining_to_dict(remaining: BudgetShare | None) -> dict[str, Any]:
-    """Return what a budget leaves, for a program; `drawn` is the sample's size, 0 if all were checked."""
-    if remaining is None:
-        return {}
-    share = {"share": remaining.share, "error": remaining.standard_error, "drawn": remaining.samples}
-    return {"within": {"architectures": remaining.within, **share}}
 
 
 def _parse_budget(

@@ -48,7 +48,7 @@ def build(
     require_results(found)
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
     path.parent.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path costs no drawing
-    files: list[str] = []
+    files: list[Path] = []
     print_waiting(f"making {path}")
     if report_format == "html":
         path.write_text(found.report(), encoding="utf-8")
@@ -57,9 +57,11 @@ def build(
         path.write_text(section.text, encoding="utf-8")
         for name, drawn in section.figures.items():
             path.with_name(name).write_bytes(drawn)
-            files.append(str(path.with_name(name)))
-    files.append(str(path))
+            files.append(path.with_name(name))
+    files.append(path)
     if as_json:
-        print_json({"study": found.study.name, "files": files})
+        from ..pages import ReportBuildPage
+
+        print_json(ReportBuildPage(study=found.study.name, files=files))
     else:
-        print_stdout("\n".join(files))
+        print_stdout("\n".join(map(str, files)))

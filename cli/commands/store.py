@@ -31,7 +31,9 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     found = store.upkeep.check()
     _require_files(results, store, found)
     if as_json:
-        print_json(views.check_to_dict(store, found))
+        from ..pages import StoreCheckPage
+
+        print_json(StoreCheckPage.of(store, found))
     else:
         print_stdout("\n".join(views.format_check(store, found)))
     if found.has_faults:
@@ -51,8 +53,9 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
     mended, left = store.upkeep.repair(), store.upkeep.check()
     _require_files(results, store, left)
     if as_json:
-        moved = views.findings_to_dicts(store, mended)
-        print_json({"moved": moved, **views.check_to_dict(store, left)})
+        from ..pages import StoreCheckPage
+
+        print_json(StoreCheckPage.of(store, left, moved=mended))
     else:
         print_stdout("\n".join(views.format_repair(store, mended, left)))
     if left.has_faults:
@@ -70,7 +73,9 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
     if as_json:
-        print_json({"removed": not dry_run, "leftovers": views.findings_to_dicts(store, found)})
+        from ..pages import FindingEntry, StoreCleanPage
+
+        print_json(StoreCleanPage(removed=not dry_run, leftovers=FindingEntry.all_of(store, found)))
     else:
         print_stdout("\n".join(views.format_clean(store, found, dry=dry_run)))
 

@@ -64,7 +64,6 @@ def plan(
     from ..machine_settings import load_settings
     from ..missing_results import train_command
     from ..plan_devices import count_at_once, free_for_run
-    from ..plan_json import plan_page
     from ..plan_packs import packs
     from ..views import plan as view
 
@@ -73,10 +72,13 @@ def plan(
     found = follow_rounds(load_study(study, overrides or ()), configured.store)
     selected = select_trials(found, only) if only else None
     page = plan_here(found, configured, selected)
+    noise = StudyResults(found, configured.store).noise
     if as_json:
-        print_json(plan_page(found, page, configured, device_bytes=size))
+        from ..plan_page import plan_page
+
+        print_json(plan_page(found, page, configured.values, device_bytes=size, noise=noise))
     else:
-        noise, groups = StudyResults(found, configured.store).noise, group_sizes_of(found)
+        groups = group_sizes_of(found)
         together = packs(found, page, configured.values)
         text = view.format_plan(
             found,
@@ -147,12 +149,14 @@ def status(
     from ...studies.planning.status import study_status
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
-    from ..views.status import format_best_points, format_failures, format_unfinished, status_page
+    from ..views.status import format_best_points, format_failures, format_unfinished
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
     if as_json:
-        print_json(status_page(found, store))
+        from ..pages import StudyStatusPage
+
+        print_json(StudyStatusPage.of_study(found, store))
     else:
         note_missing_results(StudyResults(found, store))
         now, points = study_status(found, store), StudyResults(found, store).points
@@ -184,7 +188,6 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     from ..live.watch import print_end, watch_study
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
-    from ..views.status import status_page
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store)
@@ -192,7 +195,9 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     now, complete = watch_study(found, store)
     failed = print_end(now)
     if as_json:
-        print_json(status_page(now.study, store))
+        from ..pages import StudyStatusPage
+
+        print_json(StudyStatusPage.of_study(now.study, store))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -216,13 +221,15 @@ def forget(
     from ...studies.last_run import load_last_run
     from ...studies.planning.trials_to_run import stored_part
     from ..machine_settings import load_settings
-    from ..views.store_upkeep import forgotten_to_dict, format_forgotten
+    from ..views.store_upkeep import format_forgotten
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store)
     gone = store.upkeep.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
     if as_json:
-        print_json({"removed": not dry_run, "study": found.name, **forgotten_to_dict(store, gone)})
+        from ..pages import StudyForgetPage
+
+        print_json(StudyForgetPage.of(found.name, store, gone, removed=not dry_run))
     else:
         print_stdout("\n".join(format_forgotten(found.name, gone, dry=dry_run)))
 
@@ -249,7 +256,9 @@ def rename(
     trials = () if is_done else stored_part(load_last_run(study, store), store, ())
     moved = store.upkeep.rename(study, new, trials)
     if as_json:
-        print_json({"study": new, "renamed": study, "trials": moved})
+        from ..pages import StudyRenamePage
+
+        print_json(StudyRenamePage(study=new, renamed=study, trials=moved))
         return
     print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
 
@@ -280,7 +289,7 @@ def export(
     from ...tracking.opening import open_trackers
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
-    from ..views.studies import exported_to_dict, format_exported
+    from ..views.studies import format_exported
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
@@ -292,7 +301,9 @@ def export(
     else:
         exported = export_study(found, store, open_trackers({to: out})[to])
     if as_json:
-        print_json({"study": found.name, "to": to, "out": out, **exported_to_dict(exported)})
+        from ..pages import StudyExportPage
+
+        print_json(StudyExportPage(study=found.name, to=to, out=out, exported=exported))
     else:
         print_stdout(format_exported(found.name, to, out, exported))
 
@@ -300,21 +311,14 @@ def export(
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """List the studies of the package, and those in the store."""
-    from ...studies.text.errors import StudyError
     from ..machine_settings import load_settings
     from ..views.studies import format_studies, studies_with_status
 
     found = studies_with_status(load_settings({"results": results}).store)
     if as_json:
-        from ..views.status import status_to_dict
+        from ..pages import StudyListPage
 
-        entries = [
-            {"study": name, "error": str(one)}
-            if isinstance(one, StudyError)
-            else {"study": name, "title": one[0], **status_to_dict(one[1])}
-            for name, one in found.items()
-        ]
-        print_json({"studies": entries})
+        print_json(StudyListPage.of(found))
     else:
         print_stdout("\n".join(format_studies(found)))
 
@@ -351,6 +355,8 @@ def query(
     if out is not None:
         view.save(answer, out)
     elif as_json:
-        print_json({"rows": view.records(answer)})
+        from ..pages import StudyQueryPage
+
+        print_json(StudyQueryPage(rows=view.records(answer)))
     else:
         print_stdout(view.format_answer(answer, answer_format))

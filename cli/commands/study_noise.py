@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ..options import JsonOption, ResultsOption
@@ -31,9 +30,9 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     rows, seeds = study_outcomes(found, store.trials()), max(len(found.seeds), 1)
     floors = {name: noise_floor(rows, name, seeds) for name in _compared(found)}
     if as_json:
-        print_json(
-            {"study": found.name, "noise": {name: floor and asdict(floor) for name, floor in floors.items()}}
-        )
+        from ..pages import StudyNoisePage
+
+        print_json(StudyNoisePage(study=found.name, noise=floors))
         return
     for name, floor in floors.items():
         if floor is None:

@@ -31,12 +31,12 @@ def propose(
     from ...engine.run.search.proposals import SearchDesk
     from ...studies.study import load_study
     from ..machine_settings import load_settings
-    from ..schemas.search_points import proposal_line
+    from ..pages import ProposalLine
 
     found = load_study(study, overrides or ())
     proposals = SearchDesk(found, load_settings({"results": results}).store).propose(count)
     for proposal in proposals:
-        print_json_line(proposal_line(proposal))
+        print_json_line(ProposalLine.of(proposal))
     if len(proposals) < count:
         print_stderr(f"{found.name} has no more points: all are tried or begun, or the space has no others")
 
@@ -52,13 +52,13 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
     from ...engine.run.search.proposals import SearchDesk
     from ...studies.study import load_study
     from ..machine_settings import load_settings
-    from ..schemas.search_points import answer_line
+    from ..pages import AnswerLine
 
     desk = SearchDesk(load_study(study, overrides or ()), load_settings({"results": results}).store)
     refused = False
     for number, line in _lines():
         answer = desk.hand_in_text(line)
-        print_json_line(answer_line(number, answer))
+        print_json_line(AnswerLine.of(number, answer))
         refused |= bool(answer.faults)
     if refused:
         raise typer.Exit(EXIT_FAILED)

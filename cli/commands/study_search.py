@@ -43,13 +43,15 @@ def show(
         return _show_best(study, overrides, best, results, as_json=as_json)
     from ...studies.last_run import load_last_run
     from ..machine_settings import load_settings
-    from ..views.settings import format_settings, settings_to_dict
+    from ..views.settings import format_settings
 
     found = load_last_run(study, load_settings({"results": results}).store, overrides or ())
     if toml:
         print_stdout(found.text)
     elif as_json:
-        print_json(settings_to_dict(found))
+        from ..pages import StudyShowPage
+
+        print_json(StudyShowPage.model_validate(found))
     else:
         print_stdout(format_settings(found, sources=sources))
     return None
@@ -67,7 +69,10 @@ def _show_best(
     opened = open_study(study, store, overrides or ())
     table = opened.best_table(count).table
     if as_json:
-        print_json({"study": opened.study.name, "points": list(iter_records(table))})
+        from ..pages import StudyShowPage
+
+        page = StudyShowPage.model_validate(opened.study)
+        print_json(page.model_copy(update={"settings": (), "points": list(iter_records(table))}))
     else:
         print_stdout(rich.render(table, width=output_width()), styled=True)
 

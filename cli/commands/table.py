@@ -63,7 +63,9 @@ def render(
     if as_json:
         if table_format is not None:
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
-        print_json({"cells": [cell for each in tables for cell in iter_records(each.table)]})
+        from ..pages import TableRenderPage
+
+        print_json(TableRenderPage(cells=[cell for each in tables for cell in iter_records(each.table)]))
         return
     print_stdout("\n".join(_render_table(each.table, found.values.format) for each in tables), styled=True)
 

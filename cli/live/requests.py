@@ -13,7 +13,6 @@ from ..machine_settings import ResolvedSettings, load_settings
 from ..missing_results import DEFAULT_RESULTS
 from ..output import output_width, print_json, print_stderr
 from ..run_options import RunOptions
-from ..views.status import run_page
 from .run import RunRequest, print_first_table, run_and_report
 from .until_decided import check_can_add_seeds, run_until_decided
 
@@ -38,7 +37,10 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     if summary is not None and not summary.is_cut_short:
         print_first_table(study, settings.store)
     if options.as_json:
-        print_json(run_page(study, settings.store, summary, request.resume_command))
+        from ..pages import RunEntry, StudyStatusPage
+
+        run = RunEntry.of(summary, request.resume_command)
+        print_json(StudyStatusPage.of_study(study, settings.store, run))
     return summary
 
 

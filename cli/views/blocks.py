@@ -1,18 +1,17 @@
-"""Blocks as text and as data: a line for each, or one with its whole specification."""
+"""Blocks: a line for each, or one with its whole specification."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...grammar import CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
 from ...grammar.analysis.analyse import block_cost
 from ...grammar.signature import default_text, describe_values, example, signature
 from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import OWNER
-from ...plugins import BrokenPlugin
 from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.text.units import (
     WIDTH,
@@ -23,6 +22,9 @@ from ...studies.text.units import (
     si_prefix,
     truncate,
 )
+
+if TYPE_CHECKING:
+    from ..pages import BlockEntry, BlockPage
 
 _MAX_SIGNATURE_WIDTH = 30
 
@@ -62,12 +64,17 @@ def format_blocks(specs: Sequence[Spec]) -> str:
     return "\n".join(rows)
 
 
-def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[BrokenPlugin]) -> dict[str, Any]:
-    """Return the blocks in full as data, and what is wrong with blocks of other packages."""
-    return {
-        "blocks": [_summary(spec) for spec in specs],
-        "problems": [{"owner": each.owner, "name": each.entry, "message": each.message} for each in problems],
-    }
+def block_entry(spec: Spec) -> BlockEntry:
+    """Return a block for a program."""
+    from ..pages import BlockEntry
+
+    return BlockEntry(
+        name=spec.name,
+        role=spec.role.value,
+        signature=signature(spec),
+        summary=spec.summary,
+        owner=spec.owner,
+    )
 
 
 def format_block(block: nodes.BlockNode, context: CostContext) -> str:
@@ -94,16 +101,24 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
     return "\n".join([*rows, ""])
 
 
-def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any]:
-    """Return a block with all digits as data; an unbounded reach is "all"."""
+def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
+    """Return a block with all digits for a program; an unbounded reach is "all"."""
+    from ..pages import BlockPage
+
     spec = spec_of(block.name)
     cost = block_cost(block, context.config, length=context.length)
-    return {
-        **_summary(spec),
-        "equation": spec.equation,
-        "source": spec.source,
-        "parameters": [_parameter(parameter) for parameter in spec.parameters],
-        "example": {
+    return BlockPage(
+        **block_entry(spec).model_dump(),
+        equation=spec.equation,
+        source=spec.source,
+        parameters=[
+            {
+                **{name: getattr(each, name) for name in ("name", "kind", "low", "high", "words", "meaning")},
+                "default": default_text(each),
+            }
+            for each in spec.parameters
+        ],
+        example={
             "recipe": render(block),
             "d_model": context.width,
             "length": context.length,
@@ -116,7 +131,7 @@ def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any
             "window": cost.window,
             "reach": reach_as_json(spec.reach(spec.settings(block), context)),
         },
-    }
+    )
 
 
 def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
@@ -138,28 +153,6 @@ def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
         needed = "required" if given is None else f"{given} if not given"
         line = f"{parameter.name:<{width}}  {parameter.meaning}: {describe_values(parameter)}; {needed}"
         yield from wrap(line, WIDTH, initial_indent="  ", subsequent_indent=" " * (width + 4))
-
-
-def _summary(spec: Spec) -> dict[str, str]:
-    return {
-        "name": spec.name,
-        "role": spec.role.value,
-        "signature": signature(spec),
-        "summary": spec.summary,
-        "owner": spec.owner,
-    }
-
-
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    return {
-        "name": parameter.name,
-        "kind": parameter.kind,
-        "default": default_text(parameter),
-        "low": parameter.low,
-        "high": parameter.high,
-        "words": parameter.words,
-        "meaning": parameter.meaning,
-    }
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

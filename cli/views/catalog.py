@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -17,7 +17,7 @@ from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
 from ...studies.catalog.callbacks import CALLBACKS
 from ...studies.catalog.loss_terms import LOSS_TERMS
-from ...studies.catalog.metrics import METRICS, Metric, better_arrow
+from ...studies.catalog.metrics import METRICS, better_arrow
 from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.schedules import SCHEDULES
@@ -26,6 +26,9 @@ from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
 from ...studies.text.strict_model import default_words, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
+
+if TYPE_CHECKING:
+    from ..pages import MetricEntry, NameEntry, NameListPage, TaskEntry
 
 REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
     "norms": ("[model] norm_kind", NORMS),
@@ -65,22 +68,60 @@ def _singular(kind: str) -> str:
     return kind[:-1].replace("_", " ")
 
 
-def kind_to_dict(kind: str) -> dict[str, Any]:
+def kind_page(kind: str) -> NameListPage:
     """Return all names of a kind with what is known of them, and the faults of plug-ins' blocks."""
+    from ..pages import NameListPage
+
     if kind == "blocks":
-        return blocks.blocks_to_dict(_block_specs(), broken_plugins())
-    return {kind: [name_to_dict(kind, name) for name in _names(kind)]}
+        problems = [
+            {"owner": each.owner, "name": each.entry, "message": each.message} for each in broken_plugins()
+        ]
+        return NameListPage(
+            kind=kind, names=[blocks.block_entry(spec) for spec in _block_specs()], problems=problems
+        )
+    return NameListPage(kind=kind, names=[name_page(kind, name) for name in _names(kind)], problems=())
 
 
-def name_to_dict(kind: str, name: str) -> dict[str, Any]:
+def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
     """Return all that is known of a name that is no block."""
+    from ..pages import MetricEntry, NameEntry, TaskEntry
+
     if kind == "tasks":
-        return _task_to_dict(require_task(name))
+        task = require_task(name)
+        page = TaskEntry(
+            name=name,
+            summary=task.summary,
+            needs=task.kind.value,
+            keys=list(task.keys),
+            source=task.source,
+            owner=TASKS.owner(name),
+        )
+        if not isinstance(task, AlgorithmicTask):
+            return page
+        example = (
+            dict(zip(("input", "target", "meaning"), task.example, strict=True)) if task.example else None
+        )
+        drawn = {"symbols": task.vocab, "first_length": task.start, "growth": task.length_step}
+        return page.model_copy(update={**drawn, "example": example})
     if kind == "metrics":
-        return _metric_to_dict(METRICS[name])
+        metric = METRICS[name]
+        return MetricEntry(
+            name=name,
+            title=metric.title,
+            higher_is_better=metric.higher_is_better,
+            decimals=metric.decimals,
+            indices=metric.index_titles,
+            owner=METRICS.owner(name),
+        )
     key, registry = REGISTRIES[kind]
-    title = {"title": registry[name].title} if hasattr(registry[name], "title") else {}
-    return {"key": key, "name": name, **title, "source": registry[name].source, "owner": registry.owner(name)}
+    return NameEntry(
+        kind=kind,
+        key=key,
+        name=name,
+        title=getattr(registry[name], "title", None),
+        source=registry[name].source,
+        owner=registry.owner(name),
+    )
 
 
 def format_kind(kind: str) -> list[str]:
@@ -129,33 +170,6 @@ def _rows(rows: Sequence[tuple[str, str, str]]) -> list[str]:
 
 def _description(item: Any) -> str:  # noqa: ANN401 -- of any registry
     return f"{item.title} ({item.source})" if hasattr(item, "title") else item.source
-
-
-def _metric_to_dict(metric: Metric) -> dict[str, Any]:
-    return {
-        "name": metric.name,
-        "title": metric.title,
-        "higher_is_better": metric.higher_is_better,
-        "decimals": metric.decimals,
-        "indices": list(metric.index_titles),
-        "owner": METRICS.owner(metric.name),
-    }
-
-
-def _task_to_dict(spec: TaskSpec) -> dict[str, Any]:
-    known = {
-        "name": spec.name,
-        "summary": spec.summary,
-        "needs": spec.kind.value,
-        "keys": list(spec.keys),
-        "source": spec.source,
-        "owner": TASKS.owner(spec.name),
-    }
-    if isinstance(spec, AlgorithmicTask):
-        known |= {"symbols": spec.vocab, "first_length": spec.start, "growth": spec.length_step}
-        if spec.example:
-            known["example"] = dict(zip(("input", "target", "meaning"), spec.example, strict=True))
-    return known
 
 
 def _format_task(spec: TaskSpec) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Datasets as lines and as data: what each is, and where it is on this machine."""
+"""Datasets: what each is, and where it is on this machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from ...engine.corpora import Availability
 from ...plugins import OWN
 from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
+from ..pages import DatasetEntry
 
 _WIDTH = 80
 _MILLION = 1_000_000
@@ -29,26 +30,39 @@ def format_datasets(availabilities: Sequence[Availability]) -> str:
     return "\n\n".join(parts)
 
 
-def dataset_to_dict(availability: Availability) -> dict[str, Any]:
+def dataset_entry(availability: Availability) -> DatasetEntry:
     """Return a dataset for a program."""
     dataset = availability.dataset
-    return {
-        "kind": next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
-        "name": dataset.name,
-        "title": dataset.title,
-        **_kind_to_dict(dataset),
-        "here": availability.complete,
-        "installed": dataset.installed,
-        "files": [str(path) for path in availability.files],
-        "missing": list(availability.missing),
-        "downloads": [
+    sizes: dict[str, Any] = {}
+    match dataset:
+        case Corpus():
+            sizes = {
+                "size_mb": dataset.size_mb,
+                "characters": len(dataset.alphabet) + 1,
+                "words": dataset.word_vocab_size,
+            }
+        case ParallelCorpus():
+            sizes = {"languages": dataset.languages, "pairs": dataset.pairs}
+        case Treebank():
+            sizes = {"sentences": dataset.sentences}
+    return DatasetEntry(
+        kind=next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
+        name=dataset.name,
+        title=dataset.title,
+        **sizes,
+        here=availability.complete,
+        installed=dataset.installed,
+        files=availability.files,
+        missing=availability.missing,
+        downloads=[
             {"name": each.name, "urls": list(each.urls), "size": each.size} for each in dataset.downloads
         ],
-        "by_hand": dataset.manual_instructions,
-        "licence": dataset.licence,
-        "source": dataset.source,
-        "owner": dataset_owner(dataset.name),
-    }
+        by_hand=dataset.manual_instructions,
+        licence=dataset.licence,
+        source=dataset.source,
+        owner=dataset_owner(dataset.name),
+        faults=availability.faults,
+    )
 
 
 def format_check(availability: Availability) -> str:
@@ -84,22 +98,6 @@ def _lines(availability: Availability, width: int, sizes: int) -> str:
             ),
         ]
     )
-
-
-def _kind_to_dict(dataset: Dataset) -> dict[str, Any]:
-    match dataset:
-        case Corpus():
-            return {
-                "size_mb": dataset.size_mb,
-                "characters": len(dataset.alphabet) + 1,
-                "words": dataset.word_vocab_size,
-            }
-        case ParallelCorpus():
-            return {"languages": list(dataset.languages), "pairs": dataset.pairs}
-        case Treebank():
-            return {"sentences": dict(dataset.sentences)}
-        case _:
-            return {}
 
 
 def _size(dataset: Dataset) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...reporting.kept_models import KeptModel
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, format_number, metric_family
@@ -34,34 +34,6 @@ def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[
     ]
 
 
-def kept_model_to_dict(model: KeptModel) -> dict[str, Any]:
-    """Return all facts about a kept model, as plain data."""
-    return {
-        "trial": model.trial,
-        "levels": dict(model.levels),
-        "metrics": dict(model.metrics),
-        "path": str(model.path),
-    }
-
-
-def model_to_dict(trained: TrainedModel) -> dict[str, Any]:
-    """Return all facts in a model's file, as plain data."""
-    file = trained.file
-    return {
-        "trial": file.trial.id,
-        "study": file.trial.study,
-        "levels": dict(file.trial.levels),
-        "recipe": trained.recipe,
-        "parameters": trained.parameters,
-        "settings": file.trial.settings.model_dump(mode="json"),
-        "metrics": dict(file.metrics),
-        "symbols": None if file.symbols is None else _symbols(file.symbols),
-        "uses": list(trained.uses),
-        "version": file.version,
-        "commit": file.commit,
-    }
-
-
 def format_model(trained: TrainedModel) -> Iterator[str]:
     """Yield the facts about a model in lines."""
     file, task = trained.file, trained.file.trial.settings.task
@@ -80,19 +52,6 @@ def format_model(trained: TrainedModel) -> Iterator[str]:
         yield f"  {name:<{names}}   {_format(name, value)}"
 
 
-def score_to_dict(score: TextScore) -> dict[str, Any]:
-    """Return a text's score as plain data."""
-    return {
-        "nats": score.nats,
-        "tokens": score.tokens,
-        "words": score.words,
-        "loss": score.loss,
-        "bits_per_token": score.bits_per_token,
-        "word_perplexity": score.word_perplexity,
-        "bits_per_byte": score.bits_per_byte,
-    }
-
-
 def format_score(score: TextScore) -> list[str]:
     """Return a text's score in lines."""
     return [
@@ -101,12 +60,6 @@ def format_score(score: TextScore) -> list[str]:
         f"  bits              {score.bits_per_token:.4f} per token, {score.bits_per_byte:.4f} per byte",
         f"  perplexity        {format_number(score.word_perplexity, 2)} per word",
     ]
-
-
-def _symbols(symbols: Any) -> Any:  # noqa: ANN401 -- plain data, without the bytes of vocabularies
-    if isinstance(symbols, dict):
-        return {name: _symbols(value) for name, value in symbols.items() if name != "content"}
-    return symbols
 
 
 def _value(model: KeptModel, metric: str) -> str:

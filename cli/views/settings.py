@@ -1,11 +1,10 @@
-"""The settings of a study with their values and sources, as a person reads them and as data."""
+"""The settings of a study with their values and sources."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from textwrap import wrap
-from typing import Any
 
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.study import Study
@@ -24,25 +23,6 @@ def format_settings(study: Study, *, sources: bool) -> str:
         if sources and each.source and not each.is_default:
             lines += wrap(str(each.source), WIDTH, initial_indent="      ", subsequent_indent="      ")
     return "\n".join([*lines, "", *wrap(_summary(sheet), WIDTH)])
-
-
-def settings_to_dict(study: Study) -> dict[str, Any]:
-    """Return the settings for a program; `origin` and `detail` are null if the study has no source."""
-    return {
-        "study": study.name,
-        "title": study.title,
-        "paper": study.paper,
-        "settings": [
-            {
-                "name": each.name,
-                "value": each.value,
-                "origin": each.source and each.source.origin,
-                "detail": each.source and each.source.detail,
-                "default": each.is_default,
-            }
-            for each in study.source_sheet.settings
-        ],
-    }
 
 
 def _summary(sheet: SourceSheet) -> str:

@@ -1,4 +1,4 @@
-"""Faults of a store's files: a line for each, the gravest first, and the same for a program."""
+"""Faults of a store's files: a line for each, the gravest first."""
 
 from __future__ import annotations
 
@@ -55,36 +55,6 @@ def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
         f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.size)}"
     ] * bool(gone.files)
     return [f"{study}: {plural(len(gone.trials), 'trial')} {verb}", *(f"  {part}" for part in parts)]
-
-
-def forgotten_to_dict(store: Store, gone: Forgotten) -> dict[str, object]:
-    """Return what was removed, for a program."""
-    files = [str(path.relative_to(store.root)) for path in gone.files]
-    return {"trials": list(gone.trials), "rows": dict(gone.rows), "files": files, "bytes": gone.size}
-
-
-def check_to_dict(store: Store, found: StoreCheck) -> dict[str, object]:
-    """Return a check for a program."""
-    number, size = found.quarantined
-    return {
-        "files": found.files,
-        "bytes": found.size,
-        "findings": findings_to_dicts(store, found.findings),
-        "quarantine": {"files": number, "bytes": size},
-    }
-
-
-def findings_to_dicts(store: Store, findings: Sequence[Finding]) -> list[dict[str, object]]:
-    """Return findings for a program."""
-    return [
-        {
-            "kind": finding.kind.value,
-            "path": str(finding.path.relative_to(store.root)),
-            "reason": finding.reason,
-            "bytes": finding.size,
-        }
-        for finding in findings
-    ]
 
 
 def _totals(store: Store, found: StoreCheck) -> str:

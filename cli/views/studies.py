@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ...storage import Store
@@ -54,8 +53,3 @@ def format_exported(study: str, program: str, place: str, exported: StudyExport)
     told = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
     known = f"; {plural(exported.known, 'trial')} known already" if exported.known else ""
     return f"{study} for {program} in {place}: {told}{known}"
-
-
-def exported_to_dict(exported: StudyExport) -> dict[str, int]:
-    """Return an export for a program."""
-    return asdict(exported)

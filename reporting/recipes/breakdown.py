@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
@@ -67,38 +68,82 @@ def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, 
     )
 
 
-def as_data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
-    """Return what `render` shows, with all digits; an unbounded reach is "all", memory is in bytes."""
-    return {
-        **summary(recipe, analysis, sizes),
-        "parts": list(map(_part, analysis.tree_with_memory(sizes.batch).parts)),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartCosts:
+    """The cost of a part of a recipe, and of the parts in it."""
+
+    label: str
+    parameters: int
+    flops: int
+    activations: int
+    reach: dict[str, int | str]
+    state_per_token: int
+    window: int
+    parts: tuple[PartCosts, ...]
+
+    @classmethod
+    def of(cls, part: ModelPart) -> PartCosts:
+        """Return the costs of a part."""
+        return cls(
+            label=part.label,
+            parameters=part.parameters,
+            flops=part.flops,
+            activations=part.kept,
+            reach=reach_as_json(part.reach),
+            state_per_token=part.state,
+            window=part.window,
+            parts=tuple(map(cls.of, part.parts)),
+        )
 
 
-def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
-    """Return the figures of a whole recipe, and what they depend on."""
-    memory = analysis.memory(sizes.batch)
-    return {
-        "recipe": recipe.text,
-        "id": recipe.id,
-        **sizes.as_data(),
-        "parameters": analysis.parameters,
-        "flops": analysis.flops,
-        "flops_per_token": analysis.flops_per_token,
-        "training_flops": analysis.training_flops,
-        "memory": {
-            "parameters": memory.parameters,
-            "gradients": memory.gradients,
-            "optimizer": memory.optimizer,
-            "activations": memory.activations,
-            "logits": memory.logits,
-            "peak": memory.peak,
-        },
-        "reach": reach_as_json(analysis.reach),
-        "causal": analysis.causal,
-        "state_per_token": analysis.state,
-        "window": analysis.window,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeCosts:
+    """The cost of a recipe: FLOPs of a forward pass, memory of training in bytes, state in numbers.
+
+    An unbounded reach is "all". `parts` are its parts as a tree, `difference` is from the first recipe.
+    """
+
+    recipe: str
+    id: str
+    d_model: int
+    length: int
+    vocab: int
+    masked: bool
+    norm: str
+    batch: int
+    dropout: float
+    parameters: int
+    flops: int
+    flops_per_token: float
+    training_flops: int
+    memory: dict[str, int]
+    reach: dict[str, int | str]
+    causal: bool
+    state_per_token: int
+    window: int
+    parts: tuple[PartCosts, ...] = ()
+    difference: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, recipe: Recipe, analysis: Analysis, sizes: Sizes) -> RecipeCosts:
+        """Return the costs of a recipe."""
+        memory = analysis.memory(sizes.batch)
+        items = ("parameters", "gradients", "optimizer", "activations", "logits", "peak")
+        return cls(
+            recipe=recipe.text,
+            id=recipe.id,
+            **sizes.as_data(),
+            parameters=analysis.parameters,
+            flops=analysis.flops,
+            flops_per_token=analysis.flops_per_token,
+            training_flops=analysis.training_flops,
+            memory={item: getattr(memory, item) for item in items},
+            reach=reach_as_json(analysis.reach),
+            causal=analysis.causal,
+            state_per_token=analysis.state,
+            window=analysis.window,
+            parts=tuple(map(PartCosts.of, analysis.tree_with_memory(sizes.batch).parts)),
+        )
 
 
 def heading(recipe: Recipe, before: str = "") -> str:
@@ -163,16 +208,3 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield f"  {'  '.join(cells)}".rstrip()
-
-
-def _part(part: ModelPart) -> dict[str, Any]:
-    return {
-        "label": part.label,
-        "parameters": part.parameters,
-        "flops": part.flops,
-        "activations": part.kept,
-        "reach": reach_as_json(part.reach),
-        "state_per_token": part.state,
-        "window": part.window,
-        "parts": list(map(_part, part.parts)),
-    }

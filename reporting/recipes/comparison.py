@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from ...grammar import Analysis, Recipe
 from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix
-from .breakdown import STATE_BYTES, heading, summary
+from .breakdown import STATE_BYTES, RecipeCosts, heading
 from .sizes import Sizes
 
 _COMPARED = ("parameters", "flops", "flops_per_token", "training_flops", "state_per_token", "window")
@@ -36,15 +37,18 @@ def render(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes
     return "\n".join([*listed, "", *_side_by_side(names, columns), f"  {sizes.describe()}", ""])
 
 
-def as_data(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> list[dict[str, Any]]:
+def costs(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> list[RecipeCosts]:
     """Return the figures of each recipe with all digits, and by how much they differ from the first's."""
-    summaries = [summary(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)]
-    first = summaries[0]
-    for each in summaries:
-        differences = {name: each[name] - first[name] for name in _COMPARED}
-        memory = {name: count - first["memory"][name] for name, count in each["memory"].items()}
-        each["difference"] = {**differences, "memory": memory}
-    return summaries
+    every = [
+        RecipeCosts.of(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)
+    ]
+    first = every[0]
+
+    def difference(each: RecipeCosts) -> dict[str, Any]:
+        memory = {item: count - first.memory[item] for item, count in each.memory.items()}
+        return {name: getattr(each, name) - getattr(first, name) for name in _COMPARED} | {"memory": memory}
+
+    return [replace(each, parts=(), difference=difference(each)) for each in every]
 
 
 def letter(number: int) -> str:

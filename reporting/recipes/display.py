@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from ...diagnostics import hint
 from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
 from ...grammar.model_config import configure
 from . import breakdown, comparison, svg
+from .breakdown import RecipeCosts
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ class RecipeDisplay:
     analysis: Analysis
     sizes: Sizes
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the figures with all digits; an unbounded reach is "all", memory is in bytes."""
-        return breakdown.as_data(self.recipe, self.analysis, self.sizes)
+    @property
+    def costs(self) -> RecipeCosts:
+        """The figures with all digits."""
+        return RecipeCosts.of(self.recipe, self.analysis, self.sizes)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
         """Return a line for each part, or a picture of the residual stream."""
@@ -53,9 +55,10 @@ class RecipeComparison:
     analyses: tuple[Analysis, ...]
     sizes: Sizes
 
-    def as_data(self) -> list[dict[str, Any]]:
-        """Return the figures of each recipe with all digits, and by how much they differ from the first's."""
-        return comparison.as_data(self.recipes, self.analyses, self.sizes)
+    @property
+    def costs(self) -> list[RecipeCosts]:
+        """The figures of each recipe with all digits, and by how much they differ from the first's."""
+        return comparison.costs(self.recipes, self.analyses, self.sizes)
 
     def __str__(self) -> str:
         return comparison.render(self.recipes, self.analyses, self.sizes)

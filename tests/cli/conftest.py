@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from activemem.cli.app import app
-from activemem.cli.schemas.forms import FORMS, check_page
+from activemem.cli.output import SCHEMA
+from activemem.cli.pages import PAGES
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
@@ -23,11 +25,11 @@ def _alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def _form(words, kind):
-    """Return the name of the form that a command's page has."""
+def _page_of(words, kind):
+    """Return the page that a command prints."""
     if words[0] == "show":
-        return f"show {'NAME' if f'list {kind}' not in FORMS else kind[:-1].upper()}"
-    return "list KIND" if words[0] == "list" and " ".join(words) not in FORMS else " ".join(words)
+        return PAGES.get(f"show {kind[:-1].upper()}", PAGES["show NAME"])
+    return PAGES["list KIND" if words[0] == "list" else " ".join(words)]
 
 
 @pytest.fixture
@@ -38,7 +40,9 @@ def run():
         done = CliRunner().invoke(app, arguments, catch_exceptions=False)
         if "--json" in arguments and done.stdout:
             page = json.loads(done.stdout)
-            check_page(_form(arguments[:2], page.get("kind")), page)
+            form = TypeAdapter(_page_of(arguments[:2], page.get("kind"))).json_schema(mode="serialization")
+            assert page.keys() == {"schema", *form["properties"]}
+            assert page["schema"] == SCHEMA
         return done
 
     return invoke

@@ -24,14 +24,14 @@ from activemem.studies.catalog.schedules import SCHEDULES
     ],
 )
 def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key, registry, run):
-    listed = json.loads(run("list", kind, "--json").stdout)[kind]
+    listed = json.loads(run("list", kind, "--json").stdout)["names"]
     found = [(each["key"], each["name"], each["owner"]) for each in listed]
     assert found == [(key, name, "activemem") for name in registry]
     first, *lines = run("list", kind).stdout.splitlines()
     assert (first, len(lines) >= len(registry)) == (key, True)
     for each in listed:
         shown = run("show", each["name"], "--kind", kind, "--json")
-        assert json.loads(shown.stdout) == {"schema": 1, "kind": kind, **each}
+        assert json.loads(shown.stdout) == {"schema": 2, **each}
         assert run("show", each["name"], "--kind", kind).stdout.startswith(each["name"])
 
 

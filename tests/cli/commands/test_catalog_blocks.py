@@ -38,10 +38,11 @@ def test_every_block_is_listed_with_its_signature_role_and_summary(run):
 
 def test_the_list_as_json_leaves_nothing_out(run):
     listed = json.loads(run("list", "blocks", "--json").stdout)
-    blocks = {each["name"]: each for each in listed["blocks"]}
+    blocks = {each["name"]: each for each in listed["names"]}
     assert blocks.keys() == set(builtin_names())
     assert listed["problems"] == []
     assert blocks["cgru"] == {
+        "kind": "blocks",
         "name": "cgru",
         "role": "mixer",
         "signature": "cgru(k)",

@@ -64,7 +64,7 @@ def test_the_keys_that_a_task_takes_are_explained(run):
 
 
 def test_the_list_as_json_has_every_key(run):
-    listed = {one["name"]: one for one in json.loads(run("list", "tasks", "--json").stdout)["tasks"]}
+    listed = {one["name"]: one for one in json.loads(run("list", "tasks", "--json").stdout)["names"]}
     assert listed["translation"]["needs"] == "a sequence of another length"
     assert {"corpus", "tokens", "beam"} <= set(listed["translation"]["keys"])
     assert (listed["addition"]["symbols"], listed["addition"]["growth"]) == (3, 2)

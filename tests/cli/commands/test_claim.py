@@ -120,24 +120,24 @@ def test_claims_for_a_program(run, claiming):
     page = json.loads(run("claim", "check", "--json").stdout)
     assert page["study"] == "tiny"
     first, second, _third = page["claims"]
-    assert {key: first[key] for key in first if key != "comparisons"} == {
-        "name": "convolution goes further than attention",
-        "holds": "all(max_length[task=t, mixer=conv(k=3)] >"
-        " max_length[task=t, mixer=sa(heads=1, head_width=4)] for t in task)",
-        "source": "Table 4",
+    assert first["spec"]["name"] == "convolution goes further than attention"
+    assert (first["spec"]["source"], first["spec"]["test"], first["spec"]["level"]) == (
+        "Table 4",
+        "pooled",
+        0.95,
+    )
+    assert {key: first[key] for key in ("verdict", "looks", "level", "seeds", "needed")} == {
         "verdict": "undecided",
-        "small": False,
-        "test": "pooled",
-        "level": 0.95,
         "looks": [3],
-        "interval_level": 0.975,
+        "level": 0.975,
         "seeds": 3,
         "needed": 53,
-        "deciding": 1,
     }
-    (only,) = second["comparisons"]
+    assert first["deciding"] == first["findings"][1]
+    (only,) = second["findings"]
     assert only == {
         "text": "max_length[mixer=sa(heads=1, head_width=4), task=not] >= 7",
+        "label": only["label"],
         "verdict": "confirmed",
         "effect": 0.0,
         "interval": pytest.approx([-0.717, 0.717], abs=1e-3),
@@ -145,7 +145,9 @@ def test_claims_for_a_program(run, claiming):
         "n": 3,
         "degrees": 2.0,
         "needed": None,
-        "missing": [],
+        "decimals": 1,
+        "gaps": [],
+        "notes": [],
     }
 
 

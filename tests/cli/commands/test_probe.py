@@ -148,9 +148,8 @@ def test_what_waits_for_a_probe_is_told_with_the_command(run):
     ]
     assert [bar["text"] for bar in others[-1]["panels"][0]["content"]["bars"]] == ["pending"] * 2
     (claim,) = json.loads(run("claim", "check", "memories.toml", "--json").stdout)["claims"]
-    assert claim["comparisons"][0]["missing"] == [
-        f"model={LUONG}: 1 seed not probed yet (activemem probe run memories)"
-    ]
+    what = "1 seed not probed yet (activemem probe run memories)"
+    assert claim["findings"][0]["gaps"] == [{"where": f"model={LUONG}", "what": what}]
 
 
 def test_of_a_model_without_an_encoder_no_probe_is_awaited(run):
@@ -197,7 +196,7 @@ def test_tables_figures_and_claims_show_what_was_measured(run):
         assert row == [luong[f"attention[{output},{place}]"] for place in range(1, len(row) + 1)]
     assert [bar["value"] for bar in thetas[0]["content"]["bars"]] == [0, naive["theta[luong]"]]
     claim = run("claim", "check", "memories.toml", "--json").stdout
-    values = [each["effect"] for each in json.loads(claim)["claims"][0]["comparisons"]]
+    values = [each["effect"] for each in json.loads(claim)["claims"][0]["findings"]]
     assert values == pytest.approx([luong["memory_change"] - 1, luong["gamma[4]"]])
     assert run("table", "render", "--paper", "memory-degradation").exit_code == 0
     assert f"{naive['gamma[4]']:.3f}" in open_study("memories.toml").table("change")._repr_html_()

@@ -72,13 +72,13 @@ def test_a_right_recipe_is_answered_by_its_canonical_text_and_id(run):
 def test_check_as_json_lists_what_is_still_open(run):
     result = run("recipe", "check", "{mixer} >> ff(integer(8, 64))", "--json")
     assert json.loads(result.stdout) == {
-        "schema": 1,
-        "recipe": "{mixer} >> ff(integer(8, 64))",
+        "schema": 2,
+        "text": "{mixer} >> ff(integer(8, 64))",
         "id": json.loads(result.stdout)["id"],
         "holes": ["mixer"],
         "dimensions": ["ff.filter"],
-        "architectures": 57,
-        "exact": True,
+        "space": {"architectures": 57, "exact": True},
+        "faults": [],
     }
 
 
@@ -89,11 +89,11 @@ def test_a_wrong_recipe_is_drawn_on_standard_error_with_all_its_faults(run):
 
 def test_the_faults_of_a_wrong_recipe_are_data_too(run):
     result = run("recipe", "check", "sa(head=8)", "--json")
-    assert json.loads(result.stdout) == {
-        "schema": 1,
-        "text": "sa(head=8)",
-        "faults": [{"start": 3, "end": 7, "message": "sa has no parameter 'head'; nearest: heads"}],
-    }
+    page = json.loads(result.stdout)
+    assert (page["text"], page["id"]) == ("sa(head=8)", None)
+    (fault,) = page["faults"]
+    assert (fault["start"], fault["end"]) == (3, 7)
+    assert fault["message"] == "sa has no parameter 'head'; nearest: heads"
     assert result.exit_code == 2
 
 

@@ -33,8 +33,9 @@ def test_members_as_json_have_what_the_space_counts(run):
     page = json.loads(result.stdout)
     assert result.stderr == ""
     assert sorted(member["recipe"] for member in page.pop("members")) == ["ff(8) >> ff(8)", "ff(8) >> ff(9)"]
-    space = {"recipe": "ff(8) >> ff(choice(8, 9))", "architectures": 2, "exact": True, "seed": 0}
-    assert page == {"schema": 1, **space}
+    space = {"architectures": 2, "exact": True}
+    recipe = "ff(8) >> ff(choice(8, 9))"
+    assert page == {"schema": 2, "recipe": recipe, "space": space, "within": None, "seed": 0}
 
 
 def test_a_budget_leaves_out_what_is_larger_and_says_how_many_remain(run):

@@ -75,7 +75,9 @@ def test_a_plan_as_json_has_every_trial(run, tiny):
     assert page["estimate"] == {"seconds": None, "basis": "unknown"}
     assert [each["status"] for each in page["trials"]] == ["done"] * 6 + ["failed", "missing"]
     assert page["trials"][0]["levels"] == {"mixer": "sa(heads=1, head_width=4)", "task": "not", "seed": 0}
-    assert page["ceilings"] == [{"labels": ["conv(k=3)"], "left": 1, "right": 1, "lengths": {"reverse": 2}}]
+    (limit,) = page["reach_limits"]
+    assert (limit["labels"], limit["left"], limit["right"]) == (["conv(k=3)"], 1, 1)
+    assert limit["max_lengths"] == {"reverse": 2}
 
 
 def test_a_plan_of_a_shipped_study_needs_no_file(run):
@@ -139,7 +141,7 @@ def test_status_as_json(run, tiny):
     store = make_partial_store(tiny)
     page = json.loads(run("study", "status", "tiny", "--json").stdout)
     assert page == {
-        "schema": 1,
+        "schema": 2,
         "study": "tiny",
         "title": "A study of seconds",
         "trials": 8,
@@ -150,13 +152,14 @@ def test_status_as_json(run, tiny):
         "left": 1,
         "begun": 0,
         "reached": [],
-        "weightless": 0,
+        "missing_weights": 0,
         "stale": 0,
         "reasons": {"not a number at epoch 1": 1},
         "waiting": [],
         "best": [],
         "left_out": [],
         "spent": None,
+        "run": None,
     }
     assert store.damaged == ()
 

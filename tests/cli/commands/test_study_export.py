@@ -18,14 +18,11 @@ def test_an_export_tells_what_the_program_does_not_know(run, tiny):
     assert first.stdout == "tiny for tensorboard in runs: 7 trials, 7 epochs, 2 tables\n"
     second = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs", "--json")
     assert json.loads(second.stdout) == {
-        "schema": 1,
+        "schema": 2,
         "study": "tiny",
         "to": "tensorboard",
         "out": "runs",
-        "trials": 0,
-        "epochs": 0,
-        "known": 7,
-        "tables": 2,
+        "exported": {"trials": 0, "epochs": 0, "known": 7, "tables": 2},
     }
 
 

@@ -83,10 +83,15 @@ def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(run,
 
 
 def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
-    models = json.loads(run("study", "plan", study, "--json").stdout)["models"]
-    assert [model["match"] for model in models] == [
-        {"name": "filter", "value": value, "target": 1_603_428, "residual": residual}
-        for value, residual in ((512, 0), (256, -512), (1021, -12), (320, -256))
+    page = json.loads(run("study", "plan", study, "--json").stdout)
+    found = [model["size_match"] for model in page["models"]]
+    assert page["match"] == "filter"
+    assert {each["target"] for each in found} == {1_603_428}
+    assert [(each["size"], each["parameters"] - each["target"]) for each in found] == [
+        (512, 0),
+        (256, -512),
+        (1021, -12),
+        (320, -256),
     ]
 
 
@@ -106,15 +111,11 @@ def test_a_plan_tells_what_is_over_budget_and_not_run(run):
     assert (result.exit_code, result.stdout, result.stderr) == (0, OVER, "")
     page = json.loads(run("study", "plan", "budget.toml", "--json").stdout)
     assert page["total"] == 2
-    assert [each["trials"] for each in page["refused"]] == [1, 1]
-    assert page["refused"][1] == {
-        "label": "cgru(k=20)",
-        "recipe": "4 * (cgru(k=20) >> ff(256))",
-        "trials": 1,
-        "parameters": 4_204_820,
-        "step_flops": page["refused"][1]["step_flops"],
-        "excess": "4,204,820 parameters, at most 1,600,000",
-    }
+    refused = page["over_budget"]
+    assert [each["trials"] for each in refused] == [1, 1]
+    assert refused[1]["recipe"] == "4 * (cgru(k=20) >> ff(256))"
+    assert refused[1]["parameters"] == 4_204_820
+    assert refused[1]["excess"] == "4,204,820 parameters, at most 1,600,000"
 
 
 def test_a_plan_of_another_design_counts_cells(run):
@@ -141,7 +142,7 @@ def test_a_part_is_planned_by_itself(run, tiny):
     assert told[1] == "2 mixers × 2 tasks × 2 seeds = 8 trials, 2 in this part · 0 in the store · 2 to"
     assert [line.split()[0] for line in told[5:6]] == ["conv(k=3)"]
     page = json.loads(run("study", "plan", tiny, "--only", "task=not", "--json").stdout)
-    assert (page["total"], page["part"], page["left"], len(page["trials"])) == (8, 4, 4, 4)
+    assert (page["total"], page["subset_size"], page["left"], len(page["trials"])) == (8, 4, 4, 4)
     wrong = run("study", "plan", tiny, "--only", "task=nod")
     assert (wrong.exit_code, wrong.stderr) == (
         2,

@@ -64,7 +64,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_an_entry_point_that_breaks_is_reported_and_takes_nothing_else_with_it(site: Path):
     done = run(site, "-m", "activemem", "list", "blocks", "--json")
     listed = json.loads(done.stdout)
-    owners = {each["name"]: each["owner"] for each in listed["blocks"]}
+    owners = {each["name"]: each["owner"] for each in listed["names"]}
     assert done.returncode == 0
     assert (owners["keep"], owners["whole"], owners["sa"]) == ("sound 1.0", "half 1.0", "activemem")
     assert not owners.keys() & {"burst", "choice", "gone", "left", "first_of_two"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 from typer.testing import CliRunner
@@ -27,13 +28,16 @@ def test_a_recipe_shows_what_the_command_prints():
     shown = show_recipe(4 * (sa >> ff(512)), length=40, batch=8, **MODEL)
     assert str(shown) == printed("show", TEXTS[0])
     assert shown.render("svg") == shown._repr_svg_() == printed("show", TEXTS[0], "--format", "svg")
-    assert {"schema": 1, **shown.as_data()} == json.loads(printed("show", TEXTS[0], "--json"))
+    assert {"schema": 2, **json.loads(json.dumps(asdict(shown.costs)))} == json.loads(
+        printed("show", TEXTS[0], "--json")
+    )
 
 
 def test_a_comparison_shows_what_the_command_prints():
     compared = compare_recipes(TEXTS, length=40, batch=8, **MODEL)
     assert str(compared) == printed("compare", *TEXTS)
-    assert compared.as_data() == json.loads(printed("compare", *TEXTS, "--json"))["recipes"]
+    costs = json.loads(json.dumps([asdict(each) for each in compared.costs]))
+    assert costs == json.loads(printed("compare", *TEXTS, "--json"))["recipes"]
     assert compared._repr_html_().startswith("<pre>  a  4 * (sa &gt;&gt; ff(512))")
 
 

@@ -10,7 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks.core import correlation
 from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.plan_json import plan_to_dict
+from activemem.cli.plan_page import plan_page
 from activemem.cli.views.plan import format_plan
 from activemem.engine.trial.conformance import trial
 from activemem.engine.trial.training import Training
@@ -228,8 +228,8 @@ def test_a_plan_tells_of_each_model_what_a_step_holds_at_most_over_its_trials(tm
     }
     assert {model.label: model.memory for model in plan.models} == most
     assert plan.memory[1].total == max(most.values())
-    page = plan_to_dict(study, plan)
-    assert [model["memory"] for model in page["models"]] == list(most.values())
+    page = plan_page(study, plan, MachineSettings())
+    assert [model.memory for model in page.models] == list(most.values())
     told = format_plan(study, plan, MachineSettings()).splitlines()
     for label, held in most.items():
         (line,) = [each for each in told if each.startswith(f"  {label} ")]
@@ -247,7 +247,7 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     count = room_on_gpu(held, 24 * 10**9).trials
     assert count == 21_600_000_000 // (held.total + GPU_CONTEXT)
     assert f"; {count} such trials at once with {count} CPUs, as many as fit into 24.0 GB " in told
-    assert plan_to_dict(study, plan, device_bytes=24 * 10**9)["device"] == {
+    assert plan_page(study, plan, MachineSettings(), device_bytes=24 * 10**9).device.model_dump() == {
         "bytes": 24 * 10**9,
         "trials": count,
         "fit": count,
@@ -256,8 +256,8 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     quarter = MachineSettings(gpus=0.25)
     told = " ".join(format_plan(study, plan, quarter, device_bytes=24 * 10**9).split())
     assert f"; 4 such trials at once with 4 CPUs, as gpus = 0.25; {count} fit into 24.0 GB " in told
-    page = plan_to_dict(study, plan, device_bytes=24 * 10**9, machine=quarter)
-    assert page["device"] == {"bytes": 24 * 10**9, "trials": 4, "fit": count, "parts": 1}
+    page = plan_page(study, plan, quarter, device_bytes=24 * 10**9)
+    assert page.device.model_dump() == {"bytes": 24 * 10**9, "trials": 4, "fit": count, "parts": 1}
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
@@ -274,8 +274,8 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     assert held.in_parts(24) == held.in_parts(22) > held.in_parts(32)
     told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=80 * 10**9).split())
     assert "; not one such trial fits into 80.0 GB, but one with its batches in 16 parts" in told
-    device = plan_to_dict(study, plan, device_bytes=80 * 10**9)["device"]
-    assert device == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
+    device = plan_page(study, plan, MachineSettings(), device_bytes=80 * 10**9).device
+    assert device.model_dump() == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
 
 
 @pytest.mark.parametrize(

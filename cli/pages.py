@@ -1,0 +1,872 @@
+"""Pages: what commands print as JSON, and the entries inside them.
+
+A page is made of a result's attributes by their names, and its JSON Schema and its reference are generated
+from it. Where a result says all that a program needs, the page holds the result itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
+
+from ..grammar import Cardinality, Fault, parse
+from ..reporting.claims.verdicts import ClaimResult
+from ..reporting.noise_floor import NoiseFloor
+from ..reporting.plan_ladder import PlannedRung
+from ..reporting.recipes.breakdown import RecipeCosts
+from ..reporting.recipes.nearest import StoredResult
+from ..reporting.results import StudyResults
+from ..storage import Store
+from ..storage.upkeep import Finding, FindingKind, Forgotten, StoreCheck
+from ..studies.planning.data_facts import DataFacts
+from ..studies.planning.memory_estimates import TrialTest
+from ..studies.planning.plan import ModelCost
+from ..studies.planning.reach_limits import ReachLimit, ShortReach
+from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
+from ..studies.planning.status import StudyStatus, study_status
+from ..studies.planning.time_estimates import TimeEstimate
+from ..studies.resolve.costs import parameter_count
+from ..studies.resolve.trial import settings_to_json
+from ..studies.schema.factors import SEED
+from ..studies.schema.settings import Level
+from ..studies.searches.points import BestPoint, best_of
+from ..studies.searches.words import RungCost, left_out
+from ..studies.study import Study
+from ..studies.text.errors import StudyError
+from ..tracking.export import StudyExport
+
+if TYPE_CHECKING:
+    from ..engine.inference.trained_model import TrainedModel
+    from ..engine.run.driver import Summary
+    from ..engine.run.search.proposals import HandedIn, Proposal
+
+
+class Page(BaseModel):
+    """What a command prints, or an entry of it."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
+
+
+class RecipeName(Page):
+    """A recipe's canonical text, and its id."""
+
+    recipe: str = Field(validation_alias="text")
+    id: str
+
+
+class SpaceSize(Page):
+    """The number of architectures of a recipe with choices; one that is not exact is an upper bound."""
+
+    architectures: int | Literal["infinite"]
+    exact: bool
+
+    @classmethod
+    def of(cls, count: Cardinality) -> Self:
+        """Return the size of a space with this count."""
+        return cls(architectures="infinite" if count.infinite else count.forms, exact=count.exact)
+
+
+class RecipeCheckPage(Page):
+    """A recipe with its holes, its dimensions and the size of its space; of a wrong one its faults."""
+
+    text: str
+    id: str | None = None
+    holes: Sequence[str] = ()
+    dimensions: Sequence[str] = ()
+    space: SpaceSize | None = None
+    faults: Sequence[Fault] = ()
+
+
+class RecipeComparePage(Page):
+    """Recipes side by side; `difference` is from the first."""
+
+    recipes: Sequence[RecipeCosts]
+
+
+class BudgetWithin(Page):
+    """The part of a space that a budget leaves; `drawn` is the sample's size, 0 if all were checked."""
+
+    architectures: int | None = Field(validation_alias="within")
+    share: float
+    error: float = Field(validation_alias="standard_error")
+    drawn: int = Field(validation_alias="samples")
+
+
+class RecipeSamplePage(Page):
+    """Architectures of a space; `within` is what a budget leaves of it."""
+
+    recipe: str
+    space: SpaceSize
+    within: BudgetWithin | None
+    seed: int
+    members: Sequence[RecipeName]
+
+
+class NearRecipeEntry(Page):
+    """A stored recipe, how far it is from the one asked for, how it differs, and its results."""
+
+    recipe: str = Field(validation_alias=AliasPath("recipe", "text"))
+    id: str = Field(validation_alias=AliasPath("recipe", "id"))
+    distance: float
+    difference: str
+    results: Sequence[StoredResult]
+
+
+class NearestPage(RecipeName):
+    """The recipe that was asked for, and the stored ones, the nearest first."""
+
+    nearest: Sequence[NearRecipeEntry]
+
+
+class BlockEntry(Page):
+    """A block of the vocabulary."""
+
+    kind: Literal["blocks"] = "blocks"
+    name: str
+    role: str
+    signature: str
+    summary: str
+    owner: str
+
+
+class BlockPage(BlockEntry):
+    """A block with its parameters, and what an example of it costs."""
+
+    equation: str
+    source: str
+    parameters: Sequence[Mapping[str, Any]]
+    example: Mapping[str, Any]
+
+
+class TaskEntry(Page):
+    """A task; only some tasks have symbols, lengths and an example."""
+
+    kind: Literal["tasks"] = "tasks"
+    name: str
+    summary: str
+    needs: str
+    keys: Sequence[str]
+    source: str
+    owner: str
+    symbols: int | None = None
+    first_length: int | None = None
+    growth: int | None = None
+    example: Mapping[str, str] | None = None
+
+
+class MetricEntry(Page):
+    """A metric; `higher_is_better` is null where neither direction is."""
+
+    kind: Literal["metrics"] = "metrics"
+    name: str
+    title: str
+    higher_is_better: bool | None
+    decimals: int
+    indices: Sequence[str]
+    owner: str
+
+
+class NameEntry(Page):
+    """A norm, a sampler or another name, with the `key` of a study that takes it."""
+
+    kind: str
+    key: str
+    name: str
+    title: str | None
+    source: str
+    owner: str
+
+
+class NameListPage(Page):
+    """All names of a kind; `problems` are plug-ins that cannot be used."""
+
+    kind: str
+    names: Sequence[BlockEntry | TaskEntry | MetricEntry | NameEntry]
+    problems: Sequence[Mapping[str, str]]
+
+
+class DatasetEntry(Page):
+    """A corpus with the sizes of its kind, and which files are here; `faults` need a check."""
+
+    kind: str
+    name: str
+    title: str
+    size_mb: float | None = None
+    characters: int | None = None
+    words: int | None = None
+    languages: Sequence[str] | None = None
+    pairs: int | None = None
+    sentences: Mapping[str, int] | None = None
+    here: bool
+    installed: bool
+    files: Sequence[Path]
+    missing: Sequence[str]
+    downloads: Sequence[Mapping[str, Any]]
+    by_hand: str | None
+    licence: str
+    source: str
+    owner: str
+    faults: Sequence[str]
+
+
+class DataPage(Page):
+    """Corpora."""
+
+    datasets: Sequence[DatasetEntry]
+
+
+class FetchedEntry(Page):
+    """The files of a corpus that were fetched; none of one that is part of activemem."""
+
+    name: str
+    files: Sequence[Path]
+
+
+class DataFetchPage(Page):
+    """The fetched files."""
+
+    datasets: Sequence[FetchedEntry]
+
+
+class SettingValue(Page):
+    """A setting of this machine, and where it comes from."""
+
+    value: Any
+    source: str
+
+
+class ConfigShowPage(Page):
+    """All settings of this machine by name."""
+
+    settings: Mapping[str, SettingValue]
+
+
+class PlannedDevice(Page):
+    """Room on a device of so many bytes.
+
+    It has `trials` at once: by `gpus` if that is set, else as many as its memory and its CPUs have room for
+    and NVIDIA's service takes, at least one. `fit` is the number that its memory has room for; `parts` the
+    number of parts of a batch in which one trial fits, null if none are small enough.
+    """
+
+    bytes: int
+    trials: int
+    fit: int
+    parts: int | None
+
+
+class PlannedTrialEntry(Page):
+    """A trial with its status, its time in seconds, and the shorter trial that it goes on from."""
+
+    id: str
+    levels: Mapping[str, Level]
+    status: str
+    estimate: TimeEstimate
+    goes_on: ShorterTrial | None
+
+
+class StudyPlanPage(Page):
+    """The plan of a run: `models` with their costs, `trials` with their status and time in seconds.
+
+    A model's `memory` are the bytes that a training step holds at most over its trials; `memory` next to it
+    is the largest, in its parts. `match` is the size that was solved for each model. `elsewhere` are the
+    points of a search that other studies have trained, `ladder` are sizes of [ladder], `rungs` those of a
+    search with another fidelity than epochs.
+    """
+
+    study: str
+    title: str
+    total: int
+    subset_size: int | None
+    counts: Mapping[str, int]
+    left: int
+    elsewhere: int
+    estimate: TimeEstimate
+    design: Mapping[str, Any]
+    match: str | None
+    models: Sequence[ModelCost]
+    ladder: Sequence[PlannedRung]
+    rungs: Sequence[RungCost]
+    over_budget: Sequence[ModelCost]
+    stale: Mapping[str, StaleTrial]
+    reach_limits: Sequence[ReachLimit]
+    short_reaches: Sequence[ShortReach]
+    memory: Mapping[str, Any] | None
+    device: PlannedDevice | None
+    data: DataFacts
+    flops: float
+    test: TrialTest | None
+    groups: Sequence[Mapping[str, Any]]
+    trials: Sequence[PlannedTrialEntry]
+    noise: Sequence[str]
+
+
+class StudyCoordinatesPage(Page):
+    """The change of each layer of each model in a few steps, by width, and whether it is flat."""
+
+    study: str
+    steps: int
+    models: Sequence[Mapping[str, Any]]
+
+
+class StudySettingEntry(Page):
+    """A setting, where the study says that it is from, and whether it is a default."""
+
+    name: str
+    value: Any
+    origin: str | None = Field(default=None, validation_alias=AliasPath("source", "origin"))
+    detail: str | None = Field(default=None, validation_alias=AliasPath("source", "detail"))
+    default: bool = Field(validation_alias="is_default")
+
+
+class StudyShowPage(Page):
+    """All settings of a study; with --best the cells of its table of points instead."""
+
+    study: str = Field(validation_alias="name")
+    title: str
+    paper: str | None
+    settings: Sequence[StudySettingEntry] = Field(
+        default=(), validation_alias=AliasPath("source_sheet", "settings")
+    )
+    points: Sequence[Mapping[str, Any]] | None = None
+
+
+class ReachedEntry(Page):
+    """A trial that has begun: the epoch that it reached, when, and its metrics then."""
+
+    trial: str
+    epoch: int
+    metrics: Mapping[str, float]
+    saved_at: datetime
+
+
+class WaitingEntry(Page):
+    """A trial of a search that was handed in and that nobody has begun."""
+
+    trial: str
+    values: Mapping[str, Level]
+    seed: int
+
+
+class StudyStatusEntry(Page):
+    """The status of a study: trials by status, those that have begun, and why others failed.
+
+    `spent` names the budget or the space that a search has used up, as "space of 2 points", else it is
+    null. `missing_weights` are done and lack the weights that the study keeps. `stale` ended with other
+    code of plug-ins.
+    """
+
+    study: str
+    title: str
+    trials: int
+    done: int
+    failed: int
+    pruned: int
+    incomplete: int
+    left: int
+    spent: str | None
+    begun: int
+    reached: Sequence[ReachedEntry]
+    waiting: Sequence[WaitingEntry]
+    missing_weights: int
+    stale: int
+    reasons: Mapping[str, int]
+
+    @classmethod
+    def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
+        """Return a study's status, with the other fields of a page."""
+        counts = status.counts
+        return cls(
+            study=study,
+            title=title,
+            trials=status.total,
+            **{each: counts[each] for each in ("done", "failed", "pruned", "incomplete")},
+            left=status.num_remaining,
+            spent=status.spent or None,
+            begun=len(status.started),
+            reached=[
+                ReachedEntry(trial=name, epoch=note.epoch, metrics=note.metrics, saved_at=note.saved_at)
+                for name, note in status.progress.items()
+            ],
+            waiting=[
+                WaitingEntry(
+                    trial=each.id,
+                    values={name: level for name, level in each.levels.items() if name != SEED},
+                    seed=each.settings.seed,
+                )
+                for each in status.waiting
+            ],
+            missing_weights=len(status.missing_weights),
+            stale=len(status.stale),
+            reasons=dict(status.failure_reasons),
+            **more,
+        )
+
+
+class UnreadableStudy(Page):
+    """A study that cannot be read, and why."""
+
+    study: str
+    error: str
+
+
+class StudyListPage(Page):
+    """All studies."""
+
+    studies: Sequence[StudyStatusEntry | UnreadableStudy]
+
+    @classmethod
+    def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
+        """Return the page of studies by name."""
+        entries = [
+            UnreadableStudy(study=name, error=str(one))
+            if isinstance(one, StudyError)
+            else StudyStatusEntry.of(name, *one)
+            for name, one in found.items()
+        ]
+        return cls(studies=entries)
+
+
+class LeftOutEntry(Page):
+    """How many points of a search are not ranked for a reason."""
+
+    points: int
+    reason: str
+
+
+class RunEntry(Page):
+    """The end of a run: whether it was `stopped`, or the `reason` why it stopped itself.
+
+    `given_up` names trials whose workers died too often; `resume` is the command that continues, if
+    something is left.
+    """
+
+    stopped: bool = True
+    reason: str | None = None
+    given_up: Sequence[str] = ()
+    resume: str | None
+
+    @classmethod
+    def of(cls, summary: Summary | None, resume: str) -> Self:
+        """Return the end of a run; without a summary the run was left at once."""
+        if summary is None:
+            return cls(resume=resume)
+        ended = not (summary.stopped or summary.stop_reason)
+        return cls(
+            stopped=summary.stopped,
+            reason=summary.stop_reason,
+            given_up=summary.given_up,
+            resume=None if ended else resume,
+        )
+
+
+class StudyStatusPage(StudyStatusEntry):
+    """The status of a study, the best points of a search, why others are not ranked, and a run's end."""
+
+    best: Sequence[BestPoint]
+    left_out: Sequence[LeftOutEntry]
+    run: RunEntry | None
+
+    @classmethod
+    def of_study(cls, study: Study, store: Store, run: RunEntry | None = None) -> Self:
+        """Return the status of a study in a store."""
+        found = StudyResults(study, store).points
+        return cls.of(
+            study.name,
+            study.title,
+            study_status(study, store),
+            best=best_of(study.search, found) if study.search and found else (),
+            left_out=[LeftOutEntry(points=n, reason=why) for n, why in left_out(found)] if found else (),
+            run=run,
+        )
+
+
+class StudyForgetPage(Page):
+    """The removed parts of a study, or those that would be: trials, rows of each dataset, files and bytes."""
+
+    removed: bool
+    study: str
+    trials: Sequence[str]
+    rows: Mapping[str, int]
+    files: Sequence[Path]
+    bytes: int
+
+    @classmethod
+    def of(cls, study: str, store: Store, gone: Forgotten, *, removed: bool) -> Self:
+        """Return what was removed of a study; files are relative to the store."""
+        files = [path.relative_to(store.root) for path in gone.files]
+        return cls(
+            removed=removed, study=study, trials=gone.trials, rows=gone.rows, files=files, bytes=gone.size
+        )
+
+
+class StudyRenamePage(Page):
+    """A study's new name, the one that it had, and how many trials were moved."""
+
+    study: str
+    renamed: str
+    trials: int
+
+
+class StudyExportPage(Page):
+    """The parts of a study that another program received."""
+
+    study: str
+    to: str
+    out: str
+    exported: StudyExport
+
+
+class StudyNoisePage(Page):
+    """The differences that a study's seeds can show, by metric; null if no cell has two seeds."""
+
+    study: str
+    noise: Mapping[str, NoiseFloor | None]
+
+
+class StudyQueryPage(Page):
+    """The rows of an answer, each by column."""
+
+    rows: Sequence[Mapping[str, Any]]
+
+
+class ProposalLine(Page):
+    """A point that a search would try next; `study tell` accepts the line unchanged."""
+
+    id: str
+    values: Mapping[str, Level]
+    recipe: str
+    recipe_id: str
+    proposed_by: str
+    parameters: int
+    seeds: Sequence[int]
+    trials: Sequence[str]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, proposal: Proposal) -> Self:
+        """Return the line of a proposal."""
+        point, first = proposal.point, proposal.point.trials[0].settings
+        settings = json.loads(settings_to_json(first))
+        del settings["seed"]
+        recipe = parse(first.model.recipe)
+        return cls(
+            id=point.name,
+            values=point.values,
+            recipe=recipe.text,
+            recipe_id=recipe.id,
+            proposed_by=proposal.proposed_by,
+            parameters=parameter_count(first),
+            seeds=[trial.settings.seed for trial in point.trials],
+            trials=[trial.id for trial in point.trials],
+            settings=settings,
+        )
+
+
+class MetricOverSeeds(Page):
+    """A metric over the seeds that have it; `sd` is null for one seed."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+class OutcomeEntry(Page):
+    """The outcome of a training of a known point, with its finite metrics."""
+
+    trial: str
+    seed: int
+    status: str
+    reason: str | None
+    metrics: Mapping[str, float]
+
+
+class AnswerLine(Page):
+    """The answer to a point that was handed in by a line, counted from 1.
+
+    `results` are over the trainings of a known point that are done.
+    """
+
+    line: int
+    answer: Literal["accepted", "waiting", "known", "refused"]
+    id: str | None
+    values: Mapping[str, Level]
+    recipe: str | None
+    results: Mapping[str, MetricOverSeeds]
+    trials: Sequence[OutcomeEntry]
+    faults: Sequence[str]
+
+    @classmethod
+    def of(cls, line: int, handed_in: HandedIn) -> Self:
+        """Return the answer to a line."""
+        point = handed_in.point
+        trials = [
+            OutcomeEntry(
+                **{name: row[name] for name in ("trial", "seed", "status", "reason")},
+                metrics={
+                    each["name"]: each["value"] for each in row["metrics"] if math.isfinite(each["value"])
+                },
+            )
+            for row in handed_in.trials
+        ]
+        return cls(
+            line=line,
+            answer=handed_in.answer.value,
+            id=point and point.name,
+            values=point.values if point else {},
+            recipe=point and point.trials[0].settings.model.recipe,
+            results=metrics_over_seeds([each.metrics for each in trials if each.status == "done"]),
+            trials=trials,
+            faults=handed_in.faults,
+        )
+
+
+def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, MetricOverSeeds]:
+    """Return mean and standard deviation of each metric over trainings, of those that have a finite value."""
+    found: dict[str, MetricOverSeeds] = {}
+    for name in dict.fromkeys(name for each in metrics for name in each):
+        values = [each[name] for each in metrics if name in each and math.isfinite(each[name])]
+        if values:
+            sd = stdev(values) if len(values) > 1 else None
+            found[name] = MetricOverSeeds(mean=fmean(values), sd=sd, n=len(values))
+    return found
+
+
+class ProbeRunPage(Page):
+    """The numbers of trained models measured now or before (`stored`), and why others were `left`."""
+
+    study: str
+    probed: int
+    tuned: int
+    stored: int
+    left: Mapping[str, str]
+
+
+class ProbeComparePage(Page):
+    """How surely the outputs of trained models differ."""
+
+    differences: Sequence[Mapping[str, Any]]
+
+
+class TableRenderPage(Page):
+    """The cells of tables in reading order, with estimate, spread and the published number."""
+
+    cells: Sequence[Mapping[str, Any]]
+
+
+class CurveRenderPage(Page):
+    """Figures as data."""
+
+    curves: Sequence[Mapping[str, Any]]
+
+
+class ReportBuildPage(Page):
+    """The files that a report was written to, the page or the section last."""
+
+    study: str
+    files: Sequence[Path]
+
+
+class ClaimCheckPage(Page):
+    """The verdict on each claim of a study, with all of its comparisons.
+
+    `ours` are the settings that its file gives which neither the paper nor its program has.
+    """
+
+    study: str
+    overrides: Sequence[str]
+    ours: Sequence[str]
+    claims: Sequence[ClaimResult]
+
+
+class ModelEntry(Page):
+    """A kept model."""
+
+    trial: str
+    levels: Mapping[str, Level]
+    metrics: Mapping[str, float]
+    path: Path
+
+
+class ModelListPage(Page):
+    """The kept models of a study."""
+
+    models: Sequence[ModelEntry]
+
+
+class ModelShowPage(Page):
+    """All facts in a model's file; `uses` are the commands that accept it."""
+
+    trial: str
+    study: str
+    levels: Mapping[str, Level]
+    recipe: str
+    parameters: int
+    settings: Mapping[str, Any]
+    metrics: Mapping[str, float]
+    symbols: Any
+    uses: Sequence[str]
+    version: str
+    commit: str | None
+
+    @classmethod
+    def of(cls, trained: TrainedModel) -> Self:
+        """Return the facts about a model."""
+        file = trained.file
+        return cls(
+            trial=file.trial.id,
+            study=file.trial.study,
+            levels=file.trial.levels,
+            recipe=trained.recipe,
+            parameters=trained.parameters,
+            settings=file.trial.settings.model_dump(mode="json"),
+            metrics=file.metrics,
+            symbols=None if file.symbols is None else _without_content(file.symbols),
+            uses=trained.uses,
+            version=file.version,
+            commit=file.commit,
+        )
+
+
+def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
+    """Return plain data without the bytes of vocabularies."""
+    if isinstance(symbols, dict):
+        return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
+    return symbols
+
+
+class ModelPredictLine(Page):
+    """The answer of a model to one line, as in `activemem.engine.inference.predictions.Prediction`."""
+
+    output: str | Sequence[str | None]
+    probabilities: Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]] | None
+    unknown: Sequence[str]
+    unread: int
+
+
+class ModelGeneratePage(Page):
+    """The text with which a model was asked to go on, and how it did."""
+
+    beginning: str
+    text: str
+
+
+class ModelScorePage(Page):
+    """The score of a text under a model."""
+
+    nats: float
+    tokens: int
+    words: int
+    loss: float
+    bits_per_token: float
+    word_perplexity: float
+    bits_per_byte: float
+
+
+class ModelExportPage(Page):
+    """The place of an exported model, and the largest difference of its outputs if compared."""
+
+    path: Path
+    difference: float | None
+
+
+class FindingEntry(Page):
+    """A fault of one of a store's files, whose path is relative to the store."""
+
+    kind: FindingKind
+    path: Path
+    reason: str
+    bytes: int
+
+    @classmethod
+    def all_of(cls, store: Store, findings: Iterable[Finding]) -> list[Self]:
+        """Return the entries of findings."""
+        return [
+            cls(kind=each.kind, path=each.path.relative_to(store.root), reason=each.reason, bytes=each.size)
+            for each in findings
+        ]
+
+
+class StoreCheckPage(Page):
+    """Faults of a store's files, and those that a repair has moved to quarantine."""
+
+    files: int
+    bytes: int
+    findings: Sequence[FindingEntry]
+    quarantine: Mapping[str, int]
+    moved: Sequence[FindingEntry]
+
+    @classmethod
+    def of(cls, store: Store, found: StoreCheck, moved: Iterable[Finding] = ()) -> Self:
+        """Return the page of a check."""
+        number, size = found.quarantined
+        return cls(
+            files=found.files,
+            bytes=found.size,
+            findings=FindingEntry.all_of(store, found.findings),
+            quarantine={"files": number, "bytes": size},
+            moved=FindingEntry.all_of(store, moved),
+        )
+
+
+class StoreCleanPage(Page):
+    """Files that nothing reads any more, and whether they were removed."""
+
+    removed: bool
+    leftovers: Sequence[FindingEntry]
+
+
+PAGES: Mapping[str, type[Any]] = {
+    "recipe check": RecipeCheckPage,
+    "recipe render": RecipeName,
+    "recipe show": RecipeCosts,
+    "recipe compare": RecipeComparePage,
+    "recipe nearest": NearestPage,
+    "recipe sample": RecipeSamplePage,
+    "list KIND": NameListPage,
+    "show BLOCK": BlockPage,
+    "show TASK": TaskEntry,
+    "show METRIC": MetricEntry,
+    "show NAME": NameEntry,
+    "study run": StudyStatusPage,
+    "study watch": StudyStatusPage,
+    "study plan": StudyPlanPage,
+    "study coordinates": StudyCoordinatesPage,
+    "study show": StudyShowPage,
+    "study status": StudyStatusPage,
+    "study forget": StudyForgetPage,
+    "study rename": StudyRenamePage,
+    "study export": StudyExportPage,
+    "study list": StudyListPage,
+    "study query": StudyQueryPage,
+    "study noise": StudyNoisePage,
+    "study propose": ProposalLine,
+    "study tell": AnswerLine,
+    "probe run": ProbeRunPage,
+    "probe compare": ProbeComparePage,
+    "model list": ModelListPage,
+    "model show": ModelShowPage,
+    "model predict": ModelPredictLine,
+    "model generate": ModelGeneratePage,
+    "model score": ModelScorePage,
+    "model export": ModelExportPage,
+    "table render": TableRenderPage,
+    "curve render": CurveRenderPage,
+    "report build": ReportBuildPage,
+    "claim check": ClaimCheckPage,
+    "store check": StoreCheckPage,
+    "store repair": StoreCheckPage,
+    "store clean": StoreCleanPage,
+    "data list": DataPage,
+    "data check": DataPage,
+    "data fetch": DataFetchPage,
+    "config show": ConfigShowPage,
+}
+"""Of each command that prints JSON its page, or a line of those that print lines."""

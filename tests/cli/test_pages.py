@@ -1,0 +1,36 @@
+"""Every command that prints JSON has a page, which says what it is."""
+
+import typer
+from pydantic import TypeAdapter
+
+from activemem.cli.app import app
+from activemem.cli.pages import PAGES
+
+LINES = {"study propose", "study tell"}
+"""Commands that print lines of JSON whether they are asked to or not."""
+
+
+def commands(command, path=""):
+    yield path.strip(), command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, f"{path} {name}")
+
+
+def test_the_pages_are_those_of_all_commands_that_print_json():
+    with_json = {
+        path
+        for path, command in commands(typer.main.get_command(app))
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    by_kind = {page for page in PAGES if page.split()[0] in ("list", "show")}  # two commands for all kinds
+    assert set(PAGES) - by_kind | {page.split()[0] for page in by_kind} == with_json | LINES
+
+
+def test_every_page_says_what_it_is():
+    for command, page in PAGES.items():
+        assert TypeAdapter(page).json_schema(mode="serialization")["description"], command
+
+
+def test_json_of_tables_is_not_of_a_format(run, tiny):
+    refused = run("table", "render", tiny, "--json", "--format", "csv")
+    assert "expected --json or --format csv, got both" in refused.stderr
