@@ -75,7 +75,16 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 def _not_begun(study: Study, store: Store) -> StudyNow:
     """Return a study that has not run into the store yet, though others may have trained trials of it."""
     own = study_outcomes(study, store.trials())
-    return StudyNow(study=study, store=store, outcomes=own, begun=(), probed=False, rows="", begun_key="")
+    return StudyNow(
+        study=study,
+        store=store,
+        outcomes=own,
+        stale=own.clear(),
+        begun=(),
+        probed=False,
+        rows="",
+        begun_key="",
+    )
 
 
 @contextmanager
