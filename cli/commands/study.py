@@ -143,7 +143,7 @@ def status(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how many trials are done, and the results so far."""
+    """Show how many trials are done, failures, and the best points of a search."""
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_last_run
     from ...studies.planning.status import study_status

@@ -34,6 +34,8 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
         print_json(StudyNoisePage(study=found.name, noise=floors))
         return
+    if not floors:
+        print_stdout(f"{found.name} compares no metric: it has no [[table]]")
     for name, floor in floors.items():
         if floor is None:
             print_stdout(f"{name}: unknown, as no cell has two seeds yet")

@@ -85,5 +85,7 @@ def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -
         return f"{bound}{format_duration(seconds)} of training, one trial after the other"
     workers = max(1, int(cpus_here() / machine.cpus))
     wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split
-    core_hours = seconds * machine.cpus / 3600
-    return f"{bound}{core_hours:,.1f} core-hours, {format_duration(wall_s)} on this machine"
+    core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "
+    if core_hours.startswith("0.0"):
+        core_hours = ""
+    return f"{bound}{core_hours}{format_duration(wall_s)} on this machine"

@@ -136,7 +136,8 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
     if noise is None and study.baseline and count > 1:
         yield f"the baseline is trained first, with {plural(count, 'seed')}, whose spread tells the noise"
     elif noise is None and max(seeds, count) < 2:
-        yield "nothing tells noise from gain: say [study] baseline and baseline_seeds, or give more seeds"
+        keys = "baseline_seeds" if study.baseline else "baseline and baseline_seeds"
+        yield f"nothing tells noise from gain: say [study] {keys}, or give more seeds"
     if noise is None:
         return
     yield f"one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"

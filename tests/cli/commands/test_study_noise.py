@@ -2,10 +2,12 @@
 
 import json
 import re
+from pathlib import Path
 
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
+from ...study_texts import study_text
 from ..store_factories import store_outcome
 
 
@@ -20,6 +22,12 @@ def test_the_smallest_difference_that_the_seeds_can_show_is_printed(run, tiny):
     assert re.search(
         rf"max_length: differences from [\d.]+ on can be seen with {len(study.seeds)} seeds", said
     )
+
+
+def test_a_study_that_compares_nothing_says_so(run):
+    text = study_text(task={"name": "reverse"}, factors={"mixer": ["sa"]})
+    Path("none.toml").write_text(text, encoding="utf-8")
+    assert run("study", "noise", "none.toml").stdout == "tiny compares no metric: it has no [[table]]\n"
 
 
 def test_without_two_seeds_of_a_cell_nothing_is_known(run, tiny):

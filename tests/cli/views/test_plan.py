@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
 from ...study_texts import study_text
+from ..store_factories import store_outcome
 
 STUDY = study_text(
     study={
@@ -148,3 +152,11 @@ def test_a_part_is_planned_by_itself(run, tiny):
         2,
         "tiny: 1 fault\n\n  task=nod: unknown level 'nod' of task; nearest: not\n",
     )
+
+
+def test_a_plan_of_seconds_names_no_core_hours(run):
+    Path("short.toml").write_text(PLAIN, encoding="utf-8")
+    store_outcome(load_study("short.toml").trials[0], Store("results"))
+    total = next(line for line in run("study", "plan", "short.toml").stdout.splitlines() if "in all" in line)
+    assert "on this machine" in total
+    assert "core-hours" not in total

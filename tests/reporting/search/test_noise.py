@@ -67,7 +67,13 @@ def test_a_plan_tells_what_a_search_can_see(tmp_path):
         "the baseline is trained first, with 4 seeds, whose spread tells the noise"
     ]
     alone = load_study(SEARCH, ["factors.seed=[0]"])
-    assert "nothing tells noise from gain" in StudyResults(alone, Store(tmp_path / "empty")).noise[0]
+    assert StudyResults(alone, Store(tmp_path / "empty")).noise == [
+        "nothing tells noise from gain: say [study] baseline and baseline_seeds, or give more seeds"
+    ]
+    compared = load_study(WITH_BASELINE.replace("baseline_seeds = 4\n", ""), ["factors.seed=[0]"])
+    assert StudyResults(compared, Store(tmp_path / "empty")).noise == [
+        "nothing tells noise from gain: say [study] baseline_seeds, or give more seeds"
+    ]
     told = searched(tmp_path / "filled", 12.0).noise
     assert told[0] == "one training of max_length has a standard deviation of 0.73"
     assert told[1].startswith("the best of 20 points leads the baseline by up to 1.95")
