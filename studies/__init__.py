@@ -1,6 +1,6 @@
 """Studies: from a TOML file to trials, before anything runs.
 
-`study` is a loaded study, whose tables `study_contents` reads. `study_files` finds its file, `last_run`
+`study` is a loaded study. `study_files` finds its file, `last_run`
 finds recorded studies, and `new_study` writes a first file. `text` is TOML with positions, `schema` the
 tables and keys of what is trained, `presentation` those of tables and figures, `own_data` the user's files,
 `catalog` everything that a file can name. `designs` combines levels, `ladder` has sizes in step, `fidelity`

@@ -20,8 +20,7 @@ from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.checkpoint_notes import STARTS_FILE, read_begun
 from .rounds import follow_rounds
-from .study import Study, load_recorded_study, load_study
-from .study_contents import read_size
+from .study import Study, load_recorded_study, load_study, read_size
 from .study_files import is_path, shipped_studies
 from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault

@@ -3,56 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ..diagnostics import nearest_hint
 from ..errors import argument_fault, check_arguments, texts_fault
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.comparisons import Claim
-from .fidelity import Fidelity
-from .ladder import Ladder
+from .claims.reader import read_claims
+from .fidelity import Fidelity, expand_fidelity
+from .ladder import Ladder, expand_ladder
 from .named_metrics import check_metrics
 from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
 from .own_data.reader import CORPUS
-from .own_data.summary import CorpusSummary
-from .presentation.kinds import CurveKind, TableKind
+from .presentation.kinds import CurveKind, TableKind, check_tuned_metrics, read_curves, read_tables
 from .resolve.data_fit import data_faults
-from .resolve.draft import Draft
-from .resolve.grid import SizeMatch, StudyBudget
+from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
+from .resolve.grid import GridBuilder, SizeMatch, StudyBudget, TrialGrid
 from .resolve.resolve import resolve_settings
 from .resolve.search_points import Suggest, count_points, read_point, resolve_point
-from .resolve.template import Template
+from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
 from .schema.design import Design
-from .schema.factors import SEED
-from .schema.search import check_search_ends, check_search_space, read_baseline, representative_values
-from .schema.search_settings import SearchSettings
-from .schema.settings import DecodeSettings, Level, Order, StudySettings, TrialSettings
-from .schema.source_sheet import SourceSheet
-from .study_contents import StudyContents, read_contents
+from .schema.design_reader import check_max_seeds, read_design
+from .schema.factors import SEED, expand_ablation
+from .schema.search import (
+    check_search,
+    check_search_ends,
+    check_search_space,
+    read_baseline,
+    read_search,
+    representative_values,
+    search_dimensions,
+    with_sampler,
+)
+from .schema.search_settings import SearchSettings, is_known_before
+from .schema.settings import DecodeSettings, Level, Order, StudySettings
+from .schema.source_sheet import SourceSheet, read_source_sheet
 from .study_files import find_study_file
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError
 from .text.units import plural
 
 _EPOCHS = ("train", "epochs")
+_NEEDED_TABLES = ("study", *TRIAL_TABLES)
+_TABLES = (
+    *_NEEDED_TABLES,
+    *("recipes", "factors", "when", "ladder", "source", "search", "decode"),
+    *("cells", "table", "curve", "claim"),
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """The valid contents of a study file.
 
-    `factors` has each factor's levels in the order of the file, always with `seed`. `dimensions` are what a
-    search chooses, by name, options as plain data, `baseline` where it begins; empty without a search.
-    `trials` has every trial once, in the order of the file; empty in a search. `cells` has the trial of every
-    cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
-    has the sizes solved for equal parameters, by trial. `order` says which of
-    them start first. `decode` is what is tried with trained models that
-    translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], `fidelity` the
-    rungs of a search; `tried` is a memory of `planning`, `counted` of `num_points`.
+    `dimensions` are what a search chooses, by name, options as plain data, `baseline` where it begins; empty
+    without a search. `trials` has every trial once, in the order of the file; empty in a search. `cells` has
+    the trial of every cell, the same one possibly under several levels, and `over_budget` those that are not
+    run. `size_matches` has the sizes solved for equal parameters, by trial. `decode` is what is tried with
+    trained models that translate, `own_corpus` has the files that the study names itself.
     """
 
     name: str
@@ -62,7 +76,6 @@ class Study:
     path: Path | None
     text: str
     overrides: tuple[str, ...]
-    factors: Mapping[str, tuple[Level, ...]]
     search: SearchSettings | None
     dimensions: Mapping[str, Dimension]
     tables: tuple[TableKind, ...]
@@ -86,11 +99,17 @@ class Study:
     size_matches: Mapping[str, SizeMatch]
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
-    tried: dict[str, Trial | None] = field(init=False, repr=False, compare=False, default_factory=dict)
-    counted: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.text, self.overrides))
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {plural(self.total, 'trial')}>"
+
+    @property
+    def factors(self) -> Mapping[str, tuple[Level, ...]]:
+        """Each factor's levels in the order of the file, always with `seed`."""
+        return self.design.factors
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -155,7 +174,7 @@ class Study:
         *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
-    @property
+    @cached_property
     def num_points(self) -> int:
         """The number of points that a search trains: as many as it asks for, or all that its space has.
 
@@ -163,11 +182,7 @@ class Study:
         """
         if self.search is None:
             return 0
-        if not self.counted:
-            self.counted.append(
-                count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
-            )
-        return self.counted[0]
+        return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
 
     def _identify_point(self, values: Mapping[str, Level]) -> str | None:
         """Return the id of a point's first trial, None if the point is over the budget."""
@@ -177,12 +192,9 @@ class Study:
     @property
     def points_by_rung(self) -> list[int]:
         """The number of points that a search trains at each rung; the baseline only at the last."""
-        points = self.num_points
-        return (
-            [points]
-            if self.fidelity is None
-            else self.fidelity.planned(points, has_baseline=bool(self.baseline))
-        )
+        if self.fidelity is None:
+            return [self.num_points]
+        return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
         """Return the trials that represent a search: every dimension at its first value, or at its last.
@@ -247,14 +259,11 @@ class Study:
             expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
             raise ValueError(f"expected values of {expected}, got {got}")
         levels = {**self._fixed, **(at or {}), **used, SEED: seed}
-        return Trial(study=self.name, levels=levels, settings=self._settings(levels))
+        return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
         """Return the values of the point with these stored levels; None if they are of another space."""
         return read_point(self.choose, levels)
-
-    def _settings(self, levels: Mapping[str, Level]) -> TrialSettings:
-        return resolve_settings(self.template, levels)
 
     @property
     def _fixed(self) -> dict[str, Level]:
@@ -310,77 +319,176 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    contents = read_contents(diagnostics, corpus)
-    study = contents and _make_study(contents, path, tuple(overrides), corpus)
+    """Return the study of a document; raise StudyError with all faults that are visible at once."""
+    study = _read_study(diagnostics, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
     return study
 
 
-def _make_study(
-    contents: StudyContents, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
-) -> Study:
-    """Return the study of a file's contents; report the faults that its trials and points show."""
-    header, draft, grid = contents.header, contents.draft, contents.grid()
+def _read_study(
+    diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
+) -> Study | None:
+    """Return the study of a document; report its faults, and return None for those of its tables."""
+    _check_tables(diagnostics)
+    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
+    header, design = _read_design(diagnostics)
+    design = replace(
+        design, as_written=_design_as_written(diagnostics), ladder=tuple(ladder.sizes) if ladder else ()
+    )
+    paper = header.paper if header else None
+    tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
+    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
+    search, space = read_search(diagnostics)
+    decode = _read_decode(diagnostics, header)
+    check_tuned_metrics(diagnostics, tables, curves)
+    check_max_seeds(diagnostics, header, design)
+    template = _read_template(diagnostics, design, own_corpus)
+    dimensions = _check_draft(diagnostics, template, design, search, space)
+    if header is None or diagnostics.faults:
+        return None
+    limits = search.bounds if search else ()
+    budget = StudyBudget(
+        max_parameters=header.max_parameters,
+        max_step_flops=header.max_step_flops,
+        limits=tuple(each for each in limits if is_known_before(each.name)),
+    )
+    grid = TrialGrid()
+    if search is None:
+        grid = GridBuilder(
+            diagnostics=diagnostics,
+            study=header.name,
+            template=template,
+            design=design,
+            budget=budget,
+            tolerance=header.tolerance,
+            ladder=ladder,
+        ).build()
     study = Study(
         name=header.name,
         title=header.title,
         paper=header.paper,
-        small=header.small,
         path=path,
-        text=draft.diagnostics.document.text,
+        text=diagnostics.document.text,
         overrides=overrides,
-        factors=draft.design.factors,
-        search=contents.search,
-        dimensions=contents.dimensions,
-        tables=contents.tables,
-        curves=contents.curves,
-        claims=contents.claims,
-        template=draft.template,
-        design=draft.design,
-        ladder=contents.ladder,
-        fidelity=contents.fidelity,
-        budget=contents.budget,
+        search=search and with_sampler(search, dimensions),
+        dimensions=dimensions,
+        tables=tables,
+        curves=curves,
+        claims=claims,
+        template=template,
+        design=design,
+        ladder=ladder,
+        fidelity=fidelity,
+        budget=budget,
         order=header.order,
         max_seeds=header.max_seeds,
         keep_weights=header.keep_weights,
         keep_checkpoints=header.keep_checkpoints,
-        decode=contents.decode,
+        small=header.small,
+        decode=decode,
         baseline={},
         baseline_seeds=header.baseline_seeds,
         trials=grid.trials,
         cells=grid.cells,
         over_budget=grid.over_budget,
         size_matches=grid.size_matches,
-        source_sheet=contents.source_sheet,
+        source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
-    if own_corpus is not None and own_corpus.summary is not None:
-        _check_data(draft.diagnostics, study, own_corpus.summary)
-    if contents.search is not None:
-        study = _checked_search(study, contents.search, header, draft)
-    if not draft.diagnostics.faults:
-        check_metrics(draft.diagnostics, study)
+    _check_data(diagnostics, study)
+    if study.search is not None:
+        study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
+        check_search_space(diagnostics, study.search, dimensions, study.choose)
+        check_search_ends(diagnostics, study.search, [each.settings for each in study.boundary_trials()])
+    if not diagnostics.faults:
+        check_metrics(diagnostics, study)
     return study
 
 
-def _check_data(diagnostics: Diagnostics, study: Study, summary: CorpusSummary) -> None:
+def _check_tables(diagnostics: Diagnostics) -> None:
+    """Note tables that are unknown, and those that are missing."""
+    data = diagnostics.document.data
+    for name in data:
+        if name not in _TABLES:
+            message = f"unknown table '{name}'{nearest_hint(name, _TABLES)}"
+            diagnostics.report_error((name,), message, key=True)
+    for name in _NEEDED_TABLES:
+        if name not in data:
+            diagnostics.report_invalid((name,), "this table is missing")
+
+
+def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
+    """Return the table [study] of a grid, and its number of cells with each seed; report faults."""
+    header, design = _read_design(diagnostics)
+    return header, sum(1 for _ in design.cells())
+
+
+def _read_design(diagnostics: Diagnostics) -> tuple[StudySettings | None, Design]:
+    """Return the table [study], None if it is faulty, and the design of a document; report faults."""
+    data = diagnostics.document.data
+    header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
+    if header is not None and header.ablate is not None:
+        expand_ablation(diagnostics)
+    return header, read_design(diagnostics, header)
+
+
+def _design_as_written(diagnostics: Diagnostics) -> Design | None:
+    """Return the design of a file without its overrides; None without overrides, or if levels are faulty."""
+    if diagnostics.document.as_written is None:
+        return None
+    written = Diagnostics(diagnostics.document.as_written)
+    expand_ladder(written)
+    expand_fidelity(written)
+    _, design = _read_design(written)
+    return None if written.invalid else design
+
+
+def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
+    """Return the table [decode], if there is one; a study that keeps no weights has no model for it."""
+    data = diagnostics.document.data
+    if "decode" in data and header is not None and not header.keep_weights:
+        diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
+    return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
+
+
+def _read_template(diagnostics: Diagnostics, design: Design, own_corpus: OwnCorpus | None) -> Template:
+    data = diagnostics.document.data
+    tables = {name: data[name] for name in TRIAL_TABLES if name in data}
+    if own_corpus is not None:
+        tables["task"] = own_corpus.complete_task(tables["task"])
+    fragments = read_fragments(diagnostics)
+    return Template(tables=tables, fragments=fragments, table_levels=design.table_levels)
+
+
+def _check_draft(
+    diagnostics: Diagnostics,
+    template: Template,
+    design: Design,
+    search: SearchSettings | None,
+    space: Mapping[str, Dimension],
+) -> dict[str, Dimension]:
+    """Report faults of recipes, holes and levels; return the checked dimensions of a search."""
+    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
+    check_recipes(draft)
+    check_holes(draft)
+    check_levels(draft)
+    if search is None:
+        return {}
+    given = (*search.across, search.fidelity)
+    dimensions = search_dimensions(design.factors, space, recipe_dimensions(draft), given)
+    check_search(diagnostics, search, design.factors, dimensions)
+    return dimensions
+
+
+def _check_data(diagnostics: Diagnostics, study: Study) -> None:
     """Report why trials cannot be trained on the user's own corpus, each reason once."""
+    summary = study.own_corpus.summary if study.own_corpus else None
     seen = set[str]()
-    for trial in study.trials or (study.boundary_trials() if study.search else ()):
+    for trial in (study.trials or (study.boundary_trials() if study.search else ())) if summary else ():
         task, train = trial.settings.task, trial.settings.train
         key = repr((task.model_dump_json(), train.batch_size, train.batch_tokens, train.accumulate))
         if key not in seen:
             seen.add(key)
             for fault in data_faults(trial.settings, summary):
                 diagnostics.report_error(CORPUS, fault)
-
-
-def _checked_search(study: Study, search: SearchSettings, header: StudySettings, draft: Draft) -> Study:
-    """Return the study with the search's first point; report the faults that its points show."""
-    diagnostics, dimensions = draft.diagnostics, study.dimensions
-    study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
-    check_search_space(diagnostics, search, dimensions, study.choose)
-    ends = [each.settings for each in study.boundary_trials()]
-    check_search_ends(diagnostics, search, ends)
-    return study

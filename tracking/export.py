@@ -1,4 +1,4 @@
-"""Export of a study in a store to a tracker."""
+"""Export of a study in a store to a tracker, and a study's tables as trackers show them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ActivememError
+from ..reporting.results import StudyResults
 from ..storage import Store
 from ..studies.planning.status import outcome_trials, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
-from .contract import TrackedEnd, Tracker, TrackingError
-from .tables import tracked_tables
+from .contract import TrackedEnd, TrackedTable, Tracker, TrackingError
 from .trials import tracked_trial
+
+
+def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
+    """Return all tables of a study from the store; none if its file has none."""
+    shown = StudyResults(study, store).tables() if study.tables else []
+    return [
+        TrackedTable(name=each.table.name, markdown=each.render("markdown"), csv=each.render("csv"))
+        for each in shown
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

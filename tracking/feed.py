@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
+from typing import Literal
 
 from ..studies.text.units import truncate
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
@@ -32,48 +33,21 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """A trial begins or resumes, after `epochs` epochs."""
+class News:
+    """What has happened in a study: to a trial, or to the study's tables.
 
-    trial: TrackedTrial
-    epoch: int
-    at: float
+    A trial begins or resumes after `epoch` epochs, measures the metrics of an epoch, ends, or is left to be
+    resumed elsewhere.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """An epoch of a trial has ended."""
-
-    trial: TrackedTrial
-    epoch: int
-    metrics: Mapping[str, float]
-    at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A trial has ended."""
-
-    trial: TrackedTrial
-    end: TrackedEnd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """A trial resumes elsewhere."""
-
-    trial: TrackedTrial
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """A study's tables as they stand."""
-
-    study: str
-    tables: Sequence[TrackedTable]
-
-
-News = Begun | Measured | Finished | Left | Tables
+    what: Literal["begun", "measured", "ended", "left", "tables"]
+    study: str = ""
+    trial: TrackedTrial | None = None
+    epoch: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    end: TrackedEnd | None = None
+    tables: Sequence[TrackedTable] = ()
+    at: float = 0.0
 
 
 class Feed:
@@ -117,7 +91,7 @@ class Feed:
             if time.monotonic() < self._silent_until or not self._try(news):
                 self._miss(news)
         for trial, _ in tuple(self._open.values()):
-            self._try(Left(trial=trial))
+            self._try(News(what="left", trial=trial))
         with suppress(Exception):  # what it was told is not in doubt for us
             self._tracker.close()
 
@@ -129,7 +103,7 @@ class Feed:
             reason = (str(error).splitlines() or [""])[0]
             told, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
             self._silent_until = time.monotonic() + RETRY_S
-            if not isinstance(news, Tables):
+            if news.trial is not None:
                 self._open.pop(news.trial.id, None)  # begun anew, when there is more of it
             if not told:
                 _log.warning("%s cannot be told of the study; training goes on: %s", self.name, self.error)
@@ -138,21 +112,21 @@ class Feed:
 
     def _tell(self, news: News) -> None:
         match news:
-            case Begun():
-                self._known(news.trial, news.epoch, news.at)
-            case Measured():
-                known = self._known(news.trial, news.epoch - 1, news.at)
+            case News(what="begun", trial=TrackedTrial() as trial):
+                self._known(trial, news.epoch, news.at)
+            case News(what="measured", trial=TrackedTrial() as trial):
+                known = self._known(trial, news.epoch - 1, news.at)
                 if news.epoch not in known:
-                    self._tracker.log(news.trial, news.epoch, news.metrics, news.at)
+                    self._tracker.log(trial, news.epoch, news.metrics, news.at)
                     known.add(news.epoch)
-            case Finished():
-                self._known(news.trial, 0, news.end.at)
-                self._tracker.end(news.trial, news.end)
-                del self._open[news.trial.id]
-            case Left():
-                if self._open.pop(news.trial.id, None):
-                    self._tracker.pause(news.trial)
-            case Tables():
+            case News(what="ended", trial=TrackedTrial() as trial, end=TrackedEnd() as end):
+                self._known(trial, 0, news.at)
+                self._tracker.end(trial, end)
+                del self._open[trial.id]
+            case News(what="left", trial=TrackedTrial() as trial):
+                if self._open.pop(trial.id, None):
+                    self._tracker.pause(trial)
+            case _:
                 self._tracker.show_tables(news.study, news.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
@@ -172,14 +146,7 @@ class Feed:
 
     def _miss(self, news: News) -> None:
         with self._lock:
-            match news:
-                case Begun():
-                    self.missing.setdefault(news.trial.id, set()).update(range(1, news.epoch + 1))
-                case Measured():
-                    self.missing.setdefault(news.trial.id, set()).add(news.epoch)
-                case Finished():
-                    self.missing.setdefault(news.trial.id, set()).add(END)
-                case Tables():
-                    self.tables_missing = True
-                case Left():
-                    pass
+            self.tables_missing |= news.what == "tables"
+            epochs = {"begun": range(1, news.epoch + 1), "measured": (news.epoch,), "ended": (END,)}
+            if news.trial is not None and news.what in epochs:
+                self.missing.setdefault(news.trial.id, set()).update(epochs[news.what])

@@ -10,7 +10,7 @@ from ..engine.core.events import Ended, EpochFinished, Event, Listener, Relay, S
 from ..studies.resolve.trial import Trial
 from ..studies.text.units import plural
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
-from .feed import CLOSE_S, END, Begun, Feed, Finished, Left, Measured, News, Tables
+from .feed import CLOSE_S, END, Feed, News
 from .trials import tracked_trial
 
 
@@ -36,7 +36,7 @@ class Tracking(Relay):
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Send a study's tables to the trackers."""
         if tables:
-            self._tell(Tables(study=study, tables=tables))
+            self._tell(News(what="tables", study=study, tables=tables))
 
     def close(self) -> list[str]:
         """Send what is left, for some seconds; return a line for each tracker that lacks something."""
@@ -49,15 +49,15 @@ class Tracking(Relay):
     def _news(self, event: Event, now: float) -> News | None:
         match event:
             case Started():
-                return Begun(trial=self._trials[event.trial], epoch=event.epoch, at=now)
+                return News(what="begun", trial=self._trials[event.trial], epoch=event.epoch, at=now)
             case EpochFinished():
-                trial = self._trials[event.trial]
-                return Measured(trial=trial, epoch=event.epoch, metrics=event.metrics, at=now)
+                trial, epoch = self._trials[event.trial], event.epoch
+                return News(what="measured", trial=trial, epoch=epoch, metrics=event.metrics, at=now)
             case Ended():
                 end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=now)
-                return Finished(trial=self._trials[event.trial], end=end)
+                return News(what="ended", trial=self._trials[event.trial], end=end, at=now)
             case Taken() if event.trial in self._trials:
-                return Left(trial=self._trials[event.trial])
+                return News(what="left", trial=self._trials[event.trial])
             case _:
                 return None
 

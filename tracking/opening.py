@@ -1,4 +1,4 @@
-"""Trackers by the names of their programs; an error says how to install a missing library."""
+"""Trackers by the names of their programs, opened without loading others; how to install a missing one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from importlib.util import find_spec
 
 from ..diagnostics import nearest_hint
 from .contract import Tracker, TrackingError
-from .places import EXPORT_NAMES, TRACKER_NAMES
+
+TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
+"""The programs, each with an extra, a library and a file in `libraries` of its name."""
+
+SEARCH_EXPORT = "optuna"
+"""What a search is exported to, of which a run tells nothing."""
+
+EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
+"""All that a study in a store can be exported to."""
+
+
+def is_uri(place: str) -> bool:
+    """Return whether a place is an address, such as that of a server, and no folder."""
+    return "://" in place
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:

@@ -23,7 +23,7 @@ from ..studies.schema.level_names import first_line
 from ..studies.study import Study
 from .contract import TrackingError
 from .export import StudyExport
-from .places import is_uri
+from .opening import is_uri
 
 _OURS = "activemem"
 """The attribute of a study that we have written: its title; of a trial there: the attempts that it is."""

@@ -20,7 +20,7 @@ def show(as_json: JsonOption = False) -> None:
     like), else from the nearest activemem.toml upward from the working directory, else it has its
     default.
     """
-    from ...tracking.places import is_uri
+    from ...tracking.opening import is_uri
     from ..machine_settings import SETTING_NAMES, load_settings
 
     found = load_settings()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
+from ...tracking.opening import EXPORT_NAMES, SEARCH_EXPORT
 from ..help_panels import EVERY_DAY, PanelCommand
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout

@@ -77,8 +77,8 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     print_waiting("loading torch")
     from ...engine.run.driver import run_study  # loads torch
     from ...engine.trial.machine_failures import MachineError
+    from ...tracking.export import tracked_tables
     from ...tracking.listener import tracking
-    from ...tracking.tables import tracked_tables
 
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -242,14 +243,13 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 
     Returns None if its levels are of another space, or its settings are not those of this study.
     """
-    key = json.dumps(dict(levels))
-    if key not in study.tried:
-        study.tried[key] = _trial_of_levels(study, levels)
-    found = study.tried[key]
+    found = _trial_of_levels(study, json.dumps(dict(levels)))
     return found if found is not None and found.id == trial else None
 
 
-def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
+@lru_cache(maxsize=65536)
+def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
+    levels: Mapping[str, Level] = json.loads(levels_text)
     try:
         values = study.read_point(levels)
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
-from ..places import is_uri
+from ..opening import is_uri
 
 _TRIAL, _STATUS, _REASON = "activemem.trial", "activemem.status", "activemem.reason"
 _TABLES = "tables"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
-from ..places import is_uri
+from ..opening import is_uri
 
 _FINAL, _TABLES = "final/", "tables"
 _NO_METRICS = ("step", "timestamp")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
-from ..places import is_uri
+from ..opening import is_uri
 
 _TABLES = "tables"
 _STATUS, _REASON, _UNFINISHED = "status", "reason", "unfinished"
