@@ -19,6 +19,7 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field
 from ..grammar import Cardinality, Fault, parse
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.noise_floor import NoiseFloor
+from ..reporting.paper_sheet import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.plan_ladder import PlannedRung
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
@@ -686,6 +687,23 @@ class ClaimCheckPage(Page):
     claims: Sequence[ClaimResult]
 
 
+class PaperEntry(Page):
+    """What the studies of a paper have found; `cells` are those of its tables with our numbers beside."""
+
+    paper: str
+    printed: Sequence[PrintedTable]
+    claims: Sequence[PaperClaim]
+    figures: Sequence[PaperFigure]
+    studies: Sequence[PaperStudy]
+    cells: Sequence[Mapping[str, Any]]
+
+
+class PaperShowPage(Page):
+    """What the studies have found of a paper, or of all."""
+
+    papers: Sequence[PaperEntry]
+
+
 class ModelEntry(Page):
     """A kept model."""
 
@@ -861,6 +879,7 @@ PAGES: Mapping[str, type[Any]] = {
     "curve render": CurveRenderPage,
     "report build": ReportBuildPage,
     "claim check": ClaimCheckPage,
+    "paper show": PaperShowPage,
     "store check": StoreCheckPage,
     "store repair": StoreCheckPage,
     "store clean": StoreCleanPage,

@@ -1,8 +1,8 @@
 """Commands: one file for each group, which parses arguments and delegates.
 
 `catalog` lists and shows what a study can name. The groups are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search`, `study_noise` and
-`study_coordinates` are more commands of `study`.
+`curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_points`, `study_search`,
+`study_noise` and `study_coordinates` are more commands of `study`.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,6 +18,7 @@ from . import (
     curve,
     data,
     model,
+    paper,
     probe,
     recipe,
     report,
@@ -38,6 +39,7 @@ PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
         "table": table.app,
         "curve": curve.app,
         "claim": claim.app,
+        "paper": paper.app,
         "report": report.app,
         "serve": serve,
     },

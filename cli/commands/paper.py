@@ -1,0 +1,46 @@
+"""`activemem paper`: what our studies have found of all that a paper prints."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import JsonOption, ResultsOption
+from ..output import output_width, print_json, print_stdout
+
+app = typer.Typer(help="Show what the studies have found of a paper.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Its name; else all papers.")] = None,
+    *,
+    all_papers: Annotated[bool, typer.Option("--all", help="Every paper.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables/--no-tables", help="Print the tables with our numbers beside.")
+    ] = True,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown.")] = False,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each table, claim and figure of a paper with its studies, verdicts and missing trials.
+
+    Verdicts are those of the paper's own size and those of smaller models, apart. What is left has its cost.
+    """
+    from ...reporting.paper_sheet import paper_sheet, papers
+    from ..machine_settings import load_settings
+    from ..views.paper import format_sheet, sheet_to_markdown
+
+    if (paper is None) != all_papers:
+        raise typer.BadParameter(f"expected a paper or --all; papers: {', '.join(papers())}")
+    store = load_settings({"results": results}).store
+    sheets = [paper_sheet(each, store) for each in (papers() if paper is None else (paper,))]
+    if as_json:
+        from ..pages import PaperShowPage
+
+        print_json(PaperShowPage.model_validate({"papers": sheets}))
+    elif markdown:
+        print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
+    else:
+        print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))

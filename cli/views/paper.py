@@ -1,0 +1,124 @@
+"""The sheet of a paper for a terminal or as Markdown: its tables, claims, figures and studies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from ...reporting.claims.verdicts import Verdict
+from ...reporting.paper_sheet import PaperSheet, PaperStudy, StudyVerdict
+from ...reporting.tables.render import markdown, rich
+from ...studies.text.units import format_duration, plural
+
+_GAP = 3
+_MIN_TEXT = 24  # columns for the first column of a section, however narrow the terminal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """Rows under a header; the first column is text, which is wrapped, and the others stand as they are."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
+    """Return the sheet in columns, followed by the printed tables with our numbers beside."""
+    lines = _summary(sheet)
+    for section in _sections(sheet):
+        lines += ["", *_columns(section, width)]
+    shown = [rich.render(table, width=width, ansi=False) for table in sheet.tables] if tables else []
+    return "\n".join(["\n".join(lines) + "\n", *shown])
+
+
+def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
+    """Return the sheet as Markdown tables."""
+    lines = _summary(sheet)
+    for header, rows in ((section.header, section.rows) for section in _sections(sheet)):
+        lines += ["", f"| {' | '.join(header)} |", f"|{' :-- |' * len(header)}"]
+        lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    shown = [markdown.render(table) for table in sheet.tables] if tables else []
+    return "\n".join(["\n".join(lines) + "\n", *shown])
+
+
+def _summary(sheet: PaperSheet) -> list[str]:
+    printed = sum(each.printed for each in sheet.printed)
+    full_size, small = (sum(getattr(each, size) for each in sheet.printed) for size in ("full_size", "small"))
+    claims = len(sheet.claims)
+    decided = [sheet.count_decided(small=size) for size in (False, True)]
+    return [
+        sheet.paper,
+        f"{plural(printed, 'printed number')}: {full_size} reproduced at the paper's size, {small} in small, "
+        f"{printed - full_size - small} not yet",
+        f"{plural(claims, 'claim')}: {decided[0]} decided at the paper's size, {decided[1]} in small",
+    ]
+
+
+def _sections(sheet: PaperSheet) -> Iterator[_Section]:
+    yield _Section(
+        header=("table", "printed", "at its size", "in small", "missing"),
+        rows=tuple(
+            (each.name, *map(str, (each.printed, each.full_size, each.small, each.missing)))
+            for each in sheet.printed
+        ),
+    )
+    if sheet.claims:
+        yield _Section(
+            header=("claim", "at its size", "in small"),
+            rows=tuple(
+                (each.name, _verdicts(each.full_size), _verdicts(each.small)) for each in sheet.claims
+            ),
+        )
+    if sheet.figures:
+        yield _Section(
+            header=("figure", "study", "trials"),
+            rows=tuple((each.name, each.study, f"{each.done} of {each.trials}") for each in sheet.figures),
+        )
+    if sheet.studies:
+        yield _Section(
+            header=("study", "size", "done", "left, at most"),
+            rows=tuple(
+                (
+                    each.name,
+                    "small" if each.small else "paper's",
+                    f"{each.done} of {each.trials}",
+                    _cost(each),
+                )
+                for each in sheet.studies
+            ),
+        )
+
+
+def _verdicts(found: Sequence[StudyVerdict]) -> str:
+    """Return `confirmed, n = 3` of one verdict, and the counts of several; a dash without any."""
+    if not found:
+        return "–"
+    if len(found) == 1:
+        (one,) = found
+        return one.verdict if one.verdict is Verdict.NOT_RUN else f"{one.verdict}, n = {one.n}"
+    counts = Counter(each.verdict for each in found)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
+def _cost(study: PaperStudy) -> str:
+    if not study.left:
+        return "–"
+    time = "" if study.seconds is None else f", {format_duration(study.seconds)} here"
+    return f"{study.flops:.1e} FLOPs{time}"
+
+
+def _columns(section: _Section, width: int) -> Iterator[str]:
+    """Yield the lines of a section, the first column wrapped to what the others leave."""
+    cells = (section.header, *section.rows)
+    widths = [max(len(row[place]) for row in cells) for place in range(1, len(section.header))]
+    left = max(_MIN_TEXT, width - 2 - sum(widths) - _GAP * len(widths))
+    left = min(left, max(len(row[0]) for row in cells))
+    for first, *others in cells:
+        *above, last = wrap(first, left, break_on_hyphens=False, break_long_words=False) or [""]
+        if len(last) > left:  # a long name stands above its numbers
+            above, last = [*above, last], ""
+        yield from (f"  {line}" for line in above)
+        rest = "".join(f"{'':{_GAP}}{text:<{size}}" for text, size in zip(others, widths, strict=True))
+        yield f"  {last:<{left}}{rest}".rstrip()

@@ -1,0 +1,57 @@
+"""The sheet of a paper counts what studies have found, by the size of their models."""
+
+from pathlib import Path
+
+import pytest
+
+from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.paper_sheet import paper_sheet, papers
+from activemem.reporting.results import open_study
+from activemem.reporting.tables.table import TableError
+from activemem.studies.catalog.published import published_tables
+
+COMMITTED = Path(__file__).parents[2] / "studies" / "results"
+PAPER = "negative-eigenvalues"
+
+
+@pytest.fixture(scope="module")
+def sheet():
+    return paper_sheet(PAPER, COMMITTED)
+
+
+def test_every_printed_number_is_reproduced_or_missing(sheet):
+    (table,) = sheet.printed
+    printed = published_tables()[PAPER, table.name]
+    assert table.printed == len(printed.cells) == table.full_size + table.small + table.missing
+    beside = [cell for each in sheet.tables for cells in each.cells for cell in cells if cell.published]
+    assert table.small == sum(cell.estimate is not None for cell in beside) > 0
+    assert table.full_size == 0  # no trial at the paper's size has run
+
+
+def test_claims_have_the_verdicts_of_their_studies_by_size(sheet):
+    small = open_study("negative-eigenvalues-small", COMMITTED).check_claims()
+    verdicts = {each.spec.name: each.verdict for each in small if each.spec.source}
+    assert verdicts
+    for claim in sheet.claims:
+        assert {each.verdict for each in claim.full_size} <= {Verdict.NOT_RUN}
+        expected = [verdicts[claim.name]] if claim.name in verdicts else []
+        assert [each.verdict for each in claim.small] == expected
+    decided = [each for each in verdicts.values() if each in (Verdict.CONFIRMED, Verdict.REFUTED)]
+    assert sheet.count_decided(small=True) == len(decided)
+    assert sheet.count_decided(small=False) == 0
+
+
+def test_what_is_left_of_a_study_has_its_cost(sheet):
+    studies = {each.name: each for each in sheet.studies}
+    small, full = studies["negative-eigenvalues-small"], studies["negative-eigenvalues"]
+    assert (small.small, small.left, small.flops) == (True, 0, 0)
+    assert (full.small, full.done, full.left) == (False, 0, full.trials)
+    assert full.flops > 1e15
+
+
+def test_an_unknown_paper_is_refused_with_the_nearest():
+    with pytest.raises(
+        TableError, match="unknown paper 'negative-eigenvalue'; nearest: negative-eigenvalues"
+    ):
+        paper_sheet("negative-eigenvalue", COMMITTED)
+    assert PAPER in papers()
