@@ -1,4 +1,4 @@
-"""The sentence for a store without results of a study: which store it is, and the command that fills it."""
+"""Words for results that a store lacks or whose trials failed: the store, and the commands to type."""
 
 from __future__ import annotations
 
@@ -34,13 +34,29 @@ def no_models_note(study: Study, store: Store) -> str:
     return f"no model of {study.name} is in {store.absolute_place}; {setting}train it: {command}"
 
 
-def train_command(study: Study, store: Store, *, max_trials: int | None = None) -> str:
+def failure_help(study: Study, store: Store) -> list[str]:
+    """Return lines with the commands that show the tracebacks of failed trials and that retry them."""
+    page = command_line(
+        "report",
+        "build",
+        study.name,
+        results=None if store.place == DEFAULT_RESULTS else store.place,
+        plugin=[str(each.path) for each in loaded_files()],
+    )
+    again = train_command(study, store, retry_failed=True)
+    return [f"  tracebacks, on a page: {page}", f"  try them again: {again}"]
+
+
+def train_command(
+    study: Study, store: Store, *, max_trials: int | None = None, retry_failed: bool = False
+) -> str:
     """Return the command that trains a study into a store, with the plug-in files that are loaded here."""
     return command_line(
         "study",
         "run",
         _study_argument(study, store),
         max_trials=max_trials,
+        retry_failed=retry_failed,
         set=study.overrides,
         results=None if store.place == DEFAULT_RESULTS else store.place,
         plugin=[str(each.path) for each in loaded_files()],

@@ -149,7 +149,7 @@ def status(
     from ...studies.planning.status import study_status
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
-    from ..views.status import format_best_points, format_failures, format_unfinished
+    from ..views.status import explain_failures, format_best_points, format_unfinished
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
@@ -167,7 +167,7 @@ def status(
                     *title,
                     *wrap(now.summary(), output_width()),
                     *format_unfinished(found, now),
-                    *format_failures(now.failure_reasons),
+                    *explain_failures(found, store, now),
                     *format_best_points(found, points),
                 ]
             ),

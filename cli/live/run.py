@@ -24,7 +24,7 @@ from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr, print_waiting
 from ..views.headline import Headline, headline_of
-from ..views.status import format_best_points, format_failures
+from ..views.status import explain_failures, format_best_points
 from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
 from .display import live_display
 
@@ -156,7 +156,7 @@ def _print_summary(
     now = study_status(study, store)
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     heading = f"{request.study.name}: {now.summary()} · {ended}"
-    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *format_failures(now.failure_reasons)):
+    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *explain_failures(study, store, now)):
         print_stderr(line)
     for reason in summary.given_up:
         print_stderr(f"  given up   {reason}")

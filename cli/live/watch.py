@@ -23,7 +23,7 @@ from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.headline import headline_of
-from ..views.status import format_best_points, format_failures
+from ..views.status import explain_failures, format_best_points, format_failures
 from ..views.trial_names import TrialNameColumns
 from .display import draw, drawing
 
@@ -59,7 +59,8 @@ def print_end(now: StudyNow) -> bool:
     status = study_status(now.study, now.store)
     points = StudyResults(now.study, now.store).points
     heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
-    for line in (*heading, *format_failures(status.failure_reasons), *format_best_points(now.study, points)):
+    failures = explain_failures(now.study, now.store, status)
+    for line in (*heading, *failures, *format_best_points(now.study, points)):
         print_stderr(line)
     return bool(status.counts["failed"])
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from ...reporting.tables.unsolved import SOLVED_LENGTH, unsolved_sentence
+from ...storage import Store
 from ...studies.planning.status import StudyStatus
 from ...studies.resolve.trial import Trial
 from ...studies.schema.search_settings import SearchObjective, find_quantity
@@ -14,6 +15,7 @@ from ...studies.searches.points import BestPoint, SearchPoints, best_of, compari
 from ...studies.searches.words import left_out
 from ...studies.study import Study
 from ...studies.text.units import format_duration, labelled_lines, truncate
+from ..missing_results import failure_help
 from ..output import output_width
 from . import trial_lines
 from .trial_names import TrialNameColumns, value_text
@@ -24,6 +26,12 @@ _MAX_REASON_WIDTH = 60
 def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
     """Return a line for each reason why trials failed."""
     return [f"  {count} failed   {truncate(reason, _MAX_REASON_WIDTH)}" for reason, count in reasons]
+
+
+def explain_failures(study: Study, store: Store, study_status: StudyStatus) -> list[str]:
+    """Return a line for each reason why trials failed, and the commands that show more and try again."""
+    lines = format_failures(study_status.failure_reasons)
+    return [*lines, *failure_help(study, store)] if lines else []
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:

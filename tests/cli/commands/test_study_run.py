@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import socket
 import threading
@@ -87,6 +88,8 @@ def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny)
         "2/8   failed  reverse  not a number at epoch 1",
         "tiny: 0 of 8 trials done · 2 failed · 6 left · 2 trials ended in ?",
         "  2 failed   not a number at epoch 1",
+        "  tracebacks, on a page: activemem report build tiny",
+        f"  try them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
         "see: activemem table render tiny",
     ]
 

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 import signal
 from datetime import UTC, datetime
 
@@ -53,6 +54,8 @@ def test_a_study_that_has_ended_is_summed_up_at_once_and_failures_are_its_status
     assert result.stderr.splitlines() == [
         "tiny: 0 of 2 trials done · 2 failed · 0 left",
         "  2 failed   not a number at epoch 1",
+        "  tracebacks, on a page: activemem report build tiny",
+        f"  try them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
     ]
     told = json.loads(run("study", "watch", "tiny", "--json").stdout)
     assert (told["failed"], told["left"], told["best"]) == (2, 0, [])
@@ -80,6 +83,7 @@ def under_way(tiny, tmp_path):
             study=study,
             store=store,
             outcomes=store.trials(),
+            stale=store.trials().clear(),
             begun=begun,
             probed=False,
             rows="",
