@@ -105,6 +105,14 @@ _BELOW = 2
 """So many times less by the reduction the first rung of lengths and data is by default."""
 
 
+class _FidelityError(Exception):
+    """A fault of a fidelity, with the path that it is shown at."""
+
+    def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
+        super().__init__(message)
+        self.path, self.key = path, key
+
+
 def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
     """Return the fidelity of a document's search and make it a factor; None for epochs, or if it is faulty.
 
@@ -116,162 +124,115 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
         return None
     table = part_table(search.get("scheduler"))
     name, scheduler = table.get("fidelity", EPOCHS), table.get("name")
-    if (
-        name == EPOCHS
-        or not (isinstance(name, str) and isinstance(scheduler, str))
-        or scheduler not in REDUCTIONS
+    if name == EPOCHS or not (
+        isinstance(name, str) and isinstance(scheduler, str) and scheduler in REDUCTIONS
     ):
         return None
     reduction = _whole(table.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
-    as_written = dict(data)
-    found = _rungs(diagnostics, data, name, reduction)
-    if found is not None and len(found) < 2:
-        message = f"expected room for two rungs at least, got {name} = {found[0]} alone"
-        diagnostics.report_error(_PATH, f"{message} with a reduction of {reduction}")
-        found = None
-    if found is None:  # all else is checked as it stands, without a hole that nothing fills
-        data.update(as_written)
+    try:
+        rungs, changed = _rungs(data, name, reduction)
+        if len(rungs) < 2:
+            message = f"expected room for two rungs at least, got {name} = {rungs[0]} alone"
+            raise _FidelityError(_PATH, f"{message} with a reduction of {reduction}")
+    except RecipeError as error:
+        diagnostics.report_faults(("search", "space", name), error.faults)
         return None
-    data["factors"] = {**factors, name: found[::-1]}  # the first level is what is trained in the end
-    fidelity = Fidelity(name=name, rungs=tuple(found), reduction=reduction, brackets=scheduler == "hyperband")
+    except _FidelityError as error:
+        diagnostics.report(error.path, str(error), key=error.key)
+        return None
+    data.update(changed)
+    data["factors"] = {**factors, name: rungs[::-1]}  # the first level is what is trained in the end
+    fidelity = Fidelity(name=name, rungs=tuple(rungs), reduction=reduction, brackets=scheduler == "hyperband")
     points, study = _whole(search.get("trials"), at_least=1), data.get("study")
-    if points is not None:
-        has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
-        _check_points(diagnostics, fidelity, points - has_baseline, has_baseline=has_baseline)
+    has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
+    if points is not None and not fidelity.planned(points - has_baseline)[-1]:
+        beside = " beside the baseline" if has_baseline else ""
+        expected = f"expected at least {fidelity.least_points:,} points{beside}"
+        last = f"of which one comes to the last of {len(rungs)} rungs"
+        diagnostics.report(("search", "trials"), f"{expected}, {last}, got {max(points - has_baseline, 0):,}")
     return fidelity
 
 
-def _check_points(diagnostics: Diagnostics, fidelity: Fidelity, points: int, *, has_baseline: bool) -> None:
-    if fidelity.planned(points)[-1]:
-        return
-    beside = " beside the baseline" if has_baseline else ""
-    last = f"of which one comes to the last of {len(fidelity.rungs)} rungs"
-    message = f"expected at least {fidelity.least_points:,} points{beside}, {last}, got {max(points, 0):,}"
-    diagnostics.report_error(("search", "trials"), message)
-
-
-def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction: int) -> list[int] | None:
-    """Return the values of each rung and put a hole at their key; report why if there are none."""
-    search = data["search"]
-    space, factors = search.get("space", {}), data.get("factors", {})
+def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
+    """Return the values of each rung, and the tables that change: with a hole at the key that grows."""
+    search, factors = data["search"], data.get("factors", {})
+    space = search.get("space", {})
     space = space if isinstance(space, Mapping) else {}
     first = _whole(part_table(search.get("scheduler")).get("min_fidelity"), at_least=1)
     if name in (LENGTH, DATA):
-        return _settings_rungs(diagnostics, data, name, first, reduction)
+        if name in factors or name in space:
+            message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
+            raise _FidelityError(_PATH, message)
+        low, top, changed = _replace_length(data) if name == LENGTH else _replace_steps(data)
+        return _between(first or max(low, top // reduction**_BELOW), top, reduction), changed
     if name in factors and name != SEED:
-        return _levels(diagnostics, name, factors[name], first)
+        levels, path = factors[name], ("factors", name)
+        if not isinstance(levels, list) or not levels or any(type(each) is not int for each in levels):
+            raise _FidelityError(path, f"expected whole numbers, a rung each, got {format_value(levels)}")
+        if any(lower >= higher for lower, higher in pairwise(levels)):
+            raise _FidelityError(path, f"expected rungs from the smallest on, got {format_value(levels)}")
+        if first is not None:
+            message = f"the levels of {name} are the rungs: leave this key out"
+            raise _FidelityError(_FIRST_PATH, message, key=True)
+        return levels, {}
     if name in space:
-        found = _dimension_ends(diagnostics, name, space[name], first)
-        if found is None:
-            return None
-        data["search"] = {**search, "space": {key: each for key, each in space.items() if key != name}}
-        return _between(diagnostics, *found, reduction)
+        dimension = read_dimension(space[name]) if isinstance(space[name], str) else None
+        if not isinstance(dimension, IntegerDimension):
+            message = "expected integer(lo, hi) as the fidelity, or its rungs as levels in [factors]"
+            raise _FidelityError(("search", "space", name), f"{message}, got {format_value(space[name])}")
+        if first is not None:
+            message = f"{name} begins with {dimension.low}: leave this key out"
+            raise _FidelityError(_FIRST_PATH, message, key=True)
+        others = {key: each for key, each in space.items() if key != name}
+        changed = {"search": {**search, "space": others}}
+        return _between(dimension.low, dimension.high, reduction), changed
     known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
-    diagnostics.report_error(
-        _PATH, f"expected what grows from rung to rung, got '{name}'{nearest_hint(name, known)}"
-    )
-    return None
+    message = f"expected what grows from rung to rung, got '{name}'{nearest_hint(name, known)}"
+    raise _FidelityError(_PATH, message)
 
 
-def _settings_rungs(
-    diagnostics: Diagnostics, data: dict[str, Any], name: str, first: int | None, reduction: int
-) -> list[int] | None:
-    """Return the rungs of a setting of the file, and put the hole of its factor there."""
-    factors, space = data.get("factors", {}), data["search"].get("space", {})
-    if name in factors or (isinstance(space, Mapping) and name in space):
-        message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
-        diagnostics.report_error(_PATH, message)
-        return None
-    ends = (_replace_length if name == LENGTH else _replace_steps)(diagnostics, data)
-    if ends is None:
-        return None
-    low, top = ends
-    return _between(diagnostics, first or max(low, top // reduction**_BELOW), top, reduction)
-
-
-def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> list[int] | None:
+def _between(first: int, top: int, reduction: int) -> list[int]:
     """Return the rungs from the first to the top, each `reduction` times the last."""
     if first >= top:
-        diagnostics.report_error(
-            _FIRST_PATH, f"expected less than {top:,}, which is trained in the end, got {first:,}"
-        )
-        return None
+        message = f"expected less than {top:,}, which is trained in the end, got {first:,}"
+        raise _FidelityError(_FIRST_PATH, message)
     rungs = [first]
     while rungs[-1] * reduction**2 <= top:
         rungs.append(rungs[-1] * reduction)
     return [*rungs, top] if rungs[-1] * reduction <= top else [top]
 
 
-def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | None) -> list[int] | None:
-    path = ("factors", name)
-    numbers = [each for each in levels if type(each) is int] if isinstance(levels, list) else []
-    if not isinstance(levels, list) or len(numbers) < len(levels) or not numbers:
-        diagnostics.report_error(path, f"expected whole numbers, a rung each, got {format_value(levels)}")
-        return None
-    if any(lower >= higher for lower, higher in pairwise(numbers)):
-        diagnostics.report_error(path, f"expected rungs from the smallest on, got {format_value(levels)}")
-        return None
-    if first is not None:
-        message = f"the levels of {name} are the rungs: leave this key out"
-        diagnostics.report_error(_FIRST_PATH, message, key=True)
-    return numbers
-
-
-def _dimension_ends(
-    diagnostics: Diagnostics, name: str, text: object, first: int | None
-) -> tuple[int, int] | None:
-    path = ("search", "space", name)
-    try:
-        dimension = read_dimension(text) if isinstance(text, str) else None
-    except RecipeError as error:
-        diagnostics.report_faults(path, error.faults)
-        return None
-    if not isinstance(dimension, IntegerDimension):
-        message = "expected integer(lo, hi) as the fidelity, or its rungs as levels in [factors]"
-        diagnostics.report_error(path, f"{message}, got {format_value(text)}")
-        return None
-    if first is not None:
-        message = f"{name} begins with {dimension.low}: leave this key out"
-        diagnostics.report_error(_FIRST_PATH, message, key=True)
-    return dimension.low, dimension.high
-
-
-def _replace_steps(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int, int] | None:
-    """Replace the steps of an epoch by those of the rung; return the fewest and the most."""
+def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
+    """Return the fewest and the most steps of an epoch, and [train] with those of the rung."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
-    if (top := _whole(steps, at_least=1)) is None:
+    if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
         message = f"{DATA} are the steps of an epoch: expected a number of them in [train]"
-        diagnostics.report_error(_PATH, f"{message}, got {format_value(steps)}")
-        return None
-    data["train"] = {**cast("dict[str, Any]", train), "steps_per_epoch": f"{{{DATA}}}"}
-    return 1, top
+        raise _FidelityError(_PATH, f"{message}, got {format_value(steps)}")
+    return 1, top, {"train": {**train, "steps_per_epoch": f"{{{DATA}}}"}}
 
 
-def _replace_length(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int, int] | None:
-    """Replace the longest training length by that of the rung; return the least and the most."""
+def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
+    """Return the least and the most of the longest training length, and the table with that of the rung."""
+    hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)
         lengths = keys.get("lengths") if isinstance(keys, Mapping) else None
-        if isinstance(lengths, list) and len(lengths) == 2:
+        if isinstance(keys, Mapping) and isinstance(lengths, list) and len(lengths) == 2:
             low, top = (_whole(each, at_least=1) for each in lengths)
             if low is not None and top is not None and low <= top:
-                hole = f"{{{LENGTH}}}"
                 grown = [hole, hole] if low == top else [low, hole]
-                data[table] = {**cast("dict[str, Any]", keys), "lengths": grown}
-                return (1 if low == top else low), top
-    curriculum = data["train"].get("curriculum") if isinstance(data.get("train"), Mapping) else None
-    if isinstance(curriculum, Mapping):
+                return (1 if low == top else low), top, {table: {**keys, "lengths": grown}}
+    train = data.get("train")
+    curriculum = train.get("curriculum") if isinstance(train, Mapping) else None
+    if isinstance(train, Mapping) and isinstance(curriculum, Mapping):
         low, top = (_whole(curriculum.get(key), at_least=1) for key in ("start", "end"))
         if low is not None and top is not None:
-            data["train"] = {**data["train"], "curriculum": {**curriculum, "end": f"{{{LENGTH}}}"}}
-            return low, top
-    diagnostics.report_error(
-        _PATH,
+            return low, top, {"train": {**train, "curriculum": {**curriculum, "end": hole}}}
+    message = (
         f"{LENGTH} is the longest of a training: expected lengths = [shortest, longest] in [train] or [task]"
-        ", or the end of a curriculum, got none",
     )
-    return None
+    raise _FidelityError(_PATH, f"{message}, or the end of a curriculum, got none")
 
 
 def _whole(value: object, *, at_least: int) -> int | None:

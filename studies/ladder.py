@@ -73,7 +73,7 @@ def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
     found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
     faults = [*_clashes(data), *(() if found is None else _size_faults(data, found))]
     for path, message in faults:
-        diagnostics.report_error(path, message)
+        diagnostics.report(path, message)
     sizes = _readable_sizes(data[TABLE])
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}

@@ -31,11 +31,11 @@ def check_metrics(diagnostics: Diagnostics, study: Study) -> None:
             for key, name in spec.named_metrics():
                 shown = (each.settings for each in trials if is_selected(select, each.levels))
                 if fault := missing_metric(name, shown):
-                    diagnostics.report_error((kind, index, *key), fault)
+                    diagnostics.report((kind, index, *key), fault)
     if study.design.metric:
         for each in trials:
             if fault := missing_metric(study.design.metric, [each.settings]):
-                diagnostics.report_error(("study", "metric"), fault)
+                diagnostics.report(("study", "metric"), fault)
                 break
     _check_claims(diagnostics, study, trials)
 
@@ -57,4 +57,4 @@ def _check_claims(diagnostics: Diagnostics, study: Study, trials: list[Trial]) -
                 if fault and (claim.spec.holds, fault) not in met:
                     met.add((claim.spec.holds, fault))
                     path: KeyPath = ("claim", texts.index(claim.spec.holds), "holds")
-                    diagnostics.report_error(path, f"{cell_label(quantity.cell)}: {fault}")
+                    diagnostics.report(path, f"{cell_label(quantity.cell)}: {fault}")

@@ -412,7 +412,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
     for name in data:
         if name not in _TABLES:
             message = f"unknown table '{name}'{nearest_hint(name, _TABLES)}"
-            diagnostics.report_error((name,), message, key=True)
+            diagnostics.report((name,), message, key=True)
     for name in _NEEDED_TABLES:
         if name not in data:
             diagnostics.report_invalid((name,), "this table is missing")
@@ -448,7 +448,7 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     """Return the table [decode], if there is one; a study that keeps no weights has no model for it."""
     data = diagnostics.document.data
     if "decode" in data and header is not None and not header.keep_weights:
-        diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
+        diagnostics.report(("decode",), "it needs trained models: say keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 
@@ -491,4 +491,4 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
         if key not in seen:
             seen.add(key)
             for fault in data_faults(trial.settings, summary):
-                diagnostics.report_error(CORPUS, fault)
+                diagnostics.report(CORPUS, fault)

@@ -30,7 +30,7 @@ def read_claims(
     """
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:
-        diagnostics.report_error((TABLE,), "a claim compares the cells of a grid; a search has none")
+        diagnostics.report((TABLE,), "a claim compares the cells of a grid; a search has none")
         return ()
     scopes = _scopes(diagnostics, design, metrics) if tables else [None]
     claims: list[Claim] = []
@@ -41,7 +41,7 @@ def read_claims(
         if spec is None:
             continue
         if spec.name in names:
-            diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another claim")
+            diagnostics.report((*path, "name"), f"the name '{spec.name}' is taken by another claim")
         names.add(spec.name)
         claims += _read(diagnostics, path, spec, scopes)
     return tuple(claims)
@@ -59,7 +59,7 @@ def _read(
         said = parse_claim(spec.holds, faults)
         if scope is not None and spec.each is not None and spec.each not in scope.factors:
             hint = nearest_hint(spec.each, scope.factors)
-            diagnostics.report_error((*path, "each"), f"unknown factor '{spec.each}'{hint}")
+            diagnostics.report((*path, "each"), f"unknown factor '{spec.each}'{hint}")
             return []
         claims = _resolve(spec, said, scope, faults) if scope else None
         if claims:
@@ -67,7 +67,7 @@ def _read(
         if scope is scopes[-1]:
             for fault in faults:
                 within = (fault.start, max(fault.end, fault.start + 1))
-                diagnostics.report_error((*path, "holds"), fault.message, within=within)
+                diagnostics.report((*path, "holds"), fault.message, within=within)
     return []
 
 

@@ -203,7 +203,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
         "the record of this study in the store does not describe these files, and a record's files are "
         "never opened: name the study's file instead"
     )
-    diagnostics.report_error(CORPUS, message)
+    diagnostics.report(CORPUS, message)
     diagnostics.invalid.add(CORPUS)
     return None
 

@@ -53,7 +53,7 @@ class Reader:
 
     def report(self, message: str, *keys: str) -> None:
         """Note what is wrong at a key of the table."""
-        self._diagnostics.report_error((*CORPUS, *keys), message)
+        self._diagnostics.report((*CORPUS, *keys), message)
 
 
 def _read_text(path: Path) -> bytes:

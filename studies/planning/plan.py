@@ -16,7 +16,6 @@ from ..resolve.costs import flops_of_test, max_training_flops, parameter_count, 
 from ..resolve.grid import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
-from ..schema.settings import TrialSettings
 from ..study import Study
 from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts, longest_of_own_data
@@ -120,7 +119,11 @@ def make_plan(
     tried = study_outcomes(study, outcomes).select("trial", "status")
     statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials())
-    planned = _planned(study, statuses, estimator, only)
+    planned = tuple(
+        PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
+        for one in study.trials
+        if only is None or one.id in only
+    )
     trials = [one.trial for one in planned]
     to_run = trials_to_run(study, store, statuses, only=only)
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
@@ -128,9 +131,13 @@ def make_plan(
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
         left = left_of_search(study, store, outcomes, estimator)
     else:
-        counts, left = _grid_estimates(planned, to_run)
+        counts = Counter[str](one.status for one in planned if one.status != "missing")
+        left = [estimator.estimate(trial) for trial in to_run]
     steps = {trial.id: memory.step(trial.settings) for trial in trials}
-    labelled, begun = _labelled(study, trials), store.files.trials_with_checkpoint(each.id for each in to_run)
+    names = _label_names(study)
+    labelled = [(_label(names, trial), trial.settings) for trial in trials]
+    largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
+    begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
         trials=planned,
@@ -141,7 +148,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=model_costs(study, trials, estimator, steps),
         estimate=total_time(left),
-        memory=_largest_step(study, trials, steps),
+        memory=None if largest is None else (_label(names, largest), steps[largest.id]),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -185,27 +192,6 @@ def most_at_once(study: Study, left: int) -> int:
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
-
-
-def _planned(
-    study: Study,
-    statuses: Mapping[str, TrialStatus],
-    estimator: TimeEstimator,
-    only: Collection[str] | None,
-) -> tuple[PlannedTrial, ...]:
-    return tuple(
-        PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
-        for one in study.trials
-        if only is None or one.id in only
-    )
-
-
-def _grid_estimates(
-    planned: Iterable[PlannedTrial], to_run: Iterable[Trial]
-) -> tuple[Counter[str], list[TimeEstimate]]:
-    planned, remaining = list(planned), {trial.id for trial in to_run}
-    counts = Counter[str](one.status for one in planned if one.status != "missing")
-    return counts, [one.estimate for one in planned if one.trial.id in remaining]
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
@@ -267,18 +253,6 @@ def model_costs(
         )
         models.append(model)
     return tuple(models)
-
-
-def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSettings]]:
-    names = _label_names(study)
-    return [(_label(names, trial), trial.settings) for trial in trials]
-
-
-def _largest_step(
-    study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
-) -> tuple[str, StepMemory] | None:
-    largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
-    return None if largest is None else (_label(_label_names(study), largest), steps[largest.id])
 
 
 def _label_names(study: Study) -> list[str]:

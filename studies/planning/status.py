@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -42,15 +42,15 @@ class StudyStatus:
 
     total: int
     num_remaining: int
-    spent: str
-    stored: Mapping[str, str]
-    started: tuple[str, ...]
-    progress: Mapping[str, CheckpointNote]
-    begun: Mapping[str, Trial]
-    waiting: tuple[Trial, ...]
-    missing_weights: tuple[str, ...]
-    failure_reasons: tuple[tuple[str, int], ...]
-    stale: Mapping[str, StaleTrial]
+    spent: str = ""
+    stored: Mapping[str, str] = field(default_factory=dict[str, str])
+    started: tuple[str, ...] = ()
+    progress: Mapping[str, CheckpointNote] = field(default_factory=dict[str, CheckpointNote])
+    begun: Mapping[str, Trial] = field(default_factory=dict[str, Trial])
+    waiting: tuple[Trial, ...] = ()
+    missing_weights: tuple[str, ...] = ()
+    failure_reasons: tuple[tuple[str, int], ...] = ()
+    stale: Mapping[str, StaleTrial] = field(default_factory=dict[str, StaleTrial])
 
     def __repr__(self) -> str:
         return f"<StudyStatus: {self.summary()}>"
@@ -90,7 +90,8 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     within_budget = left_within_budget(study, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     total = _total(study, rows)
-    remaining = _without_outcome(total, statuses) if within_budget is None else within_budget
+    ended = sum(status != "incomplete" for status in statuses.values())
+    remaining = max(0, total - ended) if within_budget is None else within_budget
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
     return StudyStatus(
@@ -110,19 +111,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
 
 def status_before_a_run(trials: int) -> StudyStatus:
     """Return the status of a study before its first run."""
-    return StudyStatus(
-        total=trials,
-        num_remaining=trials,
-        spent="",
-        stored={},
-        started=(),
-        progress={},
-        begun={},
-        waiting=(),
-        missing_weights=(),
-        failure_reasons=(),
-        stale={},
-    )
+    return StudyStatus(total=trials, num_remaining=trials)
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
@@ -143,10 +132,6 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
     """
     unfinished = _unfinished(study, store, tried["trial"].to_list())
     return left_within_budget(study, tried, (each.trial for each in unfinished))
-
-
-def _without_outcome(total: int, statuses: Mapping[str, str]) -> int:
-    return max(0, total - sum(status != "incomplete" for status in statuses.values()))
 
 
 def _budget_words(study: Study) -> str:

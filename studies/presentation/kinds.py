@@ -219,7 +219,7 @@ def check_tuned_metrics(
                 is_tuned = path[0] == "value" and metric_family(name) in TUNED_METRICS
                 if is_tuned and "decode" not in diagnostics.document.data:
                     message = f"{name} comes from tuning: say in [decode] what to try"
-                    diagnostics.report_error((role, index, "value"), message)
+                    diagnostics.report((role, index, "value"), message)
 
 
 def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> list[ResultKeys]:
@@ -227,7 +227,7 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
     for index, table in enumerate(diagnostics.tables(role)):
         path: KeyPath = (role, index)
         if not isinstance(table, dict):
-            diagnostics.report_error(path, f"expected a table, got {format_value(table)}")
+            diagnostics.report(path, f"expected a table, got {format_value(table)}")
             continue
         kind = table.get("kind", _DEFAULTS.get(role))
         model = find_kind(role, kind) if isinstance(kind, str) else None
@@ -243,9 +243,9 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
             continue
         spec = spec.with_levels(design)
         for key, message in spec.faults(design, paper):
-            diagnostics.report_error((*path, *key), message)
+            diagnostics.report((*path, *key), message)
         if spec.name in (other.name for other in specs):
-            diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another {role}")
+            diagnostics.report((*path, "name"), f"the name '{spec.name}' is taken by another {role}")
         specs.append(spec)
     return specs
 
@@ -256,20 +256,20 @@ def _report_unknown_kind(
     """Note a kind that is missing or unknown; return the kind that is meant, whose keys are checked."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
-        diagnostics.report_error(path, f"missing key 'kind'; known: {', '.join(own)}")
+        diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
         return None, None
     if not isinstance(kind, str):
         expected = ", ".join(map(repr, own))
-        diagnostics.report_error((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
+        diagnostics.report((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
         return None, None
     if kind in _DRAWN_BY_OPTUNA:
         message = (
             f"'{kind}' is no kind any more: export the search (activemem study export NAME --to optuna) "
             f"and draw it by optuna.visualization.{_DRAWN_BY_OPTUNA[kind]}"
         )
-        diagnostics.report_error((*path, "kind"), message)
+        diagnostics.report((*path, "kind"), message)
         return None, None
-    diagnostics.report_error((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
+    diagnostics.report((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
     meant = nearest(kind, own)
     return (find_kind(role, meant), meant) if meant else (None, None)
 
@@ -281,7 +281,7 @@ def _report_wrong_kind(
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
     message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {', '.join(own)}"
-    diagnostics.report_error((*path, "kind") if in_file else path, message)
+    diagnostics.report((*path, "kind") if in_file else path, message)
 
 
 def _own_keys(
@@ -299,5 +299,5 @@ def _own_keys(
             *first, last = others
             named = f"{', '.join(first)} and {last}" if first else last
             message = f"kind '{kind}' has no {key}; {named} {verb}"
-            diagnostics.report_error((*path, key), message)
+            diagnostics.report((*path, key), message)
     return {key: value for key, value in table.items() if not foreign.get(key)}

@@ -152,7 +152,7 @@ def _is_fragment(
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
     if name in others:
-        diagnostics.report_error(path, f"'{name}' is {others[name]} already", key=True)
+        diagnostics.report(path, f"'{name}' is {others[name]} already", key=True)
         diagnostics.invalid.add(path)
     if not isinstance(text, str):
         diagnostics.report_invalid(path, f"expected a recipe, got {format_value(text)}")
@@ -175,9 +175,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
                 continue
             if not reported.intersection(cycle):  # it ends with the name
                 through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
-                diagnostics.report_error(
-                    (TABLE, name), f"'{name}' contains itself{through}", within=hole.span()
-                )
+                diagnostics.report((TABLE, name), f"'{name}' contains itself{through}", within=hole.span())
             reported.update(cycle)
             diagnostics.invalid.add((TABLE, name))
 
@@ -262,14 +260,12 @@ def check_holes(draft: Draft) -> None:
     labels = draft.design.labels
     for name in labels:
         if name in used:
-            draft.diagnostics.report_error(
-                ("study", "labels"), f"{name} is no label: it fills the hole {{{name}}}"
-            )
+            draft.diagnostics.report(("study", "labels"), f"{name} is no label: it fills the hole {{{name}}}")
     as_written = _holes_as_written(draft)
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
-            draft.diagnostics.report_error(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+            draft.diagnostics.report(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
@@ -459,10 +455,10 @@ def report_problem(
     At a level the message says where it was tried: `[factors] width: as [model] d_model: expected …`.
     """
     if origin is None or origin == problem.path:
-        diagnostics.report_error(problem.path, problem.message, key=problem.key)
+        diagnostics.report(problem.path, problem.message, key=problem.key)
     else:
         inside = "" if problem.path == RECIPE_PATH else f"as {path_prefix(problem.path)}"
-        diagnostics.report_error(origin, inside + problem.message)
+        diagnostics.report(origin, inside + problem.message)
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:

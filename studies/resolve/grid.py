@@ -234,7 +234,7 @@ class GridBuilder:
         count = self.design.count()
         if count > MAX_TRIALS:
             where = "factors" if "factors" in self.diagnostics.document.data else "cells"
-            self.diagnostics.report_error((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
+            self.diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
             return TrialGrid()
         cells: list[Trial] = []
         over_budget: list[Trial] = []
@@ -276,7 +276,8 @@ class GridBuilder:
         try:
             settings = resolve_settings(self.template, values)
         except InvalidTableError as error:
-            self._report_problems(error, levels)
+            for problem in error.problems:
+                report_cell_problem(self.diagnostics, self.template, problem, levels, {})
             return None
         if self.ladder is not None:
             tokens = sequence_tokens(settings)
@@ -289,16 +290,14 @@ class GridBuilder:
         try:
             nearest, *others = ParameterMatcher(template=self.template, design=self.design).solve(levels)
         except InvalidTableError as error:
-            self._report_problems(error, self.design.baseline_of(levels))
+            baseline = self.design.baseline_of(levels)
+            for problem in error.problems:
+                report_cell_problem(self.diagnostics, self.template, problem, baseline, {})
             return None
         if abs(nearest.relative_residual) <= self.tolerance:
             return nearest
         self._report_mismatch(name, levels, [nearest, *others])
         return None
-
-    def _report_problems(self, error: InvalidTableError, levels: Mapping[str, Level]) -> None:
-        for problem in error.problems:
-            report_cell_problem(self.diagnostics, self.template, problem, levels, {})
 
     def _report_mismatch(self, name: str, levels: Mapping[str, Level], nearest: Sequence[SizeMatch]) -> None:
         """Note a cell that no size brings to its baseline's parameters, and its nearest sizes.
@@ -319,7 +318,7 @@ class GridBuilder:
             self.reported.add((origin, where))
             message = f"expected the baseline's {target}, {outcome}"
             message += "" if origin or not where else f", where {where}"
-            self.diagnostics.report_error(origin or RECIPE_PATH, message)
+            self.diagnostics.report(origin or RECIPE_PATH, message)
 
     def _level_path(self, factor: str, level: Level) -> KeyPath | None:
         """Return the path of a level in [factors]; None if it is not there."""
@@ -334,4 +333,4 @@ class GridBuilder:
         )
         what = f"every cell is over budget; the smallest{f' is {cell}' if cell else ''}: "
         key = "max_parameters" if self.budget.max_parameters is not None else "max_step_flops"
-        self.diagnostics.report_error(("study", key), what + self.budget.describe_excess(smallest.settings))
+        self.diagnostics.report(("study", key), what + self.budget.describe_excess(smallest.settings))

@@ -68,14 +68,14 @@ def read_around(
     names = header.around if header else ()
     if names and header and header.design == "grid":
         message = "a grid crosses all of its factors: around belongs to another design"
-        diagnostics.report_error(("study", "around"), message)
+        diagnostics.report(("study", "around"), message)
         return ()
     for name in names:
         if name == SEED:
-            diagnostics.report_error(("study", "around"), "seeds cross every cell already")
+            diagnostics.report(("study", "around"), "seeds cross every cell already")
         elif name not in factors:
             message = f"unknown factor '{name}'{nearest_hint(name, factors)}"
-            diagnostics.report_error(("study", "around"), message)
+            diagnostics.report(("study", "around"), message)
     return tuple(dict.fromkeys(name for name in names if name in factors))
 
 
@@ -87,10 +87,10 @@ def read_labels(
     path: KeyPath = ("study", "labels")
     for name in labels:
         if name not in names:
-            diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}")
+            diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}")
         elif name in crossed and header and (header.design != "zip" or name in header.around):
             message = f"{name} would name the same trials differently"
-            diagnostics.report_error(path, f'{message}: a label goes with others in a "zip" or in [[cells]]')
+            diagnostics.report(path, f'{message}: a label goes with others in a "zip" or in [[cells]]')
     return tuple(dict.fromkeys(name for name in labels if name in names))
 
 
@@ -98,9 +98,9 @@ def check_design(diagnostics: Diagnostics, header: StudySettings, design: Design
     """Return the design; report faults of its factors or keys and return one that any factors fit."""
     misplaced, faults = [*_misplaced_keys(header)], [*_missing_keys(header), *_fitting_faults(design)]
     for path, message in misplaced:
-        diagnostics.report_error(path, message, key=True)
+        diagnostics.report(path, message, key=True)
     for path, message in faults:
-        diagnostics.report_error(path, message)
+        diagnostics.report(path, message)
     if not faults:
         return design
     return replace(design, kind="grid" if design.kind == "zip" else "one_at_a_time")
@@ -215,9 +215,9 @@ def check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, desi
         return
     path, count = ("study", "max_seeds"), len(design.combined_factors[SEED])
     if "search" in diagnostics.document.data:
-        diagnostics.report_error(path, "a search adds no seeds: it makes no claims")
+        diagnostics.report(path, "a search adds no seeds: it makes no claims")
     elif header.max_seeds <= count:
-        diagnostics.report_error(
+        diagnostics.report(
             path, f"expected more than the {plural(count, 'seed')} of [factors], got {header.max_seeds}"
         )
 
@@ -302,7 +302,7 @@ def _check_repeated(
     for index, cell in listed.items():
         key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
         if key in seen:
-            diagnostics.report_error((TABLE, index), "this cell is listed twice")
+            diagnostics.report((TABLE, index), "this cell is listed twice")
         seen.add(key)
 
 
@@ -311,7 +311,7 @@ def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
     tables = diagnostics.document.data.get(TABLE, [])
     if isinstance(tables, list) and all(isinstance(table, Mapping) for table in tables):
         return tables
-    diagnostics.report_error((TABLE,), f"expected [[cells]], got {format_value(tables)}")
+    diagnostics.report((TABLE,), f"expected [[cells]], got {format_value(tables)}")
     return []
 
 
@@ -319,9 +319,9 @@ def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Col
     """Return whether a key is a factor's name and its value can be a level of it; report it if not."""
     name = str(path[-1])
     if name == SEED:
-        diagnostics.report_error(path, "seeds cross every cell: list them in [factors]", key=True)
+        diagnostics.report(path, "seeds cross every cell: list them in [factors]", key=True)
     elif name not in names:
-        diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+        diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
     elif not is_name(diagnostics, path):
         pass
     elif message := level_fault(name, level):
@@ -348,11 +348,11 @@ def _is_cell(
     absent = [name for name, level in cell.items() if level == ABSENT]
     missing = [name for name in cell if name not in (*table, *baseline, *absent)]
     for name in missing:
-        diagnostics.report_error(path, f"missing factor '{name}'")
+        diagnostics.report(path, f"missing factor '{name}'")
     extra = [name for name in absent if name in table and name in conditions]
     for name in extra:
         message = f"{name} is not there: that is where {describe_condition(conditions[name])}"
-        diagnostics.report_error((*path, name), message, key=True)
+        diagnostics.report((*path, name), message, key=True)
     return all(fits) and not missing and not extra
 
 
@@ -400,21 +400,19 @@ def _size(
     """
     if header is None or header.match is None:
         if header and "tolerance" in header.model_fields_set:
-            diagnostics.report_error(("study", "tolerance"), "only match has a tolerance", key=True)
+            diagnostics.report(("study", "tolerance"), "only match has a tolerance", key=True)
         return None
     match list(_sizes(header, names).items()):
         case [(name, int(value))]:
             return name, value
         case [(name, value)]:
-            diagnostics.report_error(
-                (*BASELINE_PATH, name), f"expected a whole number, got {format_value(value)}"
-            )
+            diagnostics.report((*BASELINE_PATH, name), f"expected a whole number, got {format_value(value)}")
         case []:
             message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
-            diagnostics.report_error(("study", "match"), message)
+            diagnostics.report(("study", "match"), message)
         case several:
             names = ", ".join(name for name, _ in several)
-            diagnostics.report_error(BASELINE_PATH, f"match solves one size, got {names}")
+            diagnostics.report(BASELINE_PATH, f"match solves one size, got {names}")
     return None
 
 
@@ -432,7 +430,7 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
             try:
                 NamedLevels(factors[name], f"of {name}").find(level)
             except ValueError as error:
-                diagnostics.report_error((*path, name), str(error))
+                diagnostics.report((*path, name), str(error))
 
 
 def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:
@@ -440,12 +438,12 @@ def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed
     if not diagnostics.has_search or header is None:
         if header and header.baseline_seeds is not None:
             message = "only the baseline of a search has seeds of its own"
-            diagnostics.report_error(("study", "baseline_seeds"), message, key=True)
+            diagnostics.report(("study", "baseline_seeds"), message, key=True)
         return
     for key in ("design", *DESIGN_KEYS, "ablate", "match", "order"):
         if key in header.model_fields_set:
-            diagnostics.report_error(
+            diagnostics.report(
                 ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True
             )
     if listed:
-        diagnostics.report_error((TABLE,), "a search chooses its points: cells belong to a grid", key=True)
+        diagnostics.report((TABLE,), "a search chooses its points: cells belong to a grid", key=True)

@@ -45,7 +45,7 @@ def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
-        diagnostics.report_error(path, message, key=True)
+        diagnostics.report(path, message, key=True)
     return fits
 
 
@@ -62,14 +62,14 @@ def _levels(
     """
     path = ("factors", name)
     if not isinstance(levels, list) or not levels:
-        diagnostics.report_error(path, f"expected a list of levels, got {format_value(levels)}")
+        diagnostics.report(path, f"expected a list of levels, got {format_value(levels)}")
         return ()
     seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):
         if message := level_fault(name, level):
             diagnostics.report_invalid((*path, index), message)
         elif (type(level), level) in seen and not may_repeat:
-            diagnostics.report_error((*path, index), f"the level {format_value(level)} is listed twice")
+            diagnostics.report((*path, index), f"the level {format_value(level)} is listed twice")
         else:
             seen.add((type(level), level))
     return tuple(levels)
@@ -102,17 +102,17 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
     table = diagnostics.table(TABLE)
     if table and diagnostics.has_search:
         message = "a search asks for a conditional choice only where it is taken: conditions belong to a grid"
-        diagnostics.report_error((TABLE,), message, key=True)
+        diagnostics.report((TABLE,), message, key=True)
         return {}
     for name, condition in table.items():
         path: KeyPath = (TABLE, name)
         if name not in names:
-            diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+            diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
         elif name in fixed:
-            diagnostics.report_error(path, f"{name} crosses the design: it is in every cell", key=True)
+            diagnostics.report(path, f"{name} crosses the design: it is in every cell", key=True)
         elif not isinstance(condition, Mapping) or not condition:
             expected = 'expected levels of other factors, as in { mixer = "conv" }'
-            diagnostics.report_error(path, f"{expected}, got {format_value(condition)}")
+            diagnostics.report(path, f"{expected}, got {format_value(condition)}")
         else:
             conditions[name] = {
                 other: tuple(levels if isinstance(levels, list) else [levels])
@@ -121,7 +121,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
             }
     order = list(_ordered(conditions))
     for name in conditions.keys() - set(order):
-        diagnostics.report_error((TABLE, name), f"{name} depends on itself", key=True)
+        diagnostics.report((TABLE, name), f"{name} depends on itself", key=True)
     return {name: conditions[name] for name in order}
 
 
@@ -149,11 +149,11 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
     """Return whether the last key of a path is another factor that a condition can name; report it if not."""
     _, name, other = path
     if other == SEED:
-        diagnostics.report_error(path, "every cell is there with every seed", key=True)
+        diagnostics.report(path, "every cell is there with every seed", key=True)
     elif other == name:
-        diagnostics.report_error(path, f"{name} depends on itself", key=True)
+        diagnostics.report(path, f"{name} depends on itself", key=True)
     elif other not in names:
-        diagnostics.report_error(path, f"unknown factor '{other}'{nearest_hint(str(other), names)}", key=True)
+        diagnostics.report(path, f"unknown factor '{other}'{nearest_hint(str(other), names)}", key=True)
     else:
         return True
     return False
@@ -211,7 +211,7 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
 
 def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> None:
     example = f'{{ label = "{name}-2", name = "{name}", … }}'
-    diagnostics.report_error(path, f"two levels are called {name}: give a table a label, as in {example}")
+    diagnostics.report(path, f"two levels are called {name}: give a table a label, as in {example}")
 
 
 def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
@@ -251,7 +251,7 @@ def expand_ablation(diagnostics: Diagnostics) -> None:
     if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
         return
     if RECIPE in factors:
-        diagnostics.report_error(
+        diagnostics.report(
             ("factors", RECIPE), "ablate makes a factor of this name: give yours another", key=True
         )
         return
@@ -262,7 +262,7 @@ def expand_ablation(diagnostics: Diagnostics) -> None:
     without = ablations(recipe)
     if not without:
         message = f"expected a recipe with parts to take away, got {format_value(text)}"
-        diagnostics.report_error(("study", "ablate"), message)
+        diagnostics.report(("study", "ablate"), message)
         return
     model[RECIPE] = f"{{{RECIPE}}}"
     data["factors"] = {RECIPE: [text, *(each.text for each in without)], **factors}

@@ -56,7 +56,7 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     if isinstance(given, Mapping):
         moved = dict(moved_keys(given))
         for path, message in moved.items():
-            diagnostics.report_error(path, message, key=True)
+            diagnostics.report(path, message, key=True)
         given = {key: value for key, value in given.items() if ("search", key) not in moved}
     settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:
@@ -72,10 +72,10 @@ def _check_parts(diagnostics: Diagnostics, given: object) -> None:
     metric, limits, space = (table.get(key) for key in ("metric", "limits", "space"))
     for name in metric if isinstance(metric, list) else [metric]:
         if isinstance(name, str) and find_quantity(name) is None:
-            diagnostics.report_error(("search", "metric"), quantity_fault(name))
+            diagnostics.report(("search", "metric"), quantity_fault(name))
     for name in limits if isinstance(limits, Mapping) else ():
         if find_quantity(name) is None:
-            diagnostics.report_error(("search", "limits", name), quantity_fault(name), key=True)
+            diagnostics.report(("search", "limits", name), quantity_fault(name), key=True)
     if isinstance(space, Mapping):
         _read_space(diagnostics, {name: text for name, text in space.items() if isinstance(text, str)})
 
@@ -100,28 +100,24 @@ def check_search(
     """Note a search without dimensions, one whose sampler cannot choose them, and names used twice."""
     real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
     if not dimensions and not diagnostics.faults:
-        diagnostics.report_error(
-            ("search",), "nothing to search: no dimension in [search.space] or in the recipe"
-        )
+        diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
     if real and settings.sampler_name == "grid":
-        diagnostics.report_error(
+        diagnostics.report(
             ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
         )
     for number, name in enumerate(settings.across):
         if name not in factors or name in (SEED, settings.fidelity):
             known = ", ".join(each for each in factors if each not in (SEED, settings.fidelity)) or "none"
-            diagnostics.report_error(("search", "across"), f"expected factors, of {known}, got '{name}'")
+            diagnostics.report(("search", "across"), f"expected factors, of {known}, got '{name}'")
         elif name in settings.across[:number]:
-            diagnostics.report_error(("search", "across"), f"expected each factor once, got '{name}' twice")
+            diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
     if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
-        diagnostics.report_error(
-            ("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]"
-        )
+        diagnostics.report(("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]")
     if not diagnostics.faults:
         _check_values(diagnostics, ("search", "sampler", "prior"), settings.prior, dimensions)
     for name in settings.space:
         if name in factors:
-            diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
+            diagnostics.report(("search", "space", name), f"'{name}' is a factor already", key=True)
 
 
 def check_search_space(
@@ -134,10 +130,10 @@ def check_search_space(
     path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
-        diagnostics.report_error(path, f"{sampler} is for numbers alone, got choices: {', '.join(choices)}")
+        diagnostics.report(path, f"{sampler} is for numbers alone, got choices: {', '.join(choices)}")
     absent = conditional_dimensions(dimensions, choose) if sampler in WITHOUT_CONDITIONS else []
     if absent:
-        diagnostics.report_error(
+        diagnostics.report(
             path,
             f"{sampler} is for points that all have the same dimensions, but some lack {', '.join(absent)}: "
             "tpe, evolution and gp_trees choose these only where they are taken",
@@ -164,15 +160,15 @@ def check_search_ends(
     for objective in settings.objectives:
         missing = (missing_metric(objective.name, [each]) for each in ends)
         if fault := next(filter(None, missing), "") or _too_late(objective.name, settings, ends):
-            diagnostics.report_error(("search", "metric"), fault)
+            diagnostics.report(("search", "metric"), fault)
     for limit in settings.bounds:
         if fault := next(filter(None, (missing_metric(limit.name, [each]) for each in ends)), ""):
-            diagnostics.report_error(("search", "limits", limit.name), fault)
+            diagnostics.report(("search", "limits", limit.name), fault)
     first = settings.scheduler.min_fidelity if isinstance(settings.scheduler, RungSettings) else None
     epochs = max((each.train.epochs for each in ends), default=1)
     if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
         told = f"expected at most {most:,}, since all of {plural(epochs, 'epoch')} are trained in the end"
-        diagnostics.report_error(("search", "scheduler", "min_fidelity"), f"{told}, got {first:,}")
+        diagnostics.report(("search", "scheduler", "min_fidelity"), f"{told}, got {first:,}")
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
@@ -180,34 +176,28 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
         if find_quantity(name) is None:
-            diagnostics.report_error(path, quantity_fault(name))
+            diagnostics.report(path, quantity_fault(name))
         elif not settings.direction and usual_direction(name) is None:
-            diagnostics.report_error(
+            diagnostics.report(
                 path, f"neither way is better of {name} by itself: say direction = 'max' or 'min'"
             )
     unknown = [each.name for each in settings.bounds if find_quantity(each.name) is None]
     for name in unknown:
-        diagnostics.report_error(("search", "limits", name), quantity_fault(name), key=True)
+        diagnostics.report(("search", "limits", name), quantity_fault(name), key=True)
     several = f"for one metric alone, got {', '.join(names)}"
     if len(names) > 1 and settings.sampler_name in ONE_OBJECTIVE:
-        diagnostics.report_error(("search", "sampler"), f"{settings.sampler_name} is {several}")
+        diagnostics.report(("search", "sampler"), f"{settings.sampler_name} is {several}")
     if len(names) > 1 and settings.scheduler.name != NONE:
-        diagnostics.report_error(("search", "scheduler"), f"{settings.scheduler.name} is {several}")
+        diagnostics.report(("search", "scheduler"), f"{settings.scheduler.name} is {several}")
     if settings.scheduler.name == RACE and is_known_before(names[0]):
-        diagnostics.report_error(
-            path, f"{RACE} needs a metric that differs from seed to seed, got '{names[0]}'"
-        )
+        diagnostics.report(path, f"{RACE} needs a metric that differs from seed to seed, got '{names[0]}'")
     if settings.fidelity != EPOCHS and is_known_before(names[0]):
-        diagnostics.report_error(
-            path, f"{settings.scheduler.name} needs a metric of trainings, got '{names[0]}'"
-        )
+        diagnostics.report(path, f"{settings.scheduler.name} needs a metric of trainings, got '{names[0]}'")
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
-        diagnostics.report_error(
-            path, f"{settings.scheduler.name} needs a metric of each epoch, got '{names[0]}'"
-        )
+        diagnostics.report(path, f"{settings.scheduler.name} needs a metric of each epoch, got '{names[0]}'")
     learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
     if learnt and settings.sampler_name in WITHOUT_LIMITS:
-        diagnostics.report_error(
+        diagnostics.report(
             ("search", "sampler"),
             f"{settings.sampler_name} learns no limits, but {', '.join(learnt)} is known only after training",
         )
@@ -235,7 +225,7 @@ def read_baseline(
     given = dict(header.baseline)
     if not given:
         if header.baseline_seeds is not None:
-            diagnostics.report_error(("study", "baseline_seeds"), "expected a baseline beside it, got none")
+            diagnostics.report(("study", "baseline_seeds"), "expected a baseline beside it, got none")
         return {}
     _check_values(diagnostics, path, given, dimensions)
     if diagnostics.faults:
@@ -250,9 +240,9 @@ def read_baseline(
     point = dict(choose(value_of))
     idle = [name for name in given if name not in point]
     if missing:
-        diagnostics.report_error(path, f"expected a value of {', '.join(missing)} as well")
+        diagnostics.report(path, f"expected a value of {', '.join(missing)} as well")
     elif idle:
-        diagnostics.report_error(path, f"this point does not take {', '.join(idle)}")
+        diagnostics.report(path, f"this point does not take {', '.join(idle)}")
     return point
 
 
@@ -262,15 +252,15 @@ def _check_values(
     for name, value in given.items():
         if name not in dimensions:
             message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
-            diagnostics.report_error((*path, name), message, key=True)
+            diagnostics.report((*path, name), message, key=True)
         elif isinstance(dimension := dimensions[name], ChoiceDimension):
             try:
                 options_by_name(dimension).find(value)
             except ValueError as error:
-                diagnostics.report_error((*path, name), str(error))
+                diagnostics.report((*path, name), str(error))
         elif not contains(dimension, value):
             message = f"expected {_values_words(dimension)}, got {format_value(value)}"
-            diagnostics.report_error((*path, name), message)
+            diagnostics.report((*path, name), message)
 
 
 def _values_words(dimension: IntegerDimension | RealDimension) -> str:

@@ -102,7 +102,7 @@ def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
             expected = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
-            diagnostics.report_error(path, f"no source: {expected}, or program: or ours: with why")
+            diagnostics.report(path, f"no source: {expected}, or program: or ours: with why")
         settings.append(_setting(path, value, source, is_default=False))
     for path, value in defaults.items():
         source = sources.get(path) or (Source(origin="ours", detail="default") if is_given else None)
@@ -124,7 +124,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
     match = _TEXT.fullmatch(value) if isinstance(value, str) else None
     if match is None or len(path) == 1:
         expected = "expected a text as paper: section 3.1, program: train.py or ours: why"
-        diagnostics.report_error(path, f"{expected}, got {format_value(value)}")
+        diagnostics.report(path, f"{expected}, got {format_value(value)}")
         return
     yield path[1:], Source(origin=cast("Origin", match[1]), detail=match[2])
 
@@ -137,9 +137,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
     for path in sources:
         if path not in known and not any(path[: len(table)] == table for table in known if len(table) > 1):
             name = ".".join(map(str, path))
-            diagnostics.report_error(
-                (TABLE, *path), f"there is no setting {name}{hint(name, names)}", key=True
-            )
+            diagnostics.report((TABLE, *path), f"there is no setting {name}{hint(name, names)}", key=True)
 
 
 def _source_at(path: KeyPath, sources: Mapping[KeyPath, Source]) -> Source | None:

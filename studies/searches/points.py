@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import fsum
@@ -154,7 +154,9 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # of rungs below the last
     points: dict[PointKey, dict[str, Level]] = {}
     trained: list[Trial] = []
-    for row, is_whole in zip(tried.iter_rows(named=True), _are_whole(study, tried), strict=True):
+    top = 0 if study.fidelity is None else study.fidelity.top
+    for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
+        is_whole = rung == top  # and so a result of its point
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
         assert trial is not None, "an outcome of the search"
         trained += [trial] if is_whole else []
@@ -162,7 +164,9 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points.setdefault(point_key(point), point)
         (rows if is_whole else lower).setdefault(point_key(point), []).append(row)
     found = [_found(points[key], own, values, goals, study) for key, own in rows.items()]
-    found = [_with_rungs(point, lower.get(point.key, [])) for point in found]
+    for number, point in enumerate(found):
+        seconds = (row["seconds"] or 0.0 for row in lower.get(point.key, ()))
+        found[number] = replace(point, seconds=fsum([point.seconds, *seconds]))
     found += [_below(points[key], each, values) for key, each in lower.items() if key not in rows]
     if bounds:
         found = [replace(point, feasible=_keeps_to(point, bounds, goals)) for point in found]
@@ -173,28 +177,15 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
-        not_finite={goal.metric: tuple(_not_finite(trained, values[goal.metric])) for goal in goals},
+        not_finite={
+            goal.metric: tuple(
+                value
+                for value, status in (values[goal.metric][trial.id] for trial in trained)
+                if status == ValueStatus.NO_VALUE
+            )
+            for goal in goals
+        },
     )
-
-
-def _not_finite(
-    trained: Iterable[Trial], values: Mapping[str, tuple[float | None, ValueStatus]]
-) -> Iterator[float | None]:
-    """Yield the values of trials that ended without a finite one; None where none is stored."""
-    for trial in trained:
-        value, status = values[trial.id]
-        if status == ValueStatus.NO_VALUE:
-            yield value
-
-
-def _are_whole(study: Study, tried: pl.DataFrame) -> list[bool]:
-    """Return for each outcome whether it is of the last rung, and so a result of its point."""
-    top = 0 if study.fidelity is None else study.fidelity.top
-    return [rung == top for rung in rungs_of(study, tried)]
-
-
-def _with_rungs(point: FoundPoint, lower: Sequence[Mapping[str, Any]]) -> FoundPoint:
-    return replace(point, seconds=fsum([point.seconds, *(row["seconds"] or 0.0 for row in lower)]))
 
 
 def _below(
@@ -269,19 +260,14 @@ def _by_seed(
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
     """Return the value and the status of each trial; costs known from its text count once it is done."""
     if metric not in COSTS and is_known_before(metric):
-        return _known_before(study, tried, metric)
+        costs: dict[str, tuple[float, ValueStatus]] = {}
+        for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
+            own = tried_trial(study, trial, json.loads(factors))
+            assert own is not None, "an outcome of the search"
+            costs[trial] = model_cost(metric, own.settings), ValueStatus(status)
+        return costs
     found = trial_values(study.name, tried["trial"], tried, metric)
     return {trial: (value, ValueStatus(status)) for trial, _, value, status, _ in found.iter_rows()}
-
-
-def _known_before(study: Study, tried: pl.DataFrame, name: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return the cost of each trial's model, and how the trial ended."""
-    found: dict[str, tuple[float, ValueStatus]] = {}
-    for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
-        own = tried_trial(study, trial, json.loads(factors))
-        assert own is not None, "an outcome of the search"
-        found[trial] = model_cost(name, own.settings), ValueStatus(status)
-    return found
 
 
 MAX_POINTS = 5

@@ -174,9 +174,7 @@ class Diagnostics:
         """Whether the file has the table [search], valid or not."""
         return "search" in self.document.data
 
-    def report_error(
-        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
-    ) -> None:
+    def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:
         """Note a fault, once."""
         fault = self.document.fault(path, message, key=key, within=within)
         if fault not in self.faults:
@@ -184,7 +182,7 @@ class Diagnostics:
 
     def report_invalid(self, path: KeyPath, message: str, *, within: Span | None = None) -> None:
         """Note a fault that makes the value at its path invalid."""
-        self.report_error(path, message, within=within)
+        self.report(path, message, within=within)
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
@@ -197,7 +195,7 @@ class Diagnostics:
         table = self.document.data.get(name, {})
         if isinstance(table, dict):
             return table
-        self.report_error((name,), f"expected a table, got {format_value(table)}")
+        self.report((name,), f"expected a table, got {format_value(table)}")
         return {}
 
     def tables(self, name: str) -> list[Any]:
@@ -205,7 +203,7 @@ class Diagnostics:
         tables = self.document.data.get(name, [])
         if isinstance(tables, list):
             return tables
-        self.report_error((name,), f"expected [[{name}]], got {format_value(tables)}")
+        self.report((name,), f"expected [[{name}]], got {format_value(tables)}")
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
@@ -214,7 +212,7 @@ class Diagnostics:
             return validate(model, data)
         except InvalidTableError as error:
             for problem in error.problems:
-                self.report_error((*path, *problem.path), problem.message, key=problem.key)
+                self.report((*path, *problem.path), problem.message, key=problem.key)
             return None
 
     def already_reported(self, path: KeyPath) -> bool:
