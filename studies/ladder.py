@@ -11,16 +11,11 @@ from pydantic import Field
 
 from .schema.factors import SEED
 from .schema.settings import Level, TrialSettings
-from .text.document import Diagnostics, Document
+from .text.document import Diagnostics
 from .text.strict_model import StrictModel, format_value
 from .text.toml_positions import KeyPath, KeyValueSpan
 
 TABLE = "ladder"
-
-_FORBIDDEN = {
-    "cells": "list no cells",
-    "search": "search nothing",
-}
 
 _FEWEST = 2  # sizes of a ladder
 
@@ -84,7 +79,9 @@ def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
         kept = {name: value for name, value in study.items() if name != "ablate"}
         data["study"] = {**kept, "design": "zip", "around": others}
         data["factors"] = {**sizes, **{name: factors[name] for name in factors if name not in sizes}}
-        _place_factors(diagnostics.document)
+        places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", diagnostics.document.places)
+        for path in [path for path in places if path[:2] == (TABLE, "sizes") and len(path) > 2]:
+            places.setdefault(("factors", *path[2:]), places[path])  # faults are shown where the sizes stand
     if found is None or faults:
         return None
     return Ladder(
@@ -93,14 +90,6 @@ def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
         lr_exponent=found.lr_exponent,
         width=_width(data, found),
     )
-
-
-def _place_factors(document: Document) -> None:
-    """Let faults of the factors that are sizes be shown where the sizes stand."""
-    places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", document.places)
-    for path in list(places):
-        if path[:2] == (TABLE, "sizes") and len(path) > 2:
-            places.setdefault(("factors", *path[2:]), places[path])
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
@@ -114,7 +103,7 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     if isinstance(train, Mapping) and "steps_per_epoch" in train:
         message = "a [ladder] counts the steps of each size: leave this key out"
         yield ("train", "steps_per_epoch"), message
-    for name, told in _FORBIDDEN.items():
+    for name, told in (("cells", "list no cells"), ("search", "search nothing")):
         if name in data:
             yield (name,), f"a [ladder] has its own cells: {told}"
 
@@ -153,14 +142,12 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
-    read = {str(name): _numbers(each) or [1] for name, each in lists.items()}
+    read: dict[str, list[int]] = {}
+    for name, sizes in lists.items():
+        listed = sizes if isinstance(sizes, list | tuple) else ()
+        read[str(name)] = [each for each in listed if type(each) is int and each >= 1] or [1]
     rungs = list(dict.fromkeys(zip(*read.values(), strict=False)))
     return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
-
-
-def _numbers(sizes: object) -> list[int]:
-    listed = sizes if isinstance(sizes, list | tuple) else ()
-    return [each for each in listed if type(each) is int and each >= 1]
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:

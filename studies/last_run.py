@@ -134,15 +134,12 @@ def _check_known(name: str, store: Store) -> None:
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     """Yield the plug-in files that a study's trials were computed with and that are not loaded."""
     own = store.trials().filter(pl.col("study") == name)
-    used = {code for version in own["version"].unique() for code in _plugins_of(version)}
+    # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
+    lists = (version.partition(" with ")[2] for version in own["version"].unique())
+    used = {code for listed in lists for code in listed.split(", ")}
     missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
     for file in sorted(each for each in missing if each.endswith(".py")):
         yield f"its trials were computed with {file}, which is not loaded: --plugin {file}"
-
-
-def _plugins_of(version: str) -> list[str]:
-    """Return the plug-ins in a row's version: `0.1.0 with mqar.py 1a2b3c4d`."""
-    return version.partition(" with ")[2].split(", ")
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:

@@ -15,13 +15,12 @@ from ...grammar import Spec, lookup, registered_names
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
-from ...studies.catalog.callbacks import CALLBACKS
-from ...studies.catalog.loss_terms import LOSS_TERMS
 from ...studies.catalog.metrics import METRICS, better_arrow
 from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.schedules import SCHEDULES
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
+from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
 from ...studies.text.strict_model import default_words, type_words
 from ...studies.text.units import WIDTH

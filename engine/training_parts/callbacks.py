@@ -11,7 +11,7 @@ from torch import nn
 
 from ...errors import ActivememError
 from ...plugins import plugin_errors
-from ...studies.catalog.callbacks import CALLBACKS, Callback, TrainingMoment
+from ...studies.catalog.train_parts import CALLBACKS, Callback, TrainingMoment
 from ..core.placement import own_states, own_states_on
 from ..core.seeds import derive_seed
 from ..objectives.registered_metrics import reported_number

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ...plugins import plugin_errors
-from ...studies.catalog.loss_terms import LossTerm, TrainingStep
+from ...studies.catalog.train_parts import LossTerm, TrainingStep
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
 from ..core.placement import own_states, own_states_on, to_device

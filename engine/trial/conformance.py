@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ...studies.catalog.callbacks import CALLBACKS
+from ...studies.catalog.train_parts import CALLBACKS
 from ...studies.schema.settings import TrialSettings
 from ..core.interruption import StoppedMidway
 from .training import TOKENS_PER_S, Training

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,8 +24,9 @@ from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
 from .cells import MAX_DATA_VARIABLE
 from .reader import CORPUS, Reader
+from .rows import CLASSES, NUMBERS, TAGS
 from .summary import CorpusSummary, PieceBounds
-from .tables import read_classes, read_numbers, read_pairs, read_tags
+from .tables import read_pairs, read_sequences
 from .texts import read_own_text
 
 _MIN_BYTES = 1_000_000
@@ -225,8 +227,8 @@ def _written(table: Mapping[str, Any]) -> str:
 _KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {
     "language_model": (OwnText, read_own_text),
     "translation": (OwnPairs, read_pairs),
-    "sequence_classification": (OwnSequences, read_classes),
-    "sequence_regression": (OwnSequences, read_numbers),
-    "token_classification": (OwnSequences, read_tags),
+    "sequence_classification": (OwnSequences, partial(read_sequences, kind=CLASSES)),
+    "sequence_regression": (OwnSequences, partial(read_sequences, kind=NUMBERS)),
+    "token_classification": (OwnSequences, partial(read_sequences, kind=TAGS)),
 }
 """The tasks that take files of one's own: what is known of them, and what reads it."""

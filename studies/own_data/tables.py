@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from .cells import RowsError, quoted
 from .folders import find_files
 from .reader import CORPUS, Reader
 from .rows import (
-    CLASSES,
     NUMBERS,
     PAIRS,
     TAGS,
@@ -243,6 +242,26 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
     return layout.model_copy(update=shares)
 
 
+def _read_named(
+    reader: Reader, named: OneTable | ThreeTables, kind: RowKind, columns: tuple[str | None, str | None]
+) -> tuple[OwnLayout, list[Row]] | None:
+    """Return the layout of the rows in one table or three, and all rows; None if faults are reported.
+
+    Of a TSV of pairs without names of columns these are its first two.
+    """
+    if isinstance(named, OneTable):
+        files, split, splits, shares = find_one(reader, named), named.split, named.splits, named
+    else:
+        files, split, splits, shares = find_three(reader, named), None, None, named.shares
+    if files is None:
+        return None
+    if kind is PAIRS and files.form == "tsv" and columns == (None, None) and split is None:
+        plain = NamedFiles(form="pairs", digests=files.digests)
+        return read_rows(reader, plain, kind, (), shares=shares)
+    names = (columns[0] or "source", columns[1] or "target")
+    return read_rows(reader, files, kind, names, split=split, splits=splits, shares=shares)
+
+
 class _LabelColumns(StrictModel):
     text: str = "text"
     label: str = "label"
@@ -256,70 +275,33 @@ class _ThreeLabelled(ThreeTables, _LabelColumns):
     """A file for each split."""
 
 
-def read_classes(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
-    """Sequences with a class each; None if faults are noted."""
-    found = _read_table(diagnostics, reader, table, CLASSES)
-    return found and _classified(reader, *found, {row.target for row in found[1]})
-
-
-def read_tags(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
-    """Sequences with a class for each token; None if faults are noted."""
-    found = _read_table(diagnostics, reader, table, TAGS)
-    return found and _classified(
-        reader, *found, {label for row in found[1] for label in row.target if label is not None}
-    )
-
-
-def read_numbers(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
-    """Sequences with a number each; None if faults are noted."""
-    found = _read_table(diagnostics, reader, table, NUMBERS)
-    if found is None:
+def read_sequences(
+    diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
+) -> OwnSequences | None:
+    """Return sequences with a class or a number each, or a class for each token; None if faults are noted."""
+    if not table.keys() & {"path", "train"}:
+        reader.report('expected { path = "my.csv" }, or a file each for train, dev and test')
+        return None
+    named = diagnostics.validate(_OneLabelled if "path" in table else _ThreeLabelled, CORPUS, table)
+    found = named and _read_named(reader, named, kind, (named.text, named.label))
+    if not found:
         return None
     layout, rows = found
-    if len({row.target for row in rows if row.split == "train"}) < 2:
+    train = [row for row in rows if row.split == "train"]
+    if kind is NUMBERS and len({row.target for row in train}) < 2:
         reader.report("expected at least two different numbers in the train split, got one")
         return None
-    return _sequence_facts(layout, rows, None)
-
-
-def _read_table(
-    diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
-) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout of the rows and all rows; None if faults are reported."""
-    if "path" in table:
-        one = diagnostics.validate(_OneLabelled, CORPUS, table)
-        files = one and find_one(reader, one)
-        if one is None or files is None:
-            return None
-        columns = (one.text, one.label)
-        return read_rows(reader, files, kind, columns, split=one.split, splits=one.splits, shares=one)
-    if "train" in table:
-        three = diagnostics.validate(_ThreeLabelled, CORPUS, table)
-        files = three and find_three(reader, three)
-        if three is None or files is None:
-            return None
-        return read_rows(reader, files, kind, (three.text, three.label), shares=three.shares)
-    reader.report('expected { path = "my.csv" }, or a file each for train, dev and test')
-    return None
-
-
-def _classified(reader: Reader, layout: OwnLayout, rows: list[Row], classes: set[str]) -> OwnSequences | None:
-    """Return the facts about rows with these classes; None if there are too few classes."""
-    if len(classes) < 2:
-        reader.report(f"expected at least two labels, got {', '.join(classes)} alone")
+    each = (row.target if kind is TAGS else (row.target,) for row in rows)
+    labels = {label for some in each for label in some if label is not None}
+    if kind is not NUMBERS and len(labels) < 2:
+        reader.report(f"expected at least two labels, got {', '.join(labels)} alone")
         return None
-    return _sequence_facts(layout, rows, len(classes))
-
-
-def _sequence_facts(layout: OwnLayout, rows: Iterable[Row], classes: int | None) -> OwnSequences:
-    rows = list(rows)
-    train = (row.sequence for row in rows if row.split == "train")
     return OwnSequences(
         layout=layout,
         rows=count_rows(rows),
         lists=any(isinstance(row.sequence, Tokens) for row in rows),
-        symbols=len({token for sequence in train for token in sequence.split()}),
-        classes=classes,
+        symbols=len({token for row in train for token in row.sequence.split()}),
+        classes=None if kind is NUMBERS else len(labels),
     )
 
 
@@ -356,67 +338,33 @@ class _SixFiles(StrictModel):
 
 
 def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnPairs | None:
-    """Pairs in any of these forms; None if faults are noted."""
+    """Return pairs in a table or three, or in two files side by side, or six; None if faults are noted."""
+    found = None
     if isinstance(table.get("train"), Mapping):
         six = diagnostics.validate(_SixFiles, CORPUS, table)
-        return six and _of_lines(reader, {(split,): getattr(six, split) for split in SPLITS})
-    if "path" in table:
-        one = diagnostics.validate(_OneTableOfPairs, CORPUS, table)
-        return one and _of_table(reader, find_one(reader, one), one, one=one)
-    if "train" in table:
-        three = diagnostics.validate(_ThreeTablesOfPairs, CORPUS, table)
-        return three and _of_table(reader, find_three(reader, three), three, shares=three.shares)
-    if "source" in table or "target" in table:
+        found = six and _read_lines(reader, {(split,): getattr(six, split) for split in SPLITS})
+    elif table.keys() & {"path", "train"}:
+        model = _OneTableOfPairs if "path" in table else _ThreeTablesOfPairs
+        named = diagnostics.validate(model, CORPUS, table)
+        found = named and _read_named(reader, named, PAIRS, (named.source, named.target))
+    elif table.keys() & {"source", "target"}:
         two = diagnostics.validate(_TwoFilesInShares, CORPUS, table)
-        return two and _of_lines(reader, {(): two}, shares=two)
-    reader.report(
-        'expected { source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split'
-    )
-    return None
+        found = two and _read_lines(reader, {(): two}, two)
+    else:
+        forms = '{ source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split'
+        reader.report(f"expected {forms}")
+    return OwnPairs(layout=found[0], rows=count_rows(found[1])) if found else None
 
 
-def _of_table(
-    reader: Reader,
-    files: NamedFiles | None,
-    named: _PairColumns,
-    *,
-    one: OneTable | None = None,
-    shares: HeldOutRows | None = None,
-) -> OwnPairs | None:
-    """Return pairs in columns; None if faults are noted."""
-    if files is None:
-        return None
-    split, shares = (one.split, one) if one else (None, shares)
-    if files.form == "tsv" and named.source is None and named.target is None and split is None:
-        plain = NamedFiles(form="pairs", digests=files.digests)
-        return _pair_facts(reader, plain, (), shares=shares)
-    columns = (named.source or "source", named.target or "target")
-    return _pair_facts(reader, files, columns, split=split, splits=one.splits if one else None, shares=shares)
-
-
-def _of_lines(
+def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
-) -> OwnPairs | None:
-    """Pairs in two files side by side, by the keys of their splits; None if faults are noted."""
+) -> tuple[OwnLayout, list[Row]] | None:
+    """Return pairs in two files side by side, by the keys of their splits; None if faults are noted."""
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
-        read = [
-            reader.read(reader.locate(getattr(files, side)), *keys, side) for side in ("source", "target")
-        ]
+        paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}
+        read = [reader.read(path, *keys, side) for side, path in paths.items()]
         digests[keys[0] if keys else "train"] = tuple(each[0] for each in read if each)
     if any(len(each) < 2 for each in digests.values()):
         return None
-    return _pair_facts(reader, NamedFiles(form="lines", digests=digests), (), shares=shares)
-
-
-def _pair_facts(
-    reader: Reader,
-    files: NamedFiles,
-    columns: tuple[str, ...],
-    *,
-    split: str | None = None,
-    splits: SplitNames | None = None,
-    shares: HeldOutRows | None = None,
-) -> OwnPairs | None:
-    found = read_rows(reader, files, PAIRS, columns, split=split, splits=splits, shares=shares)
-    return found and OwnPairs(layout=found[0], rows=count_rows(found[1]))
+    return read_rows(reader, NamedFiles(form="lines", digests=digests), PAIRS, (), shares=shares)

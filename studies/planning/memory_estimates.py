@@ -139,7 +139,17 @@ def step_memory(
     if tokens is None:
         tokens = longest.tokens if longest else longest_tokens(settings)
     sequences = -(-train.sequences(tokens) // train.accumulate)
-    held = _held(settings, tokens, math.ceil(share * tokens), sequences, checkpoints)
+    interface = settings.task.interface
+    held = _memory(
+        settings.model.recipe,
+        model_config(settings.model, interface),
+        tokens,
+        interface.past,
+        sequences,
+        scored=math.ceil(share * tokens),  # only these positions have outputs
+        checkpoints=checkpoints and not train.compile,
+        accumulates=train.accumulate > 1,
+    )
     gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
         tokens=tokens,
@@ -152,30 +162,6 @@ def step_memory(
         activations=held.computing,
         moving=gradients if train.clip_step_norm is not None else 0,
         called=held.parameters if train.callbacks else 0,
-    )
-
-
-def _held(
-    settings: TrialSettings,
-    tokens: int,
-    scored: int,
-    sequences: int,
-    checkpoints: bool,
-) -> TrainingMemory:
-    """Return the analysis's memory of so many sequences of `tokens`.
-
-    Only `scored` positions have outputs.
-    """
-    train, interface = settings.train, settings.task.interface
-    return _memory(
-        settings.model.recipe,
-        model_config(settings.model, interface),
-        tokens,
-        interface.past,
-        sequences,
-        scored=scored,
-        checkpoints=checkpoints and not train.compile,
-        accumulates=train.accumulate > 1,
     )
 
 
@@ -296,22 +282,19 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
     """Return the costliest of the trials' tests; None without any."""
-    found = [
-        _trial_test(settings, settings.task)
-        for settings in all_settings
-        if isinstance(settings.task, AlgorithmicSettings) and settings.task.test_lengths
-    ]
+    found: list[TrialTest] = []
+    for settings in all_settings:
+        task = settings.task
+        if isinstance(task, AlgorithmicSettings) and task.test_lengths:
+            tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
+            test = TrialTest(
+                sequences=task.test_sequences,
+                lengths=task.test_lengths,
+                flops=flops_of_test(settings),
+                bytes=step_memory(settings, tokens).total,
+            )
+            found.append(test)
     return max(found, key=lambda each: each.flops, default=None)
-
-
-def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest:
-    tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
-    return TrialTest(
-        sequences=task.test_sequences,
-        lengths=task.test_lengths,
-        flops=flops_of_test(settings),
-        bytes=step_memory(settings, tokens).total,
-    )
 
 
 @lru_cache(maxsize=65536)

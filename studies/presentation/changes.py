@@ -113,7 +113,8 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     for cells in blocks.values():
         first = next(iter(cells.values()))
         steps = [_key(design.settled({**first, **row}), stepping) for row in rows_of_steps]
-        placed = [(cell, _position(steps, _key(cell, stepping))) for cell in cells.values()]
+        keys = ((cell, _key(cell, stepping)) for cell in cells.values())
+        placed = [(cell, steps.index(key) if key in steps else None) for cell, key in keys]
         if rows_of_steps and design.kind == "path":
             placed = [(cell, position) for cell, position in placed if position is not None]
         for cell, row in _block_rows(placed, baseline, around, number=len(rows)):
@@ -196,11 +197,6 @@ def _choices(design: Design, step: int, *, by_step: bool) -> int:
         return 1
     left = len(design.steps) + 1 - step
     return left * (left + 1 if by_step and step > 1 else 1)
-
-
-def _position(steps: Sequence[CellKey], key: CellKey) -> int | None:
-    """Return the number of a cell's step; None if it is no step, as a listed cell."""
-    return steps.index(key) if key in steps else None
 
 
 def _block_rows(

@@ -244,7 +244,8 @@ def max_training_flops(settings: TrialSettings) -> float:
         if len(lengths) % 2 == 0:  # one more has a middle
             lengths = range(lengths.start, lengths.stop + lengths.step, lengths.step)
         return train.epochs * _mean_epoch_flops(settings, task, lengths)
-    start, top = _start_length(settings), highest_length(settings)
+    assert train.curriculum is not None, "an algorithmic task without a curriculum"
+    start, top = train.curriculum.start, highest_length(settings)
     bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
@@ -267,11 +268,6 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
     count = 2 * half + 1
     bend = (count + 1) / (3 * (count - 1)) if half else 0.0  # mean of x² at `count` points in [-1, 1]
     return middle + bend * ((low + high) / 2 - middle)
-
-
-def _start_length(settings: TrialSettings) -> int:
-    assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
-    return settings.train.curriculum.start
 
 
 def highest_length(settings: TrialSettings) -> int:

@@ -9,7 +9,7 @@ value.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -475,7 +475,12 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
     while axes != previous:  # a level becomes invalid when no valid level fills its hole
         previous = axes
         valid = {
-            name: tuple(placed for placed in levels if _is_valid(draft, name, *placed, previous))
+            name: tuple(
+                (path, level)
+                for path, level in levels
+                if path not in draft.diagnostics.invalid
+                and all(hole in previous for hole in draft.template.names_in_level(level, name))
+            )
             for name, levels in previous.items()
         }
         axes = {name: levels for name, levels in valid.items() if levels}
@@ -486,11 +491,6 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
         name: tuple((RECIPE_PATH, level) for level in representative_values(dimension))
         for name, dimension in recipe_dimensions(draft).items()
     }
-
-
-def _is_valid(draft: Draft, name: str, path: KeyPath, level: Level, axes: Container[str]) -> bool:
-    fillable = all(hole in axes for hole in draft.template.names_in_level(level, name))
-    return fillable and path not in draft.diagnostics.invalid
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:

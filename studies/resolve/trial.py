@@ -18,12 +18,11 @@ from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.registry import block_code
 from ...plugins import Registry
 from ...storage import StoreError
-from ..catalog.callbacks import CALLBACKS
 from ..catalog.datasets import dataset_code
-from ..catalog.loss_terms import LOSS_TERMS
 from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.schedules import SCHEDULES
 from ..catalog.tasks import TASKS, TaskSettings, require_task
+from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ..schema.level_names import level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
 

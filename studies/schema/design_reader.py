@@ -61,51 +61,6 @@ DESIGN_KEYS = ("around", "labels", *_DESIGNS_WITH)
 """The keys of [study] that belong to a design."""
 
 
-def read_around(
-    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
-) -> tuple[str, ...]:
-    """Return the factors with which the design is crossed; report and drop those that cannot be."""
-    names = header.around if header else ()
-    if names and header and header.design == "grid":
-        message = "a grid crosses all of its factors: around belongs to another design"
-        diagnostics.report(("study", "around"), message)
-        return ()
-    for name in names:
-        if name == SEED:
-            diagnostics.report(("study", "around"), "seeds cross every cell already")
-        elif name not in factors:
-            message = f"unknown factor '{name}'{nearest_hint(name, factors)}"
-            diagnostics.report(("study", "around"), message)
-    return tuple(dict.fromkeys(name for name in names if name in factors))
-
-
-def read_labels(
-    diagnostics: Diagnostics, header: StudySettings | None, crossed: Collection[str], names: Collection[str]
-) -> tuple[str, ...]:
-    """Return the factors that only name cells; report and drop those that cannot."""
-    labels = header.labels if header else ()
-    path: KeyPath = ("study", "labels")
-    for name in labels:
-        if name not in names:
-            diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}")
-        elif name in crossed and header and (header.design != "zip" or name in header.around):
-            message = f"{name} would name the same trials differently"
-            diagnostics.report(path, f'{message}: a label goes with others in a "zip" or in [[cells]]')
-    return tuple(dict.fromkeys(name for name in labels if name in names))
-
-
-def check_design(diagnostics: Diagnostics, header: StudySettings, design: Design) -> Design:
-    """Return the design; report faults of its factors or keys and return one that any factors fit."""
-    misplaced, faults = [*_misplaced_keys(header)], [*_missing_keys(header), *_fitting_faults(design)]
-    for path, message in misplaced:
-        diagnostics.report(path, message, key=True)
-    for path, message in faults:
-        diagnostics.report(path, message)
-    if not faults:
-        return design
-    return replace(design, kind="grid" if design.kind == "zip" else "one_at_a_time")
-
-
 def _misplaced_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
     for key, designs in _DESIGNS_WITH.items():
         if key in header.model_fields_set and header.design not in designs:
@@ -232,218 +187,218 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     A study without factors has those that its cells name, in the order of appearance. A cell has the
     baseline's level of each factor that it does not name.
     """
-    table_levels = expand_table_levels(diagnostics)
-    said = header or StudySettings(name="unread", title="unread")
-    in_step = said.design == "zip"
-    factors = read_factors(diagnostics, lambda name: in_step and name not in (SEED, *said.around))
-    crossed = {name: levels for name, levels in factors.items() if name != SEED}
-    tables = _tables(diagnostics)
-    names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
-    levels = {
-        name: NamedLevels(
-            (*crossed.get(name, ()), *(table[name] for table in tables if name in table)), f"of {name}"
-        )
-        for name in names
-    }
-    baseline = _with_levels(_baseline(diagnostics, header, names), levels)
-    around = read_around(diagnostics, header, crossed)
-    conditions = {
-        name: {other: tuple(_find(levels, other, level) for level in of) for other, of in condition.items()}
-        for name, condition in read_conditions(diagnostics, names, around).items()
-    }
-    labels = read_labels(diagnostics, header, crossed, names)
-    cells = [
-        settled(conditions, {name: {**baseline, **table}.get(name, True) for name in names})
-        for table in tables
-    ]
-    listed = {
-        index: cell
-        for index, (table, cell) in enumerate(zip(tables, cells, strict=True))
-        if _is_cell(diagnostics, (TABLE, index), table, cell, baseline=baseline, conditions=conditions)
-    }
-    _check_repeated(diagnostics, listed, labels)
-    design = Design(
-        kind=said.design,
-        combined_factors=factors,
-        table_levels=table_levels,
-        listed_cells=listed,
-        baseline=baseline,
-        matched_size=_size(diagnostics, header, names),
-        around=around,
-        conditions=conditions,
-        labels=labels,
-        metric=said.metric or "",
-        direction=said.direction or "",
-        target=_with_levels(_target(diagnostics, header, names), levels),
-        resolution=RESOLUTIONS.get(said.resolution or "", 0),
-        sample_cells=said.cells or 0,
-        sample_seed=said.design_seed or 0,
-    )
-    _check_levels(diagnostics, design)
-    if header is not None:
-        design = check_design(diagnostics, header, design)
-    _check_search(diagnostics, header, listed)
-    return design
+    return _DesignReader(diagnostics, header or StudySettings(name="unread", title="unread")).design()
 
 
-def _with_levels(named: Mapping[str, Level], levels: Mapping[str, NamedLevels]) -> dict[str, Level]:
-    """Return the levels that names of levels stand for, by factor; an unknown name stays."""
-    return {factor: _find(levels, factor, level) for factor, level in named.items()}
+class _DesignReader:
+    """Reads the design of a study from [study], [factors], [when] and [[cells]]."""
 
-
-def _find(levels: Mapping[str, NamedLevels], factor: str, name: Level) -> Level:
-    return levels[factor].find(name) if factor in levels and levels[factor].has(name) else name
-
-
-def _check_repeated(
-    diagnostics: Diagnostics, listed: Mapping[int, Mapping[str, Level]], labels: Collection[str]
-) -> None:
-    seen: set[tuple[str, ...]] = set()
-    for index, cell in listed.items():
-        key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
-        if key in seen:
-            diagnostics.report((TABLE, index), "this cell is listed twice")
-        seen.add(key)
-
-
-def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
-    """Return the tables of [[cells]]; none of them if one is not a table."""
-    tables = diagnostics.document.data.get(TABLE, [])
-    if isinstance(tables, list) and all(isinstance(table, Mapping) for table in tables):
-        return tables
-    diagnostics.report((TABLE,), f"expected [[cells]], got {format_value(tables)}")
-    return []
-
-
-def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Collection[str]) -> bool:
-    """Return whether a key is a factor's name and its value can be a level of it; report it if not."""
-    name = str(path[-1])
-    if name == SEED:
-        diagnostics.report(path, "seeds cross every cell: list them in [factors]", key=True)
-    elif name not in names:
-        diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
-    elif not is_name(diagnostics, path):
-        pass
-    elif message := level_fault(name, level):
-        diagnostics.report_invalid(path, message)
-    else:
-        return True
-    return False
-
-
-def _is_cell(
-    diagnostics: Diagnostics,
-    path: KeyPath,
-    table: Mapping[str, Any],
-    cell: Mapping[str, Level],
-    *,
-    baseline: Collection[str],
-    conditions: Conditions,
-) -> bool:
-    """Return whether a table of [[cells]] has a level for each factor without one in the baseline.
-
-    Reports unknown factors, invalid levels and those of absent factors, each at its key or value.
-    """
-    fits = [_is_level(diagnostics, (*path, name), level, cell) for name, level in table.items()]
-    absent = [name for name, level in cell.items() if level == ABSENT]
-    missing = [name for name in cell if name not in (*table, *baseline, *absent)]
-    for name in missing:
-        diagnostics.report(path, f"missing factor '{name}'")
-    extra = [name for name in absent if name in table and name in conditions]
-    for name in extra:
-        message = f"{name} is not there: that is where {describe_condition(conditions[name])}"
-        diagnostics.report((*path, name), message, key=True)
-    return all(fits) and not missing and not extra
-
-
-def _baseline(
-    diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
-) -> dict[str, Level]:
-    """Return the levels of factors in the baseline.
-
-    Reports other names, unless `match` is given and they have a number, which may be the size to solve.
-    """
-    if diagnostics.has_search:
-        return {}  # a point, which is checked once the dimensions are known
-    sizes = _sizes(header, names) if header and header.match else {}
-    return {
-        name: level
-        for name, level in (header.baseline if header else {}).items()
-        if name not in sizes and _is_level(diagnostics, (*BASELINE_PATH, name), level, names)
-    }
-
-
-def _target(
-    diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
-) -> dict[str, Level]:
-    """Return the levels of factors at the end of a design; report what is no level of a factor."""
-    return {
-        name: level
-        for name, level in (header.target if header else {}).items()
-        if _is_level(diagnostics, (*TARGET_PATH, name), level, names)
-    }
-
-
-def _sizes(header: StudySettings, names: Collection[str]) -> dict[str, int | float]:
-    """Return the numbers in the baseline whose names are not factors."""
-    others = {name: value for name, value in header.baseline.items() if name not in (*names, SEED)}
-    return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
-
-
-def _size(
-    diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
-) -> tuple[str, int] | None:
-    """Return the size that `match` solves.
-
-    It is the one name of the baseline that is not a factor, with its value. Returns None without `match`;
-    reports it if there is not exactly one with an integer.
-    """
-    if header is None or header.match is None:
-        if header and "tolerance" in header.model_fields_set:
-            diagnostics.report(("study", "tolerance"), "only match has a tolerance", key=True)
-        return None
-    match list(_sizes(header, names).items()):
-        case [(name, int(value))]:
-            return name, value
-        case [(name, value)]:
-            diagnostics.report((*BASELINE_PATH, name), f"expected a whole number, got {format_value(value)}")
-        case []:
-            message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
-            diagnostics.report(("study", "match"), message)
-        case several:
-            names = ", ".join(name for name, _ in several)
-            diagnostics.report(BASELINE_PATH, f"match solves one size, got {names}")
-    return None
-
-
-def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
-    """Note levels of the baseline and of the target that their factors do not have."""
-    factors = design.factors
-    named = [(BASELINE_PATH, *item) for item in design.baseline.items()]
-    named += [(TARGET_PATH, *item) for item in design.target.items()]
-    for name, condition in design.conditions.items():
-        named += [
-            ((CONDITIONS, name), other, level) for other, levels in condition.items() for level in levels
-        ]
-    for path, name, level in named:
-        if name in factors:
-            try:
-                NamedLevels(factors[name], f"of {name}").find(level)
-            except ValueError as error:
-                diagnostics.report((*path, name), str(error))
-
-
-def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:
-    """Note keys and cells of a grid in a study whose points a search chooses."""
-    if not diagnostics.has_search or header is None:
-        if header and header.baseline_seeds is not None:
-            message = "only the baseline of a search has seeds of its own"
-            diagnostics.report(("study", "baseline_seeds"), message, key=True)
-        return
-    for key in ("design", *DESIGN_KEYS, "ablate", "match", "order"):
-        if key in header.model_fields_set:
-            diagnostics.report(
-                ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True
+    def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
+        self.diagnostics, self.header = diagnostics, header
+        self.table_levels = expand_table_levels(diagnostics)
+        in_step = header.design == "zip"
+        self.factors = read_factors(diagnostics, lambda name: in_step and name not in (SEED, *header.around))
+        self.crossed = {name: levels for name, levels in self.factors.items() if name != SEED}
+        tables = diagnostics.document.data.get(TABLE, [])
+        if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+            diagnostics.report((TABLE,), f"expected [[cells]], got {format_value(tables)}")
+            tables = []
+        self.tables: list[Mapping[str, Any]] = tables
+        listed = dict.fromkeys(name for table in tables for name in table if name != SEED)
+        self.names = tuple(self.crossed or listed)
+        self.levels = {
+            name: NamedLevels(
+                (*self.crossed.get(name, ()), *(table[name] for table in tables if name in table)),
+                f"of {name}",
             )
-    if listed:
-        diagnostics.report((TABLE,), "a search chooses its points: cells belong to a grid", key=True)
+            for name in self.names
+        }
+
+    def design(self) -> Design:
+        """Return the design; one that any factors fit if its own kind does not fit these."""
+        header = self.header
+        # the baseline of a search is a point, which is checked once the dimensions are known
+        named = {} if self.diagnostics.has_search else header.baseline
+        sizes = self._sizes() if header.match else {}
+        baseline = self._named_levels(BASELINE_PATH, named, sizes)
+        around = self._around()
+        conditions = {
+            name: {other: tuple(self._find(other, each) for each in of) for other, of in condition.items()}
+            for name, condition in read_conditions(self.diagnostics, self.names, around).items()
+        }
+        labels = self._labels()
+        listed = self._listed_cells(baseline, conditions, labels)
+        design = Design(
+            kind=header.design,
+            combined_factors=self.factors,
+            table_levels=self.table_levels,
+            listed_cells=listed,
+            baseline=baseline,
+            matched_size=self._matched_size(),
+            around=around,
+            conditions=conditions,
+            labels=labels,
+            metric=header.metric or "",
+            direction=header.direction or "",
+            target=self._named_levels(TARGET_PATH, header.target),
+            resolution=RESOLUTIONS.get(header.resolution or "", 0),
+            sample_cells=header.cells or 0,
+            sample_seed=header.design_seed or 0,
+        )
+        self._check_levels(design)
+        for path, message in _misplaced_keys(header):
+            self.diagnostics.report(path, message, key=True)
+        faults = [*_missing_keys(header), *_fitting_faults(design)]
+        for path, message in faults:
+            self.diagnostics.report(path, message)
+        self._check_search(listed)
+        if not faults:
+            return design
+        return replace(design, kind="grid" if design.kind == "zip" else "one_at_a_time")
+
+    def _find(self, factor: str, name: Level) -> Level:
+        """Return the level that a name stands for; an unknown name stays."""
+        levels = self.levels.get(factor)
+        return levels.find(name) if levels and levels.has(name) else name
+
+    def _named_levels(
+        self, path: KeyPath, named: Mapping[str, Level], others: Collection[str] = ()
+    ) -> dict[str, Level]:
+        """Return the levels that names stand for, by factor; report what is no level of a factor."""
+        return {
+            name: self._find(name, level)
+            for name, level in named.items()
+            if name not in others and self._is_level((*path, name), level)
+        }
+
+    def _is_level(self, path: KeyPath, level: object) -> bool:
+        """Return whether a key is a factor's name and its value can be a level of it; report it if not."""
+        name = str(path[-1])
+        if name == SEED:
+            self.diagnostics.report(path, "seeds cross every cell: list them in [factors]", key=True)
+        elif name not in self.names:
+            near = nearest_hint(name, self.names)
+            self.diagnostics.report(path, f"unknown factor '{name}'{near}", key=True)
+        elif not is_name(self.diagnostics, path):
+            pass
+        elif message := level_fault(name, level):
+            self.diagnostics.report_invalid(path, message)
+        else:
+            return True
+        return False
+
+    def _around(self) -> tuple[str, ...]:
+        """Return the factors with which the design is crossed; report and drop those that cannot be."""
+        names, path = self.header.around, ("study", "around")
+        if names and self.header.design == "grid":
+            message = "a grid crosses all of its factors: around belongs to another design"
+            self.diagnostics.report(path, message)
+            return ()
+        for name in names:
+            if name == SEED:
+                self.diagnostics.report(path, "seeds cross every cell already")
+            elif name not in self.crossed:
+                near = nearest_hint(name, self.crossed)
+                self.diagnostics.report(path, f"unknown factor '{name}'{near}")
+        return tuple(dict.fromkeys(name for name in names if name in self.crossed))
+
+    def _labels(self) -> tuple[str, ...]:
+        """Return the factors that only name cells; report and drop those that cannot."""
+        header, path = self.header, ("study", "labels")
+        for name in header.labels:
+            if name not in self.names:
+                near = nearest_hint(name, self.names)
+                self.diagnostics.report(path, f"unknown factor '{name}'{near}")
+            elif name in self.crossed and (header.design != "zip" or name in header.around):
+                message = f"{name} would name the same trials differently"
+                self.diagnostics.report(
+                    path, f'{message}: a label goes with others in a "zip" or in [[cells]]'
+                )
+        return tuple(dict.fromkeys(name for name in header.labels if name in self.names))
+
+    def _listed_cells(
+        self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
+    ) -> dict[int, dict[str, Level]]:
+        """Return the cells of [[cells]] that have a level for each factor without one in the baseline.
+
+        Reports unknown factors, invalid levels, those of absent factors, and cells that are listed twice.
+        """
+        listed: dict[int, dict[str, Level]] = {}
+        seen: set[tuple[str, ...]] = set()
+        for index, table in enumerate(self.tables):
+            path: KeyPath = (TABLE, index)
+            cell = settled(conditions, {name: {**baseline, **table}.get(name, True) for name in self.names})
+            fits = [self._is_level((*path, name), level) for name, level in table.items()]
+            absent = [name for name, level in cell.items() if level == ABSENT]
+            missing = [name for name in cell if name not in (*table, *baseline, *absent)]
+            for name in missing:
+                self.diagnostics.report(path, f"missing factor '{name}'")
+            extra = [name for name in absent if name in table and name in conditions]
+            for name in extra:
+                message = f"{name} is not there: that is where {describe_condition(conditions[name])}"
+                self.diagnostics.report((*path, name), message, key=True)
+            if all(fits) and not missing and not extra:
+                listed[index] = cell
+                key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
+                if key in seen:
+                    self.diagnostics.report(path, "this cell is listed twice")
+                seen.add(key)
+        return listed
+
+    def _sizes(self) -> dict[str, int | float]:
+        """Return the numbers in the baseline whose names are not factors."""
+        baseline = self.header.baseline
+        others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
+        return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
+
+    def _matched_size(self) -> tuple[str, int] | None:
+        """Return the size that `match` solves: the one name in the baseline that is no factor, and its value.
+
+        Returns None without `match`; reports it if there is not exactly one with an integer.
+        """
+        if self.header.match is None:
+            if "tolerance" in self.header.model_fields_set:
+                self.diagnostics.report(("study", "tolerance"), "only match has a tolerance", key=True)
+            return None
+        match list(self._sizes().items()):
+            case [(name, int(value))]:
+                return name, value
+            case [(name, value)]:
+                message = f"expected a whole number, got {format_value(value)}"
+                self.diagnostics.report((*BASELINE_PATH, name), message)
+            case []:
+                message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
+                self.diagnostics.report(("study", "match"), message)
+            case several:
+                names = ", ".join(name for name, _ in several)
+                self.diagnostics.report(BASELINE_PATH, f"match solves one size, got {names}")
+        return None
+
+    def _check_levels(self, design: Design) -> None:
+        """Note levels of the baseline, of the target and of conditions that their factors do not have."""
+        named = [(BASELINE_PATH, *item) for item in design.baseline.items()]
+        named += [(TARGET_PATH, *item) for item in design.target.items()]
+        for name, condition in design.conditions.items():
+            named += [((CONDITIONS, name), other, each) for other, of in condition.items() for each in of]
+        for path, name, level in named:
+            if name in design.factors:
+                try:
+                    NamedLevels(design.factors[name], f"of {name}").find(level)
+                except ValueError as error:
+                    self.diagnostics.report((*path, name), str(error))
+
+    def _check_search(self, listed: Collection[int]) -> None:
+        """Note keys and cells of a grid in a study whose points a search chooses."""
+        given = self.header.model_fields_set
+        if not self.diagnostics.has_search:
+            if self.header.baseline_seeds is not None:
+                message = "only the baseline of a search has seeds of its own"
+                self.diagnostics.report(("study", "baseline_seeds"), message, key=True)
+            return
+        for key in ("design", *DESIGN_KEYS, "ablate", "match", "order"):
+            if key in given:
+                message = f"a search chooses its points: {key} belongs to a grid"
+                self.diagnostics.report(("study", key), message, key=True)
+        if listed:
+            message = "a search chooses its points: cells belong to a grid"
+            self.diagnostics.report((TABLE,), message, key=True)

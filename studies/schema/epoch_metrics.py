@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
-from ..catalog.callbacks import CALLBACKS
-from ..catalog.loss_terms import LOSS_TERMS
 from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, TUNED_METRICS, metric_family
 from ..catalog.tasks import (
     AlgorithmicSettings,
@@ -17,6 +15,7 @@ from ..catalog.tasks import (
     SentencePairSettings,
     TaskKind,
 )
+from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from .settings import TrialSettings
 from .training import GradientMeasure
 

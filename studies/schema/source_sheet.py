@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 from ...diagnostics import hint
 from ..catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
 from ..catalog.schedules import SCHEDULES, OwnScheduleSettings
-from ..catalog.tasks import lookup_task, task_names
+from ..catalog.tasks import lookup_task, require_task, task_names
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
@@ -103,16 +103,14 @@ def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
         elif source is None and is_given:
             expected = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
             diagnostics.report(path, f"no source: {expected}, or program: or ours: with why")
-        settings.append(_setting(path, value, source, is_default=False))
+        name = ".".join(map(str, path))
+        settings.append(SourcedSetting(name=name, value=value, source=source, is_default=False))
     for path, value in defaults.items():
         source = sources.get(path) or (Source(origin="ours", detail="default") if is_given else None)
-        settings.append(_setting(path, value, source, is_default=path not in sources))
+        name = ".".join(map(str, path))
+        is_default = path not in sources
+        settings.append(SourcedSetting(name=name, value=value, source=source, is_default=is_default))
     return SourceSheet(settings=tuple(settings), is_given=is_given)
-
-
-def _setting(path: KeyPath, value: object, source: Source | None, *, is_default: bool) -> SourcedSetting:
-    name = ".".join(map(str, path))
-    return SourcedSetting(name=name, value=value, source=source, is_default=is_default)
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
@@ -131,7 +129,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
 
 def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
     """Note sources of unknown settings; all tasks' keys are known, since the task may be overridden."""
-    keys = {("task", key) for name in task_names() for key in _spec_keys(name)}
+    keys = {("task", key) for name in task_names() for key in require_task(name).settings.model_fields}
     known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
     names = [".".join(map(str, path)) for path in known]
     for path in sources:
@@ -219,8 +217,3 @@ def _task_names_of(data: Mapping[str, Any]) -> list[str]:
     if isinstance(cells, list):
         names += [cell.get(hole[1]) for cell in cells if isinstance(cell, dict)]
     return [name for name in names if isinstance(name, str)]
-
-
-def _spec_keys(name: str) -> Iterable[str]:
-    spec = lookup_task(name)
-    return () if spec is None else spec.settings.model_fields

@@ -14,8 +14,6 @@ from pydantic import (
     model_validator,
 )
 
-from ..catalog.callbacks import Callback
-from ..catalog.loss_terms import LossTerm
 from ..catalog.optimisers import (
     Betas,
     OptimizerSettings,
@@ -23,6 +21,7 @@ from ..catalog.optimisers import (
 )
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings
 from ..catalog.tasks.algorithmic import Length
+from ..catalog.train_parts import Callback, LossTerm
 from ..text.strict_model import StrictModel, format_value, read_named
 
 

@@ -1,11 +1,13 @@
-"""Settings and hooks of `[[train.callbacks]]`: what plug-ins do beside a training."""
+"""Parts of a training that plug-ins bring: `[[train.loss_terms]]` and `[[train.callbacks]]`."""
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import Field
 
 from ...plugins import Registry
 from ..text.strict_model import KnownNames, NamedSettings
@@ -14,7 +16,70 @@ from .registered_settings import SettingsEntry, register_settings
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep:
+    """One part of a step's batch with the model's outputs, as a loss term sees it.
+
+    `outputs` and `targets` are what a registered metric of the kind of task gets, without padding
+    (`Measure`); `inputs` are the model's inputs with padding. `activations` are the outputs of the modules
+    that the term watches, each with the module's name, in the order of computation.
+
+    `state` belongs to the term: tensors and plain values that it stores there are part of the checkpoint.
+    Draws from torch's global generator come from the trial's, as dropout's do.
+    """
+
+    model: nn.Module
+    inputs: Tensor
+    outputs: Tensor
+    targets: Tensor
+    activations: Sequence[tuple[str, Tensor]]
+    step: int  # counted from 1
+    state: dict[str, Any]
+
+
+LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
+"""Every loss term by its name; all are of plug-ins."""
+
+
+class LossTerm(NamedSettings, ABC):
+    """`[[train.loss_terms]]` of a plug-in's term: its keys, and what it adds to the loss.
+
+    Its mean over the steps of an epoch, without its weight, is the metric of its name.
+    """
+
+    registry: ClassVar = LOSS_TERMS
+
+    name: Annotated[str, KnownNames(lambda: LOSS_TERMS)]
+    """the term"""
+    weight: float = Field(default=1.0, allow_inf_nan=False)
+    """what the term is multiplied by in the loss"""
+
+    @property
+    def watches(self) -> tuple[str, ...]:
+        """Patterns of the names of the modules whose outputs the term sees, such as `body.layers.*.part`."""
+        return ()
+
+    @abstractmethod
+    def compute(self, step: TrainingStep) -> Tensor:
+        """Return the term as one number with gradients."""
+
+
+TermT = TypeVar("TermT", bound=LossTerm)
+
+
+def register_loss_term(
+    name: str, *, title: str, source: str, higher_is_better: bool | None = None, decimals: int = 3
+) -> Callable[[type[TermT]], type[TermT]]:
+    """Return a decorator that registers a loss term by the class of its settings in `[[train.loss_terms]]`.
+
+    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a
+    meaning or a default.
+    """
+    metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
+    return register_settings(LossTerm, name, source=source, title=title, metrics=[metric])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
