@@ -16,8 +16,8 @@ from pathlib import Path
 
 import polars as pl
 
-from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import render
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.storage.parquet_file import encode
 from activemem.storage.paths import new_compacted_path

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ..reporting.plan_ladder import planned_rungs
-from ..reporting.plan_text import count_to_run
+from ..reporting.plan_text import count_to_run, planned_rungs
 from ..studies.planning.plan import Plan
 from ..studies.presentation.design_notes import alias_words, explain_design
 from ..studies.searches.words import rung_costs

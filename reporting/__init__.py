@@ -10,7 +10,7 @@ shows it while it grows.
 costs, `search` what a search found, and `statistics` says how sure a few seeds can be. `outcomes` loads the
 latest attempts, `provenance` says where they were computed, `noise_floor` what the spread over seeds hides,
 `output_comparison` how surely written outputs differ, and `kept_models` which models the store has. `sql`
-answers questions about rows in a process of its own, `sql_process`. `latex_text` escapes text for LaTeX.
+answers questions about rows in a process of its own, `sql_process`.
 """
 
 from ..lazy_exports import lazy_exports

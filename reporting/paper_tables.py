@@ -21,8 +21,7 @@ from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
 from .kinds.cells import CellsTable
-from .tables.build import build_table
-from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError
+from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
 _ARROWS = {True: " ↑", False: " ↓", None: ""}

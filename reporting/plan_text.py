@@ -9,12 +9,14 @@ from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ..studies.ladder import step_tokens
 from ..studies.planning.memory_estimates import StepMemory, TrialTest
 from ..studies.planning.plan import ModelCost, Plan
 from ..studies.planning.reused_trials import ShorterTrial, describe_stale
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
-from ..studies.resolve.costs import blocks_compiled_for_each_length
+from ..studies.resolve.costs import blocks_compiled_for_each_length, parameter_count, sequence_tokens
+from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.schema.training import ParameterGroupSettings
 from ..studies.searches.points import comparison_note
@@ -29,7 +31,6 @@ from ..studies.text.units import (
     plural,
     si_prefix,
 )
-from .plan_ladder import format_rungs
 from .statistics.sequential import looks
 
 if TYPE_CHECKING:
@@ -346,3 +347,76 @@ def _format_range(counts: Iterable[int]) -> str:
 def _percent(low: float, high: float) -> str:
     least, most = f"{100 * low:.1f}", f"{100 * high:.1f}"
     return f"{least} %" if least == most else f"{least} to {most} %"
+
+
+_GAP = 3
+_NARROWEST = 8  # what of a model's name is shown in any case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRung:
+    """A size of a model: its label, what it counts, and the sequences' tokens that it is trained on."""
+
+    size: str
+    others: str
+    parameters: int
+    steps: int
+    tokens: int
+    lr: float
+
+
+def planned_rungs(study: Study) -> list[PlannedRung]:
+    """Every size of every model that a study with a ladder trains, seeds apart; empty without a ladder."""
+    found: dict[PlannedRung, None] = {}
+    for trial in study.trials if study.ladder else ():
+        settings, train = trial.settings, trial.settings.train
+        length = sequence_tokens(settings)
+        steps = train.epochs * train.steps_per_epoch
+        names = study.design.ladder
+        others = [
+            name for name, levels in study.factors.items() if name not in (*names, SEED) and len(levels) > 1
+        ]
+        found[
+            PlannedRung(
+                size=", ".join(str(trial.levels[name]) for name in names),
+                others=", ".join(level_name(trial.levels[name]) for name in others),
+                parameters=parameter_count(settings),
+                steps=steps,
+                tokens=steps * step_tokens(settings, length),
+                lr=train.optimizer.lr,
+            )
+        ] = None
+    return list(found)
+
+
+def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
+    """Yield the sizes as a table with a line above; nothing without a ladder."""
+    rungs = planned_rungs(study)
+    if not rungs or study.ladder is None:
+        return
+    sizes = ", ".join(study.design.ladder)
+    told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
+    yield ""
+    yield from labelled_lines("ladder", told, width)
+    yield ""
+    rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = WIDTH - sum(_GAP + width for width in widths) - _GAP
+    names = list(dict.fromkeys(each.others for each in rungs))
+    short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
+    others = dict(zip(names, short, strict=True))
+    for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
+        cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
+        cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
+        yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
+
+
+def _cells(rung: PlannedRung) -> tuple[str, ...]:
+    return (
+        rung.size,
+        f"{rung.parameters:,}",
+        f"{rung.steps:,}",
+        f"{rung.tokens:,}",
+        f"{rung.tokens / rung.parameters:.3g}",
+        f"{rung.lr:g}",
+    )

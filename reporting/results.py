@@ -28,15 +28,13 @@ from .added_seeds.next_seeds import next_seeds
 from .added_seeds.of_tables import decided_differences
 from .claims.check import check_claims, needs_metrics
 from .claims.verdicts import ClaimResult
-from .curves.build import build_curve
-from .curves.curve import CurveError
+from .curves.curve import CurveError, build_curve
 from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .notebook import CurveDisplay, PlanDisplay, TableDisplay
 from .outcomes import load_outcomes
 from .paper_tables import paper_tables, published_tables_of, studies_of_paper
-from .tables.build import build_table
-from .tables.table import TableError
+from .tables.table import TableError, build_table
 
 if TYPE_CHECKING:
     from ..errors import ActivememError

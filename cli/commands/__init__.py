@@ -1,8 +1,8 @@
 """Commands: one file for each group, which parses arguments and delegates.
 
 `catalog` lists and shows what a study can name. The groups are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_points`, `study_search`,
-`study_noise` and `study_coordinates` are more commands of `study`.
+`curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` and `study_coordinates`
+are more commands of `study`.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,13 +25,11 @@ from . import (
     store,
     study,
     study_coordinates,
-    study_noise,
-    study_points,
     study_search,
     table,
 )
 
-__all__ = ["PANELS", "study_coordinates", "study_noise", "study_points", "study_search"]
+__all__ = ["PANELS", "study_coordinates", "study_search"]
 
 PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
     "Recipes and studies": {"recipe": recipe.app, "study": study.app},

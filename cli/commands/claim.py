@@ -25,8 +25,7 @@ def check(
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
     claim is refuted, and if none of the trials has run.
     """
-    from ...reporting.claims.measured import measured_sentences, settings_sentences
-    from ...reporting.claims.terminal import claims_to_terminal
+    from ...reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.provenance import provenance
     from ...reporting.results import open_study

@@ -52,7 +52,7 @@ def fetch(
     """
     from ...engine.corpora import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset
-    from ..live.downloads import download_progress
+    from ..live.display import download_progress
     from ..machine_settings import load_settings
 
     folder = load_settings({"data": data}).data

@@ -10,20 +10,21 @@ import typer
 
 from ...tracking.opening import EXPORT_NAMES, SEARCH_EXPORT
 from ..help_panels import EVERY_DAY, PanelCommand
-from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
-from ..plan_costs import group_sizes_of, plan_here
-from ..run_options import (
+from ..options import (
     AddressOption,
     BudgetOption,
     CheckpointEveryOption,
     DeviceMemoryOption,
     FailFastOption,
+    JsonOption,
     KeepStaleOption,
     LocalOption,
     MaxFailuresOption,
     MaxTrialsOption,
+    OnlyOption,
+    OverridesOption,
     PackOption,
+    ResultsOption,
     RetryFailedOption,
     RunOptions,
     ShardOption,
@@ -31,6 +32,8 @@ from ..run_options import (
     UntilDecidedOption,
     read_device_memory,
 )
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
+from ..plan_costs import group_sizes_of, plan_here
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
 
@@ -63,8 +66,7 @@ def plan(
     from ...studies.study import load_study
     from ..machine_settings import load_settings
     from ..missing_results import train_command
-    from ..plan_devices import count_at_once, free_for_run
-    from ..plan_packs import packs
+    from ..plan_devices import count_at_once, free_for_run, packs
     from ..views import plan as view
 
     size = read_device_memory(device_memory)
@@ -289,7 +291,7 @@ def export(
     from ...tracking.opening import open_trackers
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
-    from ..views.studies import format_exported
+    from ..views.status import format_exported
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
@@ -312,7 +314,7 @@ def export(
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """List the studies of the package, and those in the store."""
     from ..machine_settings import load_settings
-    from ..views.studies import format_studies, studies_with_status
+    from ..views.status import format_studies, studies_with_status
 
     found = studies_with_status(load_settings({"results": results}).store)
     if as_json:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..options import JsonOption, OverridesOption, ResultsOption
-from ..output import EXIT_WRONG_INPUT, output_width, print_json, print_stderr, print_stdout
-from .study import StudyName, app
+from ..output import (
+    EXIT_FAILED,
+    EXIT_WRONG_INPUT,
+    output_width,
+    print_json,
+    print_json_line,
+    print_stderr,
+    print_stdout,
+)
+from .study import StudyFile, StudyName, app
+
+if TYPE_CHECKING:
+    from ...studies.study import Study
 
 
 @app.command()
@@ -140,3 +153,102 @@ def promote(
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))
+
+
+@app.command()
+def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """Print the smallest difference between two cells that the study's seeds can show, for each metric.
+
+    A two-sided t test at 5 % finds a difference of this size with a chance of 80 %. A smaller difference is
+    no result, and neither is the lead of the best of many points.
+    """
+    from ...reporting.noise_floor import noise_floor
+    from ...studies.catalog.metrics import find_metric
+    from ...studies.last_run import load_last_run
+    from ...studies.planning.status import study_outcomes
+    from ..machine_settings import load_settings
+
+    store = load_settings({"results": results}).store
+    found = load_last_run(study, store)
+    rows, seeds = study_outcomes(found, store.trials()), max(len(found.seeds), 1)
+    floors = {name: noise_floor(rows, name, seeds) for name in _compared(found)}
+    if as_json:
+        from ..pages import StudyNoisePage
+
+        print_json(StudyNoisePage(study=found.name, noise=floors))
+        return
+    if not floors:
+        print_stdout(f"{found.name} compares no metric: it has no [[table]]")
+    for name, floor in floors.items():
+        if floor is None:
+            print_stdout(f"{name}: unknown, as no cell has two seeds yet")
+            continue
+        metric = find_metric(name)
+        print_stdout(
+            f"{name}: differences from {metric.format(floor.difference)} on can be seen with {seeds} seeds"
+            f" (s.d. {metric.format(floor.sd)} over {floor.cells} cells)"
+        )
+
+
+def _compared(study: Study) -> list[str]:
+    """Return the metrics that a search optimises, or that the tables of a grid show."""
+    if study.search is not None:
+        return [objective.name for objective in study.search.objectives]
+    return list(dict.fromkeys(name for spec in study.tables for _, name in spec.named_metrics()))
+
+
+@app.command()
+def propose(
+    study: StudyFile,
+    *,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, metavar="N", help="Print at most so many points.")
+    ] = 1,
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+) -> None:
+    """Print the points that a search would try next, a line of JSON each; nothing is trained or stored.
+
+    They are those that its sampler chooses by what the store has now, and that nobody has begun. A run
+    chooses the first of them, too; others only if `study tell` hands them in.
+    """
+    from ...engine.run.search.proposals import SearchDesk
+    from ...studies.study import load_study
+    from ..machine_settings import load_settings
+    from ..pages import ProposalLine
+
+    found = load_study(study, overrides or ())
+    proposals = SearchDesk(found, load_settings({"results": results}).store).propose(count)
+    for proposal in proposals:
+        print_json_line(ProposalLine.of(proposal))
+    if len(proposals) < count:
+        print_stderr(f"{found.name} has no more points: all are tried or begun, or the space has no others")
+
+
+@app.command()
+def tell(study: StudyFile, *, overrides: OverridesOption = None, results: ResultsOption = None) -> None:
+    """Hand in points of a search, a line of JSON each on standard input, and print a line of JSON for each.
+
+    A line is {"values": {"k": 16}}, {"recipe": "…"} or what `study propose` prints. It is "accepted" for the
+    next study run, "waiting" if that is so already, "known" with its results, or "refused" with the reasons.
+    Results are taken from trainings alone: a line that brings one is refused. Ends with status 1 if one was.
+    """
+    from ...engine.run.search.proposals import SearchDesk
+    from ...studies.study import load_study
+    from ..machine_settings import load_settings
+    from ..pages import AnswerLine
+
+    desk = SearchDesk(load_study(study, overrides or ()), load_settings({"results": results}).store)
+    refused = False
+    for number, line in _lines():
+        answer = desk.hand_in_text(line)
+        print_json_line(AnswerLine.of(number, answer))
+        refused |= bool(answer.faults)
+    if refused:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _lines() -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(sys.stdin, start=1):
+        if line.strip():
+            yield number, line

@@ -11,11 +11,14 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as DownloadBars
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
+from ...engine import corpora
 from ...engine.core.events import ClusterNode, Ended, Event, Listener, Started, Taken
 from ...engine.core.interruption import GRACE_S
 from ...engine.core.progress import Progress, StudyProgress
@@ -25,7 +28,6 @@ from ..output import print_stderr
 from ..views import trial_lines
 from ..views.headline import Headline
 from ..views.trial_names import TrialNames
-from .nodes import format_nodes
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
@@ -74,34 +76,95 @@ def draw(name: str, progress: Progress, columns: TrialNames, width: int, below: 
     return Group(heading, *shown)
 
 
-class Display(Listener):
-    """The live display; `render` is called by the thread that draws, the rest by the thread of the study."""
+class LineDisplay(Listener):
+    """One line for each trial that has ended, and when others are waited for, for logs and pipes."""
 
-    def __init__(
-        self, name: str, progress: StudyProgress, console: Console, names: TrialNames, headline: Headline
-    ) -> None:
-        self._name, self._progress, self._console = name, progress, console
-        self._columns, self._headline = names, headline
-        self._last = ""  # the line of the trial that ended last
+    def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
+        self._progress, self._columns, self._headline = progress, names, headline
         self._lock = threading.Lock()
-        self._stopping = False
-        self._others: tuple[Taken, ...] = ()
         self._started: set[str] = set()
+
+    def print_line(self, line: str) -> None:
+        """Print a line that stays."""
+        print_stderr(line)
+
+    def show_ended(self, line: str) -> None:
+        """Show the line of a trial that has ended."""
+        self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
-            self._others = ()
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Print it above what changes."""
-        self._console.print(_format_short_grid(trials, seconds))
+        """Print that a short grid trains in this process."""
+        each = format_duration(max(1.0, seconds / trials))
+        many = f"{plural(trials, 'trial')} of about {each}"
+        self.print_line(f"{many}: run in this process, one after the other; --ray uses Ray")
 
     def starting_ray(self, attempt: int) -> None:
-        """Print it above what changes."""
-        self._console.print(_format_start(attempt))
+        """Print that Ray is being started."""
+        self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
+
+    def stopping(self) -> None:
+        """Say so at once; a signal's handler must not write to a stream that is being written to."""
+        os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
+
+    def waiting(self, others: Sequence[Taken]) -> None:
+        """Print who trains what is left."""
+        self.print_line(trial_lines.format_others(others))
+
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        """Print what each node brings."""
+        for line in format_nodes(nodes):
+            self.print_line(line)
+
+    def on_event(self, event: Event) -> None:
+        """Show a trial that has ended, or that continues where an earlier run has left it."""
+        continued = ended = ""
+        with self._lock:
+            self._progress.on_event(event, time.monotonic())
+            if isinstance(event, Started) and event.trial not in self._started:
+                self._started.add(event.trial)
+                if event.epoch or event.step:
+                    trial = self._progress.trial(event.trial)
+                    continued = trial_lines.format_continued(event, trial, self._columns)
+            if isinstance(event, Ended):
+                count, trial = self._progress.counts.total(), self._progress.trial(event.trial)
+                shown = (count, self._progress.total)
+                ended = trial_lines.format_ended(event, trial, shown, self._columns, self._headline)
+        if continued:
+            self.print_line(continued)
+        if ended:
+            self.show_ended(ended)
+
+
+class Display(LineDisplay):
+    """The live display; `render` is called by the thread that draws, the rest by the thread of the study."""
+
+    def __init__(
+        self, name: str, progress: StudyProgress, console: Console, names: TrialNames, headline: Headline
+    ) -> None:
+        super().__init__(progress, names, headline)
+        self._name, self._console = name, console
+        self._last = ""  # the line of the trial that ended last
+        self._stopping = False
+        self._others: tuple[Taken, ...] = ()
+
+    def print_line(self, line: str) -> None:
+        """Print a line above what changes."""
+        self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
+
+    def show_ended(self, line: str) -> None:
+        """Show the line below the bar."""
+        self._last = line
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Expect these trials; there is something to do again."""
+        super().on_planned(trials)
+        self._others = ()
 
     def stopping(self) -> None:
         """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
@@ -110,21 +173,6 @@ class Display(Listener):
     def waiting(self, others: Sequence[Taken]) -> None:
         """Say who trains what is left, until there is something to do."""
         self._others = tuple(others)
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Print them above what changes."""
-        for line in format_nodes(nodes):
-            self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
-
-    def on_event(self, event: Event) -> None:
-        """Record an event."""
-        with self._lock:
-            self._progress.on_event(event, time.monotonic())
-            continued = _continued_line(event, self._progress, self._columns, self._started)
-            if isinstance(event, Ended):
-                self._last = _ended_line(event, self._progress, self._columns, self._headline)
-        if continued is not None:
-            self._console.print(Text(replace_unprintable(continued)), soft_wrap=True)
 
     def render(self) -> Group:
         """Return the bar and the lines, within the terminal's width."""
@@ -136,72 +184,29 @@ class Display(Listener):
             return draw(self._name, self._progress, self._columns, self._console.width, below)
 
 
-class LineDisplay(Listener):
-    """One line for each trial that has ended, and when others are waited for, for logs and pipes."""
-
-    def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
-        self._progress, self._columns, self._headline = progress, names, headline
-        self._started: set[str] = set()
-
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials."""
-        self._progress.on_planned(trials)
-        self._columns.add(trials)
-
-    def training_here(self, trials: int, seconds: float) -> None:
-        """Print it."""
-        print_stderr(_format_short_grid(trials, seconds))
-
-    def starting_ray(self, attempt: int) -> None:
-        """Print it."""
-        print_stderr(_format_start(attempt))
-
-    def stopping(self) -> None:
-        """Say so at once; a signal's handler must not write to a stream that is being written to."""
-        os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
-
-    def waiting(self, others: Sequence[Taken]) -> None:
-        """Print who trains what is left."""
-        print_stderr(trial_lines.format_others(others))
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Print them."""
-        for line in format_nodes(nodes):
-            print_stderr(line)
-
-    def on_event(self, event: Event) -> None:
-        """Print a line if a trial has ended, or continues where an earlier run has left it."""
-        self._progress.on_event(event, time.monotonic())
-        continued = _continued_line(event, self._progress, self._columns, self._started)
-        if continued is not None:
-            print_stderr(continued)
-        if isinstance(event, Ended):
-            print_stderr(_ended_line(event, self._progress, self._columns, self._headline))
+def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
+    """Yield a heading and a line for each node."""
+    width = max(4, *(len(node.host) for node in nodes)) if nodes else 4
+    yield f"{'node':<{width}}   CPUs   GPUs"
+    for node in nodes:
+        line = f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}"
+        yield f"{line}   left out: {node.problem}" if node.problem else line
 
 
-def _ended_line(event: Ended, progress: StudyProgress, columns: TrialNames, headline: Headline) -> str:
-    count = progress.counts.total(), progress.total
-    return trial_lines.format_ended(event, progress.trial(event.trial), count, columns, headline)
+@contextmanager
+def download_progress() -> Iterator[corpora.Progress]:
+    """Yield a function that shows the progress of files on standard error, until the context ends."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield lambda _name, _size, _total: None
+        return
+    with DownloadBars(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
 
+        def show(name: str, size: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name)
+            bars.update(tasks[name], completed=size, total=total)
 
-def _continued_line(
-    event: Event, progress: StudyProgress, columns: TrialNames, started: set[str]
-) -> str | None:
-    """Return the line of a trial that continues an earlier run; note the trial as started in this run."""
-    if not isinstance(event, Started) or event.trial in started:
-        return None
-    started.add(event.trial)
-    if not event.epoch and not event.step:
-        return None
-    return trial_lines.format_continued(event, progress.trial(event.trial), columns)
-
-
-def _format_start(attempt: int) -> str:
-    return RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt)
-
-
-def _format_short_grid(trials: int, seconds: float) -> str:
-    each = format_duration(max(1.0, seconds / trials))
-    return (
-        f"{plural(trials, 'trial')} of about {each}: run in this process, one after the other; --ray uses Ray"
-    )
+        yield show

@@ -11,8 +11,8 @@ from ...studies.text.command_line import command_line
 from ...studies.text.units import labelled_lines
 from ..machine_settings import ResolvedSettings, load_settings
 from ..missing_results import DEFAULT_RESULTS
+from ..options import RunOptions
 from ..output import output_width, print_json, print_stderr
-from ..run_options import RunOptions
 from .run import RunRequest, print_first_table, run_and_report
 from .until_decided import check_can_add_seeds, run_until_decided
 

@@ -23,7 +23,7 @@ from ...studies.claims.comparisons import (
     iter_numbers,
     iter_quantities,
 )
-from ..statistics.corrections import hochberg_adjusted, hochberg_threshold
+from ..statistics.paired_tests import hochberg_adjusted, hochberg_threshold
 from ..statistics.sequential import look_level, p_over_looks
 from .cell_values import CellResults
 from .hypothesis_test import PairedTest

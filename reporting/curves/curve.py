@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import polars as pl
+
 from ...errors import ActivememError
+from ...studies.presentation.kinds import CurveKind
+from ...studies.study import Study
 from ...studies.text.units import plural
+from ..provenance import stale_sentence
 
 if TYPE_CHECKING:
     from .draw.panel import PanelLayout, Plot
@@ -124,3 +129,19 @@ class Curve:
     def columns(self) -> int | None:
         """Return how many panels stand side by side, where rows of panels have names."""
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
+
+
+def build_curve(
+    study: Study, spec: CurveKind, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
+) -> Curve:
+    """Return the figure that `spec` describes, from the store's latest attempts at the study's trials.
+
+    `metrics` are those of these trials in the store, needed if `spec.needs_history`. CurveError if the
+    specification does not fit the study.
+    """
+    spec = spec.with_levels(study.design)
+    if wrong := list(spec.faults(study.design, study.paper)):
+        faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
+        raise CurveError("\n".join(faults))
+    curve, sentence = spec.curve(study, outcomes, metrics), stale_sentence(study, outcomes)
+    return replace(curve, notes=(*curve.notes, sentence)) if sentence else curve

@@ -47,7 +47,6 @@ class BarFigure(CellFigure):
     interval_mark: ClassVar = "whisker"
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Bars:
-        """Return a bar for every level of x; without a value it has only a word."""
         values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
         bars = list[Bar]()
         for number, name in enumerate(cells.full_names(self.x)):
@@ -62,7 +61,6 @@ class BarFigure(CellFigure):
         return Bars(bars=tuple(bars), points=False)
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels with bars in all of them, or points in all."""
         contents = [panel.content for panel in panels if isinstance(panel.content, Bars)]
         values = [bar.value for each in contents for bar in each.bars if bar.value is not None]
         points = len(values) > 1 and min(values) > MAX_BAR_RATIO * max(values) > 0
@@ -89,7 +87,6 @@ class Bars(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for bars: names at the left, numbers at the right, an axis only below points."""
         every = [bar for content in contents for bar in content.bars]
         numbers = [n for bar in every for n in (bar.value, bar.low, bar.high, bar.published) if n is not None]
         points = contents[0].points
@@ -111,7 +108,6 @@ class Bars(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the rows of a panel, from top to bottom."""
         plot.frame(x=self.points, y=False)
         rows = row_positions(len(self.bars))
         if not self.points:

@@ -47,7 +47,6 @@ class BoxFigure(CellFigure):
         return True
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Boxes:
-        """Return a box for each place along x that has values, or for every level."""
         values, names, at = dict(grouped_values(frame, "x")), cells.full_names(self.x), cells.positions[0]
         if not names:
             found = [_make_box(str(x), at[x], sorted(each), accent=False) for x, each in values.items()]
@@ -68,7 +67,6 @@ class BoxFigure(CellFigure):
         return Boxes(boxes=tuple(levels), rows=True)
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield the notes on the parts of a box and its number of values or quantiles."""
         of = "quantiles" if find_metric(self.value).has_quantiles else "values"
         boxes = [box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes]
         counts = [box.n for box in boxes if box.n]
@@ -133,7 +131,6 @@ class Boxes(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for boxes: names or ticks at the left, the other axis below."""
         every = [box for content in contents for box in content.boxes]
         numbers = [number for box in every for number in (*box.values, *(box.whiskers or ()))]
         values = make_scale(numbers, Axis(title=""), margin=0.03)
@@ -153,7 +150,6 @@ class Boxes(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the boxes of a panel."""
         plot.frame(x=True, y=not self.rows)
         if not self.rows:
             half = 0.32 * _gap(sorted({box.at for box in self.boxes}))

@@ -58,10 +58,9 @@ from ..tables.axes import TableRow, columns_of, rows_of, rows_of_changes
 from ..tables.captions import caption_sentences
 from ..tables.cells import CellFiller
 from ..tables.differences import column_differences
-from ..tables.pick_best import pick_best
 from ..tables.published import add_paper_only, add_published_columns, match_published
 from ..tables.table import ColumnKey, Footnotes, Table
-from ..tables.tally import CellKey, Tally, tallies_at_looks, tally_trials
+from ..tables.tally import CellKey, Tally, pick_best, tallies_at_looks, tally_trials
 from ..tables.unsolved import note_unsolved
 
 if TYPE_CHECKING:

@@ -521,7 +521,6 @@ class Effects(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for means: names at the left, numbers at the right, an axis below."""
         content = contents[0]
         means = [each for factor in content.factors for each in factor.means]
         numbers = [n for each in means for n in (each.value, each.low, each.high) if n is not None]
@@ -541,7 +540,6 @@ class Effects(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the rows from top to bottom, over the mean of all."""
         plot.frame(x=True, y=False)
         if self.center is not None:
             plot.axes.axvline(self.center, color=AXIS_COLOR, linewidth=0.8, linestyle=(0, (1, 2)))

@@ -44,7 +44,6 @@ class HeatFigure(CellFigure):
             yield (), "missing key 'y'"
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Matrix:
-        """Return the mean at every row and column."""
         (rows, row_names), (columns, column_names) = _axis(cells, "y"), _axis(cells, "x")
         means = {(y, x): mean(sorted(values)) for y, x, values in grouped_values(frame, "y", "x")}
         has_index = not {*INDEX_AXES}.isdisjoint(self.roles.values())
@@ -69,7 +68,6 @@ class HeatFigure(CellFigure):
         )
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels with one scale of shades."""
         matrices = [panel.content for panel in panels if isinstance(panel.content, Matrix)]
         every = [value for each in matrices for row in each.values for value in row if value is not None]
         if not every:

@@ -185,7 +185,6 @@ class PointTrace(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for a trace: ticks at the left and below, names at the right."""
         points = [
             point for content in contents for point in (*content.points, *content.best, *_baseline(content))
         ]
@@ -202,7 +201,6 @@ class PointTrace(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw what chance comes to, dots, the baseline, and the best so far on top."""
         plot.frame(x=True, y=True)
         up, x = plot.layout.y, plot.layout.x
         for baseline in _baseline(self):

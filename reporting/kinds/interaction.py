@@ -144,7 +144,6 @@ class Interaction(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for lines: ticks at the left, names of levels below, of series at the right."""
         content = contents[0]
         points = [point for line in content.lines for point in line.points]
         numbers = [n for point in points for n in (point.y, point.low, point.high) if n is not None]
@@ -167,7 +166,6 @@ class Interaction(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the lines with their whiskers, then the names."""
         plot.frame(x=True, y=True)
         if not self.lines:
             return

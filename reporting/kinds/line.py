@@ -73,7 +73,6 @@ class LineFigure(SeriesFigure):
         yield from super().level_faults(design)
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Lines:
-        """Return a line for each series with values, from left to right."""
         names, accent, at = cells.full_names(self.series), cells.accent, cells.positions[0]
         found: dict[int, list[Point]] = {}
         for series, x, values in grouped_values(frame, "series", "x"):
@@ -92,7 +91,6 @@ class LineFigure(SeriesFigure):
         return Lines(lines=tuple(lines))
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the lines in one panel or, if they are too many, in a panel each with the others behind."""
         del metric
         lines = panels[0].content.lines if isinstance(panels[0].content, Lines) else ()
         if len(panels) > 1 or len(lines) <= MAX_LINES:
@@ -168,7 +166,6 @@ class Lines(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the lines of a panel: those behind, then bands, then lines, the accented one last."""
         plot.frame(x=True, y=True)
         for line in self.context:
             _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))

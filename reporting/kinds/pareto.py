@@ -71,7 +71,6 @@ class ParetoFigure(SeriesFigure):
         yield from ()  # every cell is a point
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Cloud:
-        """Return every cell by its cost and its result; cells of the same name are joined by a line."""
         cost = METRICS_AND_COSTS.get(self.x)
         signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
         found: dict[str, list[Point]] = {}
@@ -139,7 +138,6 @@ class Cloud(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for a cloud: ticks at the left and below; names inside or near it."""
         points = [point for content in contents for line in content.lines for point in line.points]
         across, up = point_scales(curve, points, margins=(0.05, 0.06))
         alone = len(contents) == 1
@@ -155,7 +153,6 @@ class Cloud(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw the front below, then the joined cells with their whiskers, then the names."""
         plot.frame(x=True, y=True)
         if len(self.front) > 1:
             plot.trace(self.front, color=ACCENT, linewidth=1.5, drawstyle=f"steps-{self.steps}")

@@ -505,7 +505,6 @@ class Scaling(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for laws: ticks at the left and below, names with exponents beside."""
         every = [series for content in contents for series in content.series]
         points = [
             point for series in every for point in (*series.points, *(series.law.line if series.law else ()))
@@ -525,7 +524,6 @@ class Scaling(Content):
         )
 
     def draw(self, plot: Plot, curve: Curve) -> None:
-        """Draw bands, then lines, then cells, the accented series last."""
         plot.frame(x=True, y=True)
         for series in sorted(self.series, key=lambda series: series.accent):
             _draw_series(plot, series, _stroke(series, alone=len(self.series) == 1))

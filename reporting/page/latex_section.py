@@ -17,11 +17,10 @@ from ...storage import Store
 from ...studies.schema.level_names import level_names, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
-from ..curves.build import build_curve
-from ..curves.curve import Curve
-from ..latex_text import escape
-from ..tables.build import build_table
+from ..curves.curve import Curve, build_curve
 from ..tables.render import render
+from ..tables.render.latex import escape
+from ..tables.table import build_table
 from . import section_results, section_trials
 from .inputs import PageInputs, load_inputs
 from .section_study import leading_comment

@@ -6,14 +6,19 @@ their stores or of the program.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from ... import __version__
+from ...diagnostics import replace_unprintable
 from ...storage import Store
+from ...studies.schema.level_names import level_name, one_line
 from ...studies.study import Study
+from ...studies.text.units import format_duration, plural
 from . import section_models, section_results, section_study, section_trials
-from .environment import make_environment
 from .inputs import PageInputs, load_inputs
 
 SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | None]], ...] = (
@@ -32,6 +37,31 @@ SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | No
 
 The name is that of its template, and its anchor, which is part of an address that people pass on: it stays.
 """
+
+
+def _finalize(value: object) -> object:
+    return replace_unprintable(value) if type(value) is str else value
+
+
+def make_environment(*folders: Path) -> Environment:
+    """Return the templates of these folders, the first that has one of a name."""
+    environment = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,  # no text of a study file or a store becomes markup,
+        finalize=_finalize,  # and no character of it turns what is shown
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "base64": lambda text: b64encode(text.encode()).decode("ascii"),
+        "duration": format_duration,
+        "level_name": level_name,
+        "one_line": one_line,
+        "plural": plural,
+    }
+    return environment
 
 
 _TEMPLATES = make_environment(Path(__file__).with_name("templates"))

@@ -11,12 +11,18 @@ from collections.abc import Mapping
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ..claims.check import check_claims, needs_metrics
-from ..claims.measured import measured_sentences, settings_sentences
-from ..claims.terminal import format_missing, format_numbers, format_seeds, legend
+from ..claims.terminal import (
+    format_missing,
+    format_numbers,
+    format_seeds,
+    legend,
+    measured_sentences,
+    settings_sentences,
+)
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts
-from ..curves.build import build_curve
-from ..tables.build import build_table
+from ..curves.curve import build_curve
 from ..tables.render import html
+from ..tables.table import build_table
 from .inputs import PageInputs
 
 

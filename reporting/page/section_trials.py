@@ -21,7 +21,7 @@ from ...studies.study import Study
 from ...studies.text.units import plural
 from ..frames import study_levels
 from ..provenance import short_commit, torch_words
-from ..search.point_columns import column_levels, column_names
+from ..search.promotion import column_levels, column_names
 from .inputs import PageInputs
 
 

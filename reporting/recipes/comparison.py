@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from ...grammar import Analysis, Recipe
 from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix
-from .breakdown import STATE_BYTES, RecipeCosts, heading
-from .sizes import Sizes
+from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
 _COMPARED = ("parameters", "flops", "flops_per_token", "training_flops", "state_per_token", "window")
 _GAP = 3

@@ -12,8 +12,7 @@ from ...errors import ActivememError, argument_fault, check_arguments, describe_
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
 from ...grammar.model_config import configure
 from . import breakdown, comparison, svg
-from .breakdown import RecipeCosts
-from .sizes import Sizes
+from .breakdown import RecipeCosts, Sizes
 
 if TYPE_CHECKING:
     from ...grammar.model_config import ModelKeywords

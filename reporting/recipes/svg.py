@@ -15,8 +15,7 @@ from ...diagnostics import replace_unprintable
 from ...grammar import Analysis, ModelPart, PartKind, Recipe
 from ...grammar.analysis.model_part import PREVIOUS_PART
 from ...studies.text.units import si_prefix, truncate
-from .breakdown import conditions, format_costs, generation_memory
-from .sizes import Sizes
+from .breakdown import Sizes, conditions, format_costs, generation_memory
 
 _WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
 _NUMBERS = (410, 555, 705)

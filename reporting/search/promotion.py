@@ -274,3 +274,16 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
     seeds = f"ours: fresh, none that the search {study.name} has trained with"
     found = f"ours: what the search {study.name} found"
     yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found})
+
+
+def column_names(study: Study) -> list[str]:
+    """Return the recipe, if points differ in it, and the dimensions that fill holes outside of the recipe."""
+    outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
+    varies = any(name in inner or name not in outer for name in study.dimensions)
+    names = [name for name in study.dimensions if name in outer]
+    return list(dict.fromkeys([RECIPE, *names] if varies else names))
+
+
+def column_levels(study: Study, values: Mapping[str, Level]) -> dict[str, Level]:
+    """Return the values of a point together with its resolved recipe."""
+    return {**values, RECIPE: study.trial_for(values).settings.model.recipe}

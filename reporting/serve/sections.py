@@ -14,13 +14,13 @@ from urllib.parse import urlencode
 
 import polars as pl
 
+from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
 from ...studies.planning.status import study_status
 from ..outcomes import mark_divergence, named_metrics
 from ..page import section_results, section_trials
-from ..page.environment import make_environment
 from ..page.inputs import PageInputs
-from .course_keeper import CourseKeeper
+from ..page.report import make_environment
 from .learning import HEIGHT, WIDTH, learning_curves, trains_for_epochs
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow
@@ -286,3 +286,29 @@ def render_section(section: Section, values: StudyValues, view: View) -> str:
     if found is None:
         return TEMPLATES.get_template("empty.html").render(words=section.empty)
     return TEMPLATES.get_template(f"{section.name}.html").render(found)
+
+
+_COLUMNS = ("trial", "attempt", "epoch", "name", "value")
+_ATTEMPT = ["trial", "attempt"]
+
+
+class CourseKeeper:
+    """The courses of a study's attempts, those of metrics without an index."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: pl.DataFrame | None = None
+        self._courses: pl.DataFrame | None = None
+
+    def read(self, outcomes: pl.DataFrame) -> pl.DataFrame:
+        """Return the courses of these attempts, of which only those are read that were not there before."""
+        ended = outcomes.select(*_ATTEMPT, "study")
+        new = ended if self._known is None else ended.join(self._known, on=_ATTEMPT, how="anti")
+        if self._courses is None or len(new):
+            found = self._store.metric_course(None, new).select(_COLUMNS)
+            found = found.filter(~pl.col("name").str.contains("[", literal=True))
+            self._courses = found if self._courses is None else pl.concat([self._courses, found])
+        if self._known is not None and len(self._known.join(ended, on=_ATTEMPT, how="anti")):
+            self._courses = self._courses.join(ended, on=_ATTEMPT, how="semi")
+        self._known = ended
+        return self._courses

@@ -19,7 +19,7 @@ from ... import __version__
 from ...storage import Store
 from ...studies.schema.level_names import one_line
 from ...studies.text.errors import StudyError
-from ..curves.build import build_curve
+from ..curves.curve import build_curve
 from ..page.section_results import shown_curves
 from .progress import study_progress
 from .recipe_plan import FIELDS, plan_recipe

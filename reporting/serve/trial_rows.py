@@ -14,8 +14,7 @@ from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..search.point_columns import column_names
-from ..search.promotion import RECIPE
+from ..search.promotion import RECIPE, column_names
 from .store_reader import StudyNow
 
 MAX_METRICS = 4

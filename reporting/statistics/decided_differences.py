@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .corrections import holm_adjusted, holm_levels
+from .paired_tests import holm_adjusted, holm_levels
 from .pooled_differences import Difference, Differences, Values, differences_between
 from .sequential import look_level, p_over_looks
 

@@ -17,9 +17,9 @@ from functools import cached_property
 
 import numpy as np
 
-from .corrections import holm_adjusted
 from .estimates import t_quantile
 from .factor_terms import Floats, Term, TermColumns, biases, estimable_terms, matrix_rank, partners
+from .paired_tests import holm_adjusted
 
 _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 
-from .corrections import holm_adjusted
 from .estimates import mean, sample_sd, t_quantile
-from .paired_tests import paired_p, smallest_p, t_test_p
+from .paired_tests import holm_adjusted, paired_p, smallest_p, t_test_p
 
 Values = Mapping[int, float]
 """Values by the unit that they are paired by."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
+import polars as pl
+
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
-from ...studies.presentation.kinds import Center, Spread
+from ...studies.presentation.kinds import Beside, Center, Spread, TableKind
+from ...studies.study import Study
 from ...studies.text.units import plural
+from ..provenance import overrides_sentence, stale_sentence
 from ..statistics.estimates import Estimate
 
 
@@ -197,3 +201,26 @@ class Footnotes:
     def as_tuple(self) -> tuple[Footnote, ...]:
         """Return every footnote, in the order of the marks."""
         return tuple(Footnote(mark=mark, text=sentence) for sentence, mark in self._marks.items())
+
+
+def build_table(
+    study: Study,
+    spec: TableKind,
+    outcomes: pl.DataFrame,
+    *,
+    published: bool = False,
+    paper_only: bool = False,
+    begun: Collection[str] = (),
+) -> Table:
+    """Return the table that `spec` describes, over the study's trials in `outcomes`, the latest attempts.
+
+    `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
+    `begun` are the trials with a checkpoint. TableError if the specification does not fit the study.
+    """
+    spec = spec.with_levels(study.design)
+    if wrong := list(spec.faults(study.design, study.paper)):
+        faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
+        raise TableError("\n".join(faults))
+    table = spec.table(study, outcomes, Beside(published=published, paper_only=paper_only, begun=begun))
+    told = [overrides_sentence(study.overrides), stale_sentence(study, outcomes)]
+    return replace(table, caption=(*table.caption[:1], *filter(None, told), *table.caption[1:]))

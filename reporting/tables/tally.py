@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus, combined_status
 from ...studies.presentation.kinds import Center, Spread
 from ...studies.resolve.trial import Trial
@@ -18,6 +19,9 @@ from ...studies.schema.level_names import level_names, level_text
 from ..frames import value_frame
 from ..statistics.estimates import Estimate, estimate
 from .table import NOT_RUN, CellStatus
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
@@ -196,3 +200,53 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
                 label=cell.get("over", ""),
             ),
         )
+
+
+_WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", CellStatus.DIVERGED: "diverged"}
+
+
+def pick_best(
+    spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
+) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
+    """Return the tally of the best level at each place, and a remark on levels without a value.
+
+    The first of several equal levels counts. If none has a value, their trials are merged.
+    """
+    best: dict[CellKey, Tally] = {}
+    remarks: dict[CellKey, str] = {}
+    for (row, column, metric), tallies in tallies_by_place.items():
+        ranked = [tallies_by_place[row, column, name] for name in (spec.value[0], spec.otherwise) if name]
+        number = _best(spec, ranked)
+        best[row, column, metric] = _merge_tallies(tallies) if number is None else tallies[number]
+        levels = list(zip(*ranked, strict=True))
+        empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
+        if number is not None and empty:
+            status = empty[0] if len(set(empty)) == 1 else None
+            why = _WHY_EMPTY.get(status, "gave no value")
+            remarks[row, column, metric] = (
+                f"{len(empty)} of {len(levels)} levels of {' and '.join(spec.over)} {why}"
+            )
+    return best, remarks
+
+
+def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
+    """Return the number of the level with the best centre; None if none has a value of either metric."""
+    for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
+        sign = 1 if name and find_metric(name).higher_is_better else -1
+        counts = spec.otherwise is not None and name != spec.otherwise
+        scores: dict[int, tuple[int, float]] = {}
+        for number, tally in enumerate(tallies):
+            if (center := tally.estimate(spec.center)) is not None:
+                scores[number] = len(tally.values) if counts else 0, sign * center.value
+        if scores:
+            return max(scores, key=scores.__getitem__)
+    return None
+
+
+def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
+    """Return all trials of several tallies in one, without values."""
+    return Tally(
+        trials=sum(tally.trials for tally in tallies),
+        values=(),
+        gaps=tuple(gap for tally in tallies for gap in tally.gaps),
+    )

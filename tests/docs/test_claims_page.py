@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.claims.measured import measured_sentences, settings_sentences
-from activemem.reporting.claims.terminal import claims_to_terminal
+from activemem.reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import FUNCTIONS, SIGNS
 from activemem.studies.study import load_study

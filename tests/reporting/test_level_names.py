@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.frames import study_levels
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.kinds.line import LineFigure
-from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import render
+from activemem.reporting.tables.table import build_table
 from activemem.reporting.tables.tally import tally_trials
 from activemem.studies.schema.level_names import level_name, level_names, short_level_names
 from activemem.studies.study import load_study

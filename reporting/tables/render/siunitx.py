@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ...latex_text import escape
 from ..table import Cell, Table
-from .latex import CellForm, marks_of, over, render_float, rest_of, small_published, spans_of, text_of
+from .latex import CellForm, escape, marks_of, over, render_float, rest_of, small_published, spans_of, text_of
 
 _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from activemem.cli.live import downloads
+from activemem.cli.live import display as downloads
 from activemem.studies.catalog import datasets
 from activemem.studies.catalog.datasets import (
     Corpus,

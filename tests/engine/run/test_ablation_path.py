@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.engine.run.driver import run_study
-from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
 from activemem.studies.planning.trials_to_run import select_shard

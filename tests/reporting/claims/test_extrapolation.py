@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.curves.build import build_curve
-from activemem.reporting.tables.build import build_table
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies.resolve.costs import model_cost
 from activemem.studies.study import StudyError, load_study

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.curve import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
 from activemem.studies.presentation.kinds import find_kind
 from activemem.studies.study import load_study

@@ -3,9 +3,8 @@
 import polars as pl
 import pytest
 
-from activemem.reporting.curves.build import build_curve
 from activemem.reporting.curves.cell_figure import mean_interval
-from activemem.reporting.curves.curve import CurveError
+from activemem.reporting.curves.curve import CurveError, build_curve
 from activemem.storage import Store
 from activemem.studies.catalog.metrics import METRICS, find_metric, register_metric
 from activemem.studies.study import load_study

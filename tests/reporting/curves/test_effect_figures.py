@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.curve import build_curve
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError

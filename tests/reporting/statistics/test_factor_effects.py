@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics.corrections import holm_adjusted
 from activemem.reporting.statistics.factor_effects import FactorModel
 from activemem.reporting.statistics.factor_terms import TermColumns
+from activemem.reporting.statistics.paired_tests import holm_adjusted
 
 
 def columns(cells, seeds, lost=()):

@@ -9,9 +9,15 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.reporting.statistics.corrections import hochberg_adjusted, hochberg_threshold, holm_adjusted
 from activemem.reporting.statistics.estimates import Estimate, StatisticsError, estimate, mean, sample_sd
-from activemem.reporting.statistics.paired_tests import paired_p, smallest_p, t_test_p
+from activemem.reporting.statistics.paired_tests import (
+    hochberg_adjusted,
+    hochberg_threshold,
+    holm_adjusted,
+    paired_p,
+    smallest_p,
+    t_test_p,
+)
 from activemem.reporting.statistics.power import pairs_needed
 
 SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)

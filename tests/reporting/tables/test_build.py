@@ -12,8 +12,7 @@ import pytest
 from activemem.cli.views.status import format_best_points
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.statistics.estimates import Estimate
-from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError
+from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError, build_table
 from activemem.storage import Store
 from activemem.storage.rows import trial_frame
 from activemem.studies.catalog.published import PublishedNumber

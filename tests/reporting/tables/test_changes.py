@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import own_format_names, render
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 

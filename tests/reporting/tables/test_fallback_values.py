@@ -7,11 +7,9 @@ import polars as pl
 import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
-from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.pick_best import pick_best
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, Table
-from activemem.reporting.tables.tally import Tally
+from activemem.reporting.tables.table import Cell, CellStatus, Table, build_table
+from activemem.reporting.tables.tally import Tally, pick_best
 from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import Study, load_study

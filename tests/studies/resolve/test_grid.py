@@ -1,8 +1,7 @@
 """Cells of every design, listed cells, and budgets: what is asked for, and what is not run."""
 
 from activemem.grammar import analyse, parse
-from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.table import CellStatus
+from activemem.reporting.tables.table import CellStatus, build_table
 from activemem.storage import Store
 from activemem.studies.study import load_study
 

@@ -3,9 +3,9 @@
 import pytest
 
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.frames import study_levels
-from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies.presentation.design_notes import explain_design
 from activemem.studies.schema.design import MAX_TRIALS, Design

@@ -14,9 +14,8 @@ import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.paper_tables import published_only_table
-from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import own_format_names, render, rich
-from activemem.reporting.tables.table import ColumnKey, Table, TableError
+from activemem.reporting.tables.table import ColumnKey, Table, TableError, build_table
 from activemem.studies.catalog.published import published_tables
 from activemem.studies.study import Study, load_study
 

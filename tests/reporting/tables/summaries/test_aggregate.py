@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.table import build_table
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
