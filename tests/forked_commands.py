@@ -32,7 +32,7 @@ from activemem.cli.app import main
 from activemem.cli.live import run as _
 from activemem.engine.probes import study_probes as _
 from activemem.engine.run import driver as _
-from activemem.reporting.tables import build as _
+from activemem.reporting.tables import table as _
 from activemem import plugins
 plugins._installed.clear()  # each program looks for the packages of its own environment
 """
