@@ -497,7 +497,6 @@ def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
 
 
 def _tensors(found: object) -> Iterator[Tensor]:
-    """Yield the tensors of a function's result."""
     if isinstance(found, Tensor):
         yield found
     elif isinstance(found, tuple | list):
@@ -506,7 +505,6 @@ def _tensors(found: object) -> Iterator[Tensor]:
 
 
 def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorage, bool]:
-    """Return the storages of the weights and buffers of a model."""
     tensors = (*model.parameters(), *model.buffers())
     return weakref.WeakKeyDictionary({each.untyped_storage(): True for each in tensors})
 
@@ -558,6 +556,5 @@ class _FusedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401 -- as torch has it
-        """Return gradients of these shapes."""
         q, k, v, _, _, *mask = ctx.saved_tensors
         return (None, *map(torch.empty_like, (q, k, v)), *(None for _ in mask))

@@ -56,7 +56,6 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
 
 
 def _without_argument(block: BlockNode) -> Iterator[Node]:
-    """Yield the block with one argument less, and with an argument that lacks a part of its own."""
     for place, (name, value) in enumerate(block.arguments):
         before, after = block.arguments[:place], block.arguments[place + 1 :]
         yield BlockNode(block.name, (*before, *after))

@@ -17,7 +17,6 @@ def describe_difference(before: Node, after: Node) -> str:
 
 
 def _differences(before: Node, after: Node) -> Iterator[str]:
-    """Each difference, from the left."""
     match before, after:
         case _ if before == after:
             return
@@ -81,7 +80,6 @@ def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
 
 
 def _operand(part: Node) -> str:
-    """Return a part as it stands behind a sign."""
     return f"({render(part)})" if isinstance(part, SumNode | SeriesNode) else render(part)
 
 

@@ -187,7 +187,6 @@ def _log(log: bool) -> str:
 
 
 def _require_spec(name: str) -> Spec:
-    """Return the specification of a block; raises RecipeError for an unknown name."""
     spec = lookup(name)
     if spec is None:
         parse(name)  # raises, and names the nearest
@@ -196,7 +195,6 @@ def _require_spec(name: str) -> Spec:
 
 
 def _signature(name: str) -> Signature:
-    """Return the parameters of a block as Python shows those of a function."""
     return Signature(
         [
             Argument(

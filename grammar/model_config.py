@@ -209,7 +209,6 @@ class ModelConfig:
         return self.targets is None and self.classes is None
 
     def _sizes(self) -> tuple[Rule, ...]:
-        """Return the rules about the numbers of inputs and outputs, and about the width between them."""
         needed = self.columns is None or self.predicts_symbols
         given = (
             ("vocab", self.vocab),
@@ -236,7 +235,6 @@ class ModelConfig:
         )
 
     def _ranges(self) -> tuple[Rule, ...]:
-        """Within which bounds shares and other numbers are."""
         rates = (
             ("dropout", self.dropout),
             ("attention_dropout", self.attention_dropout),
@@ -260,7 +258,6 @@ class ModelConfig:
         )
 
     def _words(self) -> tuple[Rule, ...]:
-        """Return the rules about settings that are words."""
         return (
             _one_of("norm", self.norm, get_args(Norm)),
             *_registered("norm_kind", self.norm_kind, NORMS),
@@ -273,7 +270,6 @@ class ModelConfig:
         )
 
     def _outputs(self) -> tuple[Rule, ...]:
-        """Return the rules about settings for numbers alone, and for logits alone."""
         given = "symbols" if self.classes is None else "classes"
         return (
             (
@@ -303,7 +299,6 @@ class ModelConfig:
         )
 
     def _clustering(self) -> tuple[Rule, ...]:
-        """Return the rules about cut-offs and tied weights."""
         symbols = self.columns is None and self.predicts_symbols
         given = "numbers" if self.classes is None else "classes"
         ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
@@ -395,7 +390,6 @@ def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfi
 
 
 def _type_faults(settings: Mapping[str, object]) -> list[str]:
-    """Return a fault for each setting whose value is of another type than its field."""
     faults: list[str | None] = []
     for field in fields(ModelConfig):
         if field.name not in settings:
@@ -420,12 +414,10 @@ _KINDS: dict[str, tuple[type, str]] = {
 
 
 def _unknown(name: str, names: list[str]) -> str:
-    """Return a fault about an unknown name, with the nearest valid one."""
     return f"expected a setting of a model, got {name}{hint(name, names)}"
 
 
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> Rule:
-    """Return a rule that a setting is one of these words."""
     return value in words, f"expected {name} to be {_join_or(words)}, got '{value}'"
 
 
@@ -438,6 +430,5 @@ def _registered(name: str, value: str, registry: Registry[Any]) -> tuple[Rule, .
 
 
 def _join_or(words: tuple[str, ...]) -> str:
-    """Words as alternatives."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last

@@ -105,7 +105,6 @@ def check_settings(settings: Settings) -> str | None:
 
 
 def _check_outputs(settings: Settings) -> str | None:
-    """Return why one of the recipes cannot be an encoder or a decoder."""
     for name in ("encoder", "decoder"):
         gives = output_kind(settings[name])
         if gives not in (None, SEQUENCE):
@@ -182,14 +181,12 @@ def _always_mixes(node: Value) -> bool:
 
 
 def _is_stack(part: Value) -> bool:
-    """Return whether the part is known not to be a recurrent block."""
     return isinstance(part, BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode) and not is_recurrent(
         part
     )
 
 
 def _recurrent_layers(block: Value) -> tuple[str, Value]:
-    """Return the name of a recurrent block and its number of layers."""
     assert isinstance(block, BlockNode)
     return block.name, dict(block.arguments).get("layers", 1)
 

@@ -147,7 +147,6 @@ def _settings(block: BlockNode) -> tuple[object, ...]:
 
 @lru_cache(maxsize=100_000)
 def _replacing(label: _Label, other: _Label) -> float:
-    """Return the cost of replacing one node by the other."""
     if label.name != other.name:
         return max(label.weight, other.weight)
     pairs = zip(label.settings, other.settings, strict=True)

@@ -72,7 +72,6 @@ class BucketPlace(Place):
         raise StoreError(f"{self.address}: expected a pause between compactions, got none")
 
     def fetch_file(self, path: Path) -> None:
-        """Download a file."""
         with self._lock:
             self._download_all([self._key(path)])
 
@@ -89,13 +88,11 @@ class BucketPlace(Place):
                     os.utime(path, (each.changed, each.changed))
 
     def get(self, path: Path) -> bytes:
-        """Return the bytes of an object."""
         if (found := self.bucket.get(self._key(path))) is None:
             raise FileNotFoundError(path)
         return found.data
 
     def exists(self, path: Path) -> bool:
-        """Return whether the bucket has an object."""
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
@@ -119,7 +116,6 @@ class BucketPlace(Place):
         self.bucket.require_conditions()
 
     def claim(self, path: Path, data: bytes) -> bool:
-        """Create an object."""
         key = self._key(path)
         try:
             self._claimed[key] = data, self.bucket.create(key, data)

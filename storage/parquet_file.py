@@ -173,7 +173,6 @@ class Recovered:
 
 
 def _add_recovery(parquet: bytes) -> bytes:
-    """Put a recovery block into a Parquet file, behind its pages."""
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     metadata, cut = pq.read_metadata(io.BytesIO(parquet)), _footer_start(parquet)

@@ -119,11 +119,9 @@ class FolderPlace(Place):
         """Do nothing: the folders are the store's."""
 
     def get(self, path: Path) -> bytes:
-        """Return the bytes of a file."""
         return read_regular(path)
 
     def exists(self, path: Path) -> bool:
-        """Return whether anything has this name."""
         return os.path.lexists(path)
 
     def put(self, path: Path, data: bytes | None = None) -> None:
@@ -159,7 +157,6 @@ class FolderPlace(Place):
         """Do nothing: exclusive creation is atomic on a local disk and on NFS."""
 
     def claim(self, path: Path, data: bytes) -> bool:
-        """Create a file exclusively."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -183,7 +180,6 @@ class FolderPlace(Place):
             os.close(descriptor)
 
     def delete(self, *paths: Path) -> None:
-        """Remove files and folders."""
         for path in paths:
             try:
                 path.unlink(missing_ok=True)
@@ -193,12 +189,10 @@ class FolderPlace(Place):
                 shutil.rmtree(path, ignore_errors=True)
 
     def move(self, path: Path, target: Path) -> Path:
-        """Rename a file."""
         target.parent.mkdir(parents=True, exist_ok=True)
         return path.rename(unused_path(target))
 
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Rename a file."""
         with suppress(FileNotFoundError):
             path.replace(target)
 

@@ -47,12 +47,10 @@ def _expected(value: object, kind: pl.DataType) -> str | None:
 
 
 def _are_metrics(value: object) -> bool:
-    """Say whether a value is the final metrics of a trial."""
     return isinstance(value, tuple) and all(map(_is_metric, value))
 
 
 def _is_metric(pair: object) -> bool:
-    """Say whether a value is a name and a number."""
     match pair:
         case (str(), int() | float()):
             return True
@@ -61,7 +59,6 @@ def _is_metric(pair: object) -> bool:
 
 
 def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with values of the right types."""
     yield from filter(None, (trial_id_fault(str(values["trial"])), study_name_fault(str(values["study"]))))
     if isinstance(attempt := values["attempt"], int) and attempt < 0:
         yield f"attempt: expected 0 or more, got {attempt}"

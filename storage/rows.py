@@ -180,7 +180,6 @@ def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Sche
 
 
 def _values(row: TrialRow | MetricRow) -> dict[str, object]:
-    """Return a row's values by name."""
     return {field.name: getattr(row, field.name) for field in fields(row)}
 
 

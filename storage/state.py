@@ -51,7 +51,6 @@ def read_state(layout: Layout) -> StoreState:
 
 
 def _files(dataset: Path) -> list[Path]:
-    """Return the data files of a dataset, of all its studies."""
     folders = [path for path in entries(dataset) if path.is_dir()]
     return [path for folder in folders for path in entries(folder, ".parquet")]
 

@@ -118,7 +118,6 @@ class _ByFrequencies(torch.autograd.Function):
     def forward(
         ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, padding: tuple[int, int]
     ) -> Tensor:
-        """Return the outputs (batch, positions, outputs)."""
         ctx.padding, ctx.transforms = padding, _transforms(x.shape[1], weight.shape[1], *padding, x.dtype)
         of_inputs, of_weights, of_products = ctx.transforms
         inputs = _mapped(of_inputs, x.transpose(0, 1))  # (products, batch, width)
@@ -158,7 +157,6 @@ def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None
 
 
 def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
-    """Map the first dimension by a matrix."""
     return torch.mm(matrix, x.reshape(len(x), -1)).view(-1, *x.shape[1:])
 
 

@@ -35,7 +35,6 @@ class Dropout(nn.Module):
         return 1.0 / (1.0 - self.rate)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map any shape to the same."""
         if not self.training or self.rate == 0.0:
             return x
         if _given is not None:

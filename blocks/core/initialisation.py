@@ -62,7 +62,6 @@ class Linear(nn.Linear, Initialisable):
         """Leave the weights empty, so that building leaves the global generator alone."""
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the rows."""
         return tensor.split(self.map_sizes)
 
     def initialise(
@@ -106,7 +105,6 @@ class Embedding(nn.Embedding, Initialisable):
         """Leave the weights empty, so that building leaves the global generator alone."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the vectors."""
         match self.rule:
             case "scaled":
                 nn.init.normal_(self.weight, std=self.embedding_dim**-0.5, generator=generator)

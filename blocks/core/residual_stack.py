@@ -54,7 +54,6 @@ class Sum(CompositeBlock):
         self.parts = nn.ModuleList(parts)
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """Add in the order in which the parts were given."""
         first, *others = (_apply(part, x, side) for part in self.parts)
         return sum(others, start=first)
 
@@ -93,7 +92,6 @@ class Sublayer(CompositeBlock, ResidualStep):
         self.mixes = mixes
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """Take one step of the residual stream."""
         if side.signal is not None and self.mixes:
             x = x + side.signal
         return self._step(x, lambda entering: _apply(self.part, entering, side))
@@ -107,7 +105,6 @@ class PoolingLayer(CompositeBlock):
         self.part = part
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """Map (batch, length, width) to (batch, 1, width)."""
         y = _apply(self.part, x, side)
         return y if y.dim() == x.dim() else y.unsqueeze(1)
 
@@ -126,7 +123,6 @@ class ResidualStack(CompositeBlock):
         self.layers = nn.ModuleList(distinct)
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """Apply all sub-layers in turn."""
         for place in self.order:
             x = self.apply_layer(place, x, side)
             if isinstance(self.layers[place], PoolingLayer):
@@ -183,7 +179,6 @@ def build_body(root: nodes.Node, context: Context) -> ResidualStack:
 
 
 def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
-    """Return the module of a part of a sum or of a sub-layer."""
     match node:
         case nodes.BlockNode():
             block = build_block(node, context)

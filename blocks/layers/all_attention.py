@@ -84,7 +84,6 @@ class PersistentAttention(WindowedBlock):
         """Mix scaled queries, keys and values (heads, batch, length, ·) to (batch, length, inner)."""
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Attend from every position to its window and to the vectors."""
         q = split_heads(self.query(x), self.heads) * self.head_width**-0.5
         k, v = map_heads(x, past, self.key_value.weight, self.window_heads)
         return self.output(self.mix(q, k, v, mask))
@@ -95,7 +94,6 @@ class AllAttention(PersistentAttention):
     """One softmax over the window and the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend to the window and the vectors in one softmax."""
         extra = None if self.persistent is None else self.persistent.keys_values()
         return merge_heads(self.window(q, k, v, mask, extra))
 
@@ -105,7 +103,6 @@ class AttentionSplit(PersistentAttention):
     """A softmax over the window and one over the persistent vectors, their outputs added."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Add what window and vectors give."""
         y = self.window(q, k, v, mask)
         return merge_heads(
             y if self.persistent is None else y + attend_persistent(self.persistent, q, self.dropout)
@@ -160,6 +157,5 @@ class FeedForwardAttention(Block):
         self.dropout = Dropout(context.config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map each position separately; the mask has no effect."""
         q = self.query(x)[None] * x.shape[-1] ** -0.5  # (1, batch, length, width)
         return self.output(attend_persistent(self.persistent, q, self.dropout)[0])

@@ -64,7 +64,6 @@ class SelfAttention(Block):
         return cls(settings, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions at once."""
         q, k, v = self._map(x, 0, mask)
         if self.kv_heads < self.heads:
             k, v = self._for_queries(k), self._for_queries(v)
@@ -103,7 +102,6 @@ class SelfAttention(Block):
         return q, k, v
 
     def _for_queries(self, each: Tensor) -> Tensor:
-        """Repeat keys or values for the queries that share them."""
         groups = self.heads // self.kv_heads
         return each if groups == 1 else each.repeat_interleave(groups, 1)
 
@@ -147,7 +145,6 @@ class WindowedSelfAttention(WindowedBlock):
         self.context_length = window.max_distance
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Attend to the window with all heads."""
         q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads)
         k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:

@@ -90,7 +90,6 @@ class DifferenceShare(Initialisable):
         self.weight = nn.Parameter(torch.empty(4, head_width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the vectors."""
         nn.init.normal_(self.weight, std=0.1, generator=generator)
 
     def forward(self) -> Tensor:
@@ -118,7 +117,6 @@ class DifferentialAttention(Block):
         self.dropout = Dropout(config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions at once."""
         q, k, v = self._map(x, 0, mask)
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
@@ -182,7 +180,6 @@ class LatentAttention(Block):
         self.positions = PairPositions(config)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions at once."""
         angles = self._angles(x, 0, mask)
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 

@@ -58,13 +58,11 @@ class Convolution(Initialisable):
         return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw each map Glorot uniform."""
         _, k, width = self.weight.shape
         glorot(self.weight, k * width, k * width, generator)
         draw_bias(self.bias, self.bias_init, generator, inputs=k * width, sizes=(width,) * self.maps)
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the outputs."""
         return tensor.chunk(self.maps)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -84,7 +82,6 @@ class Conv(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Convolve, then activate."""
         return self.act(self.convolution(zero_masked(x, mask)))
 
 
@@ -97,7 +94,6 @@ class HighwayConv(Block):
         self.convolution = Convolution.build(as_int(settings, "k"), context, maps=2)  # a and g
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Mix the input with its convolution by the gate."""
         a, g = self.convolution(zero_masked(x, mask)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(x, a.to(x.dtype), saturating_sigmoid(g).to(x.dtype))
 

@@ -37,7 +37,6 @@ class FeedForward(Block):
         self.dropout = Dropout(context.config.inner_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map each position separately; the mask has no effect."""
         return self.outer(self.dropout(self.act(self.inner(x))))
 
 
@@ -54,7 +53,6 @@ class GatedLinearUnit(Block):
         self.dropout = Dropout(context.config.inner_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map each position separately; the mask has no effect."""
         gate, value = self.inner(x).chunk(2, -1)
         return self.outer(self.dropout((gate if self.act is None else self.act(gate)) * value))
 
@@ -68,7 +66,6 @@ class Activation(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map each number separately; the mask has no effect."""
         return self.act(x)
 
 
@@ -82,5 +79,4 @@ class Dense(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map each position separately; the mask has no effect."""
         return self.act(self.map(x))

@@ -185,6 +185,5 @@ class _FusedMeanPool(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Return the slopes of each row, weighted by its gradient."""
         (slopes,) = ctx.saved_tensors
         return None, torch.einsum("bw,bcw->wc", gradient, slopes), None

@@ -85,14 +85,12 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep what the gradient needs."""
         ctx.length, ctx.active = inputs[:2]
         ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: SavedContext, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Return the gradients of positions and taps."""
         x, weight = ctx.saved_tensors
         length = of_y.shape[1]
         if ctx.active:
@@ -139,7 +137,6 @@ class HeadNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, y: Tensor) -> Tensor:
-        """Map (…, width) to the same."""
         return y * _inverse_scale(y) * self.weight
 
 
@@ -176,14 +173,12 @@ class _GatedHeads(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep what the gradient needs."""
         ctx.kind = inputs[0]
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: SavedContext, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Return the gradients of heads, gate and gains."""
         y, gate, weight = ctx.saved_tensors
         of_opened, of_y = of_product * y, of_product * GATES[ctx.kind](gate)
         if weight is None:

@@ -65,7 +65,6 @@ class Frequencies(Initialisable):
         self.weight = nn.Parameter(torch.empty(FILTER_WIDTH))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Begin all alike."""
         nn.init.constant_(self.weight, SINE_RATE)
 
 
@@ -132,7 +131,6 @@ class BaseConv(Block):
         self.taps, self.bias = taps, nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions."""
         x = zero_masked(x, mask)
         return self.map(x) * (self._convolve(x) + self.bias)
 

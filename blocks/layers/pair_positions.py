@@ -58,7 +58,6 @@ class LinearBias(DistanceBias):
         self.heads = heads
 
     def by_distance(self, distances: Tensor) -> Tensor:
-        """Return the fixed slopes times the distances."""
         heads = torch.arange(1, self.heads + 1, device=distances.device, dtype=torch.float64)
         slopes = torch.exp2(-8.0 * heads / self.heads)
         return -slopes.view(-1, *[1] * distances.dim()) * distances.abs()
@@ -82,7 +81,6 @@ class BucketBias(DistanceBias, Initialisable):
         nn.init.normal_(self.weight, std=self.std, generator=generator)
 
     def by_distance(self, distances: Tensor) -> Tensor:
-        """Return the numbers of the distances' buckets."""
         side = BUCKETS if self.causal else BUCKETS // 2
         exact = side // 2
         steps = distances.clamp(min=0) if self.causal else distances.abs()

@@ -31,12 +31,10 @@ class AttentionScore(Initialisable):
         self.bias = nn.Parameter(torch.empty(1))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the vector, clear the bias."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, length, width) to (batch, length)."""
         return torch.tanh(functional.linear(x, self.weight, self.bias)).squeeze(-1)
 
 
@@ -49,7 +47,6 @@ class AttentionPool(Block):
         self.score = AttentionScore(context.width)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (batch, length, width) to (batch, width)."""
         scores = self.score(x)  # (batch, length)
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
@@ -63,11 +60,9 @@ class MeanPool(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Return the pool of `mean_pool`."""
         return cls()
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (batch, length, width) to (batch, width)."""
         if mask is None:
             return x.mean(1)
         return x.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True)
@@ -79,11 +74,9 @@ class Last(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Return the pool of `last`."""
         return cls()
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (batch, length, width) to (batch, width)."""
         if mask is None:
             return x[:, -1].clone()  # training would keep the whole sequence with a view of it
         place = (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, x.shape[-1])

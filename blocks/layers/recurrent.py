@@ -68,7 +68,6 @@ class RecurrentLayer(Initialisable):
         nn.init.zeros_(self.bias)
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split what belongs to each gate."""
         return tensor.chunk(self.maps) if name in RecurrentLayer.weight_roles else [tensor]
 
     @abstractmethod
@@ -168,7 +167,6 @@ class GRULayer(RecurrentLayer):
         self.state_bias = nn.Parameter(torch.empty(width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw as any layer."""
         super().initialise(generator)
         nn.init.zeros_(self.state_bias)
 
@@ -223,7 +221,6 @@ class Recurrent(Block):
         self.layers[0] = self.layer_class(self.width, inputs)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the outputs of the last layer; the mask changes nothing at valid positions."""
         return self.run(x, self.zero_state(x))[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:

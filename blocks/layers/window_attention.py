@@ -32,7 +32,6 @@ class UniformLinear(Linear):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "uniform", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight."""
         super().initialise(generator, "uniform")
 
 
@@ -46,7 +45,6 @@ class PositionVectors(Initialisable):
         self.weight = nn.Parameter(torch.empty(rows, head_width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the vectors."""
         nn.init.normal_(self.weight, generator=generator)
 
 
@@ -68,7 +66,6 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Begin with nothing but the ramp."""
         nn.init.zeros_(self.z)
         self.max_distance = self._max_distance(0.0)
 
@@ -210,7 +207,6 @@ class WindowedBlock(Block):
         """Return the outputs at x (batch, length, width) behind a past; the mask belongs to x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend to the window of every position."""
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
@@ -219,11 +215,9 @@ class WindowedBlock(Block):
         return self.attend(x, seen if seen.shape[1] else None, None)
 
     def after_optimiser_step(self) -> None:
-        """Take note of new spans."""
         note_new_spans([self])
 
     def penalty(self) -> Tensor | None:
-        """Return the mean span in tokens, where heads learn it."""
         return self.window.penalty()
 
 
@@ -240,7 +234,6 @@ def note_new_spans(blocks: Sequence[WindowedBlock]) -> None:
 
 
 def _after_load(block: WindowedBlock, _keys: object) -> None:
-    """Take note of spans that were loaded."""
     block.after_optimiser_step()
 
 

@@ -33,14 +33,12 @@ class TiedLinear(Initialisable):
         self.bias_init: BiasInit = bias_init
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the bias."""
         if self.bias is not None:
             draw_bias(
                 self.bias, self.bias_init, generator, inputs=self.weight.shape[1], sizes=self.weight.shape[:1]
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (..., inputs) to (..., outputs)."""
         return functional.linear(x, self.weight, self.bias)
 
 
@@ -52,7 +50,6 @@ class TransposedLinear(nn.Module):
         self.weight = weight
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (..., the map's outputs) to (..., its inputs)."""
         return functional.linear(x, self.weight.T)
 
 
@@ -158,5 +155,4 @@ class AdaptiveSoftmax(nn.Module):
         return functional.linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
-        """Return scores of the symbols of a cluster behind the first."""
         return self.tables[place - 1](self.projections[place - len(self.clusters)](x))

@@ -72,6 +72,5 @@ def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
 
 
 def _after_load(model: nn.Module, _found: object) -> None:
-    """Take note of weights that were loaded."""
     assert isinstance(model, BaseModel)
     model.after_optimiser_step()

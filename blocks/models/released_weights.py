@@ -113,7 +113,6 @@ def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[
 
 
 def _config_faults(model: Model) -> Iterator[str]:
-    """Return what surrounds the body otherwise than in the program."""
     config = model.config
     if config.columns is not None or not config.predicts_symbols:
         yield "expected symbols in and out, got numbers"
@@ -163,7 +162,6 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _feedforward_faults(part: FeedForward, previous: nn.Module | None) -> Iterator[str]:
-    """Return what a feed-forward block has otherwise than the program's."""
     if not isinstance(previous, WindowedSelfAttention):
         yield "expected ff behind sa alone, got it elsewhere"
     if part.act is not ACTIVATIONS["relu"]:
@@ -218,12 +216,10 @@ def _tensors(model: Model) -> Iterator[_Tensor]:
 
 
 def _parts(model: Model) -> list[nn.Module]:
-    """Return the parts of each sub-layer."""
     return [cast("Sublayer", layer).part for layer in model.body.layers]
 
 
 def _plain_ends(model: Model) -> Iterator[_Tensor]:
-    """Return a table of embeddings, and a linear map to scores."""
     yield from _same(model.embedding, "in_emb", "embedding")
     yield from _same(model.output, "out_emb", "output")
 
@@ -301,7 +297,6 @@ def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _refuse(title: str, faults: Iterable[str]) -> None:
-    """Raise WeightsError if there are any faults, with all of them."""
     told = [f"  {fault}" for fault in faults]
     if told:
         raise WeightsError("\n".join([title, *told]))

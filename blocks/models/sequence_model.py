@@ -145,7 +145,6 @@ class Model(BaseModel[ResidualStack]):
         return self.input_dropout(x), signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:
-        """Apply the output layer to (…, width)."""
         y = self._capped(self.output(hidden))
         return y if self.output_act is None else self.output_act(y)
 
@@ -155,7 +154,6 @@ class Model(BaseModel[ResidualStack]):
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _normalise(self, x: Tensor) -> Tensor:
-        """Prepare the body's output for the output layer."""
         y = self.dropout(x if self.norm is None else self.norm(x))
         return y if self.output_scale == 1.0 else y * self.output_scale
 
@@ -239,14 +237,12 @@ def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | Transduc
 
 
 def _assemble(recipe: Recipe, config: ModelConfig, max_parameters: int | None) -> Model | TransductionModel:
-    """Return a model whose weights have no values yet."""
     transduces = output_kind(recipe.root) == OTHER_LENGTH
     _check(recipe, config, max_parameters, transduces=transduces)
     return TransductionModel(recipe, config) if transduces else Model(recipe, config)
 
 
 def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, transduces: bool) -> None:
-    """Raise BuildError with all reasons why this cannot be built."""
     faults = _recipe_faults(recipe)
     if config.source_vocab is not None and not transduces:
         faults.append(f"expected a transducer, as seq2seq(lstm, lstm), got {recipe.text}")
@@ -265,7 +261,6 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
 
 
 def _build_input_layer(config: ModelConfig) -> nn.Module:
-    """Build the layer that makes vectors of the inputs."""
     if config.columns is not None:
         return Linear(config.columns, config.d_model, bias=True)
     if config.cutoffs:
@@ -274,7 +269,6 @@ def _build_input_layer(config: ModelConfig) -> nn.Module:
 
 
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
-    """Build the layer that makes outputs of vectors."""
     if not config.predicts_symbols:
         return Linear(config.d_model, config.outputs, bias=config.output_bias, bias_init=config.bias_init)
     if config.cutoffs:
@@ -299,7 +293,6 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return what in a recipe is still open, and which of its blocks have no module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode))
@@ -307,7 +300,6 @@ def _recipe_faults(recipe: Recipe) -> list[str]:
 
 
 def _missing_reason(name: str) -> str | None:
-    """Return why a block of that name cannot be built; None if it can."""
     spec = lookup(name)
     transduces = spec is not None and spec.role is Role.TRANSDUCER
     if name in (TRANSDUCERS if transduces else BLOCKS):

@@ -399,18 +399,15 @@ CHECKS: tuple[Callable[..., None], ...] = (
 
 
 def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
-    """Return a function that makes the block of a seed."""
     node = parse_block(text)
     return lambda seed: make_block(node, causal=causal, seed=seed)
 
 
 def _cost(node: nodes.BlockNode, *, causal: bool, length: int) -> ModelPart:
-    """Return the cost and the reach of a block as they are analysed."""
     return block_cost(node, ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
 
 
 def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the output of a block, and the gradient of its sum at the input."""
     x = x.clone().requires_grad_()
     y = block(x)
     (gradient,) = torch.autograd.grad(y.float().sum(), x)

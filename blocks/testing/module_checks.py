@@ -104,5 +104,4 @@ def assert_dropout_acts(dropping: nn.Module, plain: nn.Module, *inputs: Tensor) 
 
 
 def _has_parameters(module: nn.Module) -> bool:
-    """Return whether anything of the module is drawn; an activation has no weights."""
     return any(True for _ in module.parameters())

@@ -130,7 +130,6 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
-    """Return the norm, in evaluation, its weights drawn or moved from where they begin."""
     norm = build_norm(ModelConfig(d_model=WIDTH, norm_kind=name))
     generator = make_generator(0)
     initialise(norm, generator)

@@ -206,12 +206,10 @@ TRANSDUCER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _padded_pair() -> tuple[Tensor, Tensor]:
-    """Return a source (4, 7, WIDTH) and a target (4, 5, WIDTH)."""
     return random_sequences(4, 7, seed=1), random_sequences(4, 5, seed=2)
 
 
 def _tokens(batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Return a source and a target (batch, length) without padding."""
     source, target = (
         torch.randint(1, VOCAB, (batch, length), generator=make_generator(seed)) for seed in (2, 3)
     )
@@ -221,7 +219,6 @@ def _tokens(batch: int, length: int) -> tuple[Tensor, Tensor]:
 def _build_and_analyse(
     text: str, *, length: int, norm: Norm = "pre", dropout: float = 0.0
 ) -> tuple[TransductionModel, Analysis]:
-    """Return a model around a transducer, and its analysis."""
     settings: dict[str, Any] = {
         "d_model": 8,
         "vocab": VOCAB,

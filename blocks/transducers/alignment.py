@@ -86,7 +86,6 @@ class Luong(Alignment):
     """score = h′ᵀ W m (Luong et al. 2015, equation 8, "general")."""
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """Return the products."""
         return states @ keys.transpose(1, 2)
 
 
@@ -99,7 +98,6 @@ class Bahdanau(Alignment):
         self.vector = Linear(width, 1, bias=False)
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """Apply a layer to each pair."""
         pairs = self.queries(states).unsqueeze(2) + keys.unsqueeze(1)  # (batch, m, n, width)
         return self.vector(torch.tanh(pairs)).squeeze(-1)
 

@@ -84,7 +84,6 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         self.output_width = block.width * (1 if alignment is None else 2)
 
     def begin(self, source: EncodedSource) -> RecurrentDecoderState:
-        """Begin with the encoder's last state."""
         carried = self.block.zero_state(source.inputs) if source.final_state is None else source.final_state
         attended = None if self.alignment is None else self.alignment.project_source(source)
         nothing = (
@@ -97,7 +96,6 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
-        """Write one position."""
         outputs, state = self._advance(state, previous.unsqueeze(1))
         return outputs.squeeze(1), state
 
@@ -137,7 +135,6 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _attend(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Run as _run, for inputs as they are."""
         hidden, carried = self.block.run(target, state.recurrent_state)
         state = replace(state, recurrent_state=carried)
         if self.alignment is None or state.source is None:
@@ -176,7 +173,6 @@ class StackDecoder(Decoder[StackDecoderState]):
         self.output_width = context.width
 
     def begin(self, source: EncodedSource) -> StackDecoderState:
-        """Project the source for each layer that attends to it."""
         made = tuple(
             crossing.project_source(source.outputs) if isinstance(crossing, CrossAttention) else None
             for crossing in self.crossings
@@ -184,17 +180,14 @@ class StackDecoder(Decoder[StackDecoderState]):
         return StackDecoderState(source=made, mask=source.mask)
 
     def forward(self, state: StackDecoderState, target: Tensor) -> Tensor:
-        """Compute all positions at once."""
         return self._layers(state, target, None)
 
     def step(self, state: StackDecoderState, previous: Tensor) -> tuple[Tensor, StackDecoderState]:
-        """Write one position."""
         chunk = StreamChunk(state.block_states, with_grad=True)
         y = self._layers(state, previous.unsqueeze(1), chunk).squeeze(1)
         return y, replace(state, past_length=state.past_length + 1, block_states=chunk.next_states())
 
     def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
-        """Apply the sub-layers in turn, each followed by its attention to the source."""
         x, signal = self.positions(x, state.past_length)
         for place in self.body.order:
             x = self.body.apply_layer(place, x, SideInputs(signal=signal, chunk=chunk))

@@ -47,7 +47,6 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Return the transducer of `extended_neural_gpu(layers, width, maps, kernel, tape, …)`."""
         return cls(
             reader=build_image_encoder(settings, context),
             decoder=build_cgru_stack(settings, context, taped=True),
@@ -70,11 +69,9 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return torch.stack(outputs, 1)
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> ExtendedNeuralGPUState:
-        """Return the last image of the encoder, and an empty tape."""
         return ExtendedNeuralGPUState(image=image, mask=mask, tape_contributions=self._empty_tape(image))
 
     def step(self, state: ExtendedNeuralGPUState, previous: Tensor) -> tuple[Tensor, ExtendedNeuralGPUState]:
-        """Write the output before on the tape, and go one step on."""
         tape_contributions, place = state.tape_contributions, state.position
         if place > 0:
             added = self._contributions(previous)
@@ -94,7 +91,6 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]
 
     def _empty_tape(self, image: Tensor) -> tuple[Tensor, ...]:
-        """Return what an empty tape adds to each unit."""
         nothing = image.new_zeros(*image.shape[:3], 3 * image.shape[3])
         return tuple(nothing for _ in self._units)
 

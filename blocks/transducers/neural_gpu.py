@@ -36,7 +36,6 @@ class ImageTransducer(Transducer[StateT]):
         return self.write(image, mask, target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
-        """Begin from the last image of the encoder."""
         return self.first_state(*self.reader.begin(source, source_mask, lengths))
 
     @abstractmethod
@@ -62,7 +61,6 @@ class NeuralGPU(ImageTransducer[NeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Return the transducer of `neural_gpu(layers, width, maps, kernel, …)`."""
         maps = image_maps(settings, context.width)
         return cls(reader=build_image_encoder(settings, context), output_width=maps)
 
@@ -71,11 +69,9 @@ class NeuralGPU(ImageTransducer[NeuralGPUState]):
         return image[:, 0, : target.shape[1]]
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
-        """Compute the image, which is all that is ever computed."""
         return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
-        """Read the next position, whatever was written before."""
         return state.column[:, state.position], replace(state, position=state.position + 1)
 
 
@@ -88,19 +84,15 @@ class MarkovNeuralGPU(ImageTransducer[NeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Return the transducer of `markov_neural_gpu(layers, width, maps, kernel, …)`."""
         output_width = image_maps(settings, context.width) + context.width
         return cls(reader=build_image_encoder(settings, context), output_width=output_width)
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Return all outputs at once."""
         return torch.cat([image[:, 0, : target.shape[1]], target], -1)
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
-        """Compute all that does not depend on the outputs."""
         return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
-        """Read the next position, beside the output before."""
         output = torch.cat([state.column[:, state.position], previous], -1)
         return output, replace(state, position=state.position + 1)

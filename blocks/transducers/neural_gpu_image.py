@@ -72,7 +72,6 @@ class ImageCGRU(Initialisable):
         nn.init.zeros_(self.candidate_bias)
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split what belongs to the two gates and the candidate."""
         return tensor.split(len(self.candidate))
 
     def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
@@ -241,5 +240,4 @@ def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
 
 
 def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the valid lengths (batch,)."""
     return torch.full((len(x),), x.shape[1], device=x.device) if mask is None else mask.sum(1)

@@ -31,7 +31,6 @@ class StackEncoder(nn.Module):
         self.positions = PositionalEncoding(context.config)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Map (batch, n, width) to the same."""
         x, signal = self.positions(x)
         y = self.body(x, SideInputs(mask, signal))
         return y if self.norm is None else self.norm(y)
@@ -75,11 +74,9 @@ class Seq2Seq(Transducer[State]):
         return self.decoder.begin(self.encode(source, source_mask))
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
-        """Write one output of the decoder."""
         return self.decoder.step(state, previous)
 
     def attention_weights(self, state: State) -> Tensor | None:
-        """Return the weights of a recurrent decoder's attention at its last output."""
         return self.decoder.attention_weights(state)
 
     def encode(self, source: Tensor, source_mask: Tensor | None) -> EncodedSource:

@@ -485,7 +485,6 @@ _SMALLEST = ModelConfig(d_model=1, vocab=1)
 
 
 def _framed(name: str, found: Numbers, modules: tuple[str, ...], *, label: str = "") -> ModelPart:
-    """Return a part outside the body, as it was measured under a name."""
     return ModelPart(
         label=label or name,
         parameters=found.get(f"parameters {name}", 0),
@@ -502,8 +501,6 @@ def _measured(
     kind: PartKind = PartKind.FRAME,
     predecessors: tuple[str, ...] | None = None,
 ) -> ModelPart:
-    """Return a part with what was measured of its modules."""
-
     def total(what: str) -> int:
         return sum(
             count
@@ -536,7 +533,6 @@ def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
 
 
 def _shared(part: ModelPart) -> list[ModelPart]:
-    """Return what several blocks of a part have in common, each counted once."""
     return [
         ModelPart(label=key, kind=PartKind.SHARED, parameters=count) for key, count in part.shared.items()
     ]

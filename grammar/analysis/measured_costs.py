@@ -183,7 +183,6 @@ _FILE = _CacheFile()
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the entries of a cache file; none if it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -193,7 +192,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 @cache
 def _path() -> Path:
-    """Return the cache file for the code of blocks and grammar and for the version of torch."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(cache_home) if cache_home else Path.home() / ".cache") / "activemem"
     return folder / f"costs-{_code_digest()}.json"

@@ -292,7 +292,6 @@ class _Checker:
         return None
 
     def _choice_of_parts(self, syntax: CallSyntax) -> Node | None:
-        """`choice(…)` where a part of the recipe stands."""
         choice = self._choice(syntax, _BODY)
         return choice if isinstance(choice, ChoiceDimension) else None
 

@@ -152,7 +152,6 @@ class Space:
                 yield found
 
     def _draw(self, rng: Random) -> Recipe:
-        """Draw a member, within the budget or not."""
         if self._forms is not None:
             root = rng.choice(self._forms).root
         else:

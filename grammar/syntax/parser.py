@@ -237,13 +237,11 @@ class _RecipeParser(TokenReader):
             self.token = self._tokens[self._at]
 
     def _describe_token(self) -> str:
-        """Return the next token as a message names it."""
         if self.token.kind == "end":
             return "the end"
         return f"'{self._faults.quote(self.token.start, self.token.end)}'"
 
     def _describe_expected(self) -> str:
-        """Return what is missing where an operand should stand, as a message names it."""
         if self._at == 0:
             return "a block"
         last = self._tokens[self._at - 1]

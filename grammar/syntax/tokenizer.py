@@ -81,7 +81,6 @@ def _number(text: str, start: int, faults: FaultCollector) -> Token:
 
 
 def _count_digits(text: str) -> int:
-    """Return the number of digits that a number is written with."""
     return sum(character.isdigit() for character in text)
 
 

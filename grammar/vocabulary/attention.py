@@ -111,7 +111,6 @@ def check_ramp(settings: Settings) -> str | None:
 
 
 def _check(settings: Settings) -> str | None:
-    """Return which parameters contradict each other, or None."""
     pos, span = as_word(settings, "pos"), as_int(settings, "span")
     relative = pos == "relative"
     rules = (
@@ -170,7 +169,6 @@ def _state(settings: Settings, _context: CostContext) -> int:
 
 
 def _window(settings: Settings, context: CostContext) -> int:
-    """Return the numbers in the keys and values of a span."""
     window = window_from_settings(settings, causal=context.causal)
     return window.numbers(_key_value_heads(settings)) if window.span else 0
 

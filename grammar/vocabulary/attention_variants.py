@@ -9,7 +9,6 @@ from .spec import Role, Settings, Spec, as_int, as_word, integer, real, sees_eve
 
 
 def _check_latents(settings: Settings) -> str | None:
-    """Return what is wrong with the rotated key, or None."""
     width = as_int(settings, "rope_width")
     if width % 2:
         return f"channels are turned two by two: expected an even rope_width, got {width}"

@@ -54,7 +54,6 @@ def _reach_of_two(settings: Settings, context: CostContext) -> Reach:
 
 
 def _check_taps(settings: Settings) -> str | None:
-    """Return what is wrong with the taps of a filter, or None."""
     if as_word(settings, "filter") == "explicit" and (taps := as_int(settings, "k")) > MAX_TAPS:
         return f"filter=explicit has a weight for each tap: expected k of at most {MAX_TAPS}, got {taps}"
     return None

@@ -55,7 +55,6 @@ def _output_gate(default: str) -> Parameter:
 
 
 def _square(_settings: Settings, heads: int, head_width: int) -> int:
-    """Return the numbers in one square matrix for each head."""
     return heads * head_width**2
 
 
@@ -109,7 +108,6 @@ def _recurrence(
 
 
 def _check_rotation(settings: Settings) -> str | None:
-    """Return what is wrong with the rotation of heads, or None."""
     width = as_int(settings, "head_width")
     if as_bool(settings, "rotate") and width % 2:
         return f"rotate=true turns channels two by two: expected an even head_width, got {width}"

@@ -40,7 +40,6 @@ def image_maps(settings: Settings, width: int) -> int:
 
 
 def _column(settings: Settings, context: CostContext) -> int:
-    """Return the numbers of one column of the image."""
     return image_maps(settings, context.width)
 
 

@@ -64,7 +64,6 @@ def define(*specs: Spec) -> None:
 
 
 def _check(spec: Spec) -> None:
-    """Raise ValueError for invalid names, and for parameters in a wrong order."""
     if spec.name in RESERVED_WORDS:
         raise ValueError(f"block '{spec.name}': the recipe language has that word")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):

@@ -124,7 +124,6 @@ def _rewrite(layout: Layout, quarantine: Quarantine, dataset: str, study: str, r
 
 
 def _files(layout: Layout, trials: Iterable[str]) -> Iterator[Path]:
-    """Yield the files that trials may keep beside their rows."""
     layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     for trial in trials:
         yield from (layout.weights(trial), layout.final_checkpoint(trial), layout.checkpoints(trial))

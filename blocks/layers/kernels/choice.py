@@ -100,7 +100,6 @@ def _may_have_kernel(q: Tensor, positions: int) -> bool:
 
 @cache
 def _installed() -> str | None:
-    """Return the version of the kernels; None without them."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:

@@ -125,7 +125,6 @@ class DeltaRule(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Move what a key holds towards its value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype)) * self.most
         log_decay = None if self.rates is None else self.rates(x)
         q, k = qk[:, :, 0] * self.head_width**-0.5, qk[:, :, 1:].transpose(2, 3)
@@ -139,5 +138,4 @@ class DeltaProduct(DeltaRule):
 
     @staticmethod
     def count_writes(settings: Settings) -> int:
-        """Return the number of steps of each position."""
         return as_int(settings, "n")

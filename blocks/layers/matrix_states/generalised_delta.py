@@ -126,7 +126,6 @@ class ChannelRates(Initialisable):
         self.step_offset = nn.Parameter(torch.empty(heads, head_width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the rates and the steps; the maps are drawn by themselves."""
         draw_rates(self.log_rate, generator)
         draw_step_offsets(self.step_offset, generator)
 

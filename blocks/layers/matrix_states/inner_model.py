@@ -42,11 +42,9 @@ class InnerModel(Initialisable):
         nn.init.zeros_(self.offset)
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return the inputs of a head."""
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the heads."""
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:

@@ -34,7 +34,6 @@ class LinearAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Add up keys by values, with a value of one beside the others."""
         q, k = self.features(qk).unbind(2)
         y, last = run_in_chunks(q, k, functional.pad(v, (0, 1), value=1.0), None, state, keep=keep)
         return y[..., :-1] / (y[..., -1:] + self.epsilon), last
@@ -59,7 +58,6 @@ class Retention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Turn and scale queries and keys, with one decay for each head."""
         length = x.shape[1]
         angles = 1e4 ** -(_count(0, self.head_width, x, step=2) / self.head_width)
         if self.rotate:
@@ -92,7 +90,6 @@ class GatedLinearAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Decay each channel of the keys."""
         lost = functional.softplus(-self.decay(x).to(v.dtype)) / GATE_TEMPERATURE
         log_decay = -lost.clamp(max=-LEAST_LOG_DECAY)
         q, k = qk.unbind(2)

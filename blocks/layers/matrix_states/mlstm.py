@@ -35,7 +35,6 @@ class ExponentialGates(Initialisable):
         self.forget_offset = nn.Parameter(torch.empty(heads))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the offsets; the map draws its own weights."""
         nn.init.normal_(self.input_offset, std=0.1, generator=generator)
         with torch.no_grad():
             begin = torch.linspace(3.0, 6.0, len(self.forget_offset))
@@ -119,7 +118,6 @@ class MatrixLSTM(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Add up keys by values, with a value of one beside the others."""
         q, k = qk.unbind(2)
         log_input, log_forget = (each.to(x.dtype) for each in self.gates(x))
         held = None

@@ -69,7 +69,6 @@ class LinearRecurrence(Block):
         return state.unflatten(1, (self.heads, self.key_width, -1))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; the mask changes nothing at valid ones."""
         return self._run(zero_masked(x, mask), None, keep=False)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -96,7 +95,6 @@ class LinearRecurrence(Block):
         return self._merge(y, x), kept
 
     def _merge(self, y: Tensor, x: Tensor) -> Tensor:
-        """Return the output of what the heads give at x."""
         gate = None if self.gate is None else self.gate(x)
         return self.output(gate_heads(y, self.norm, gate, self.gate_kind))
 
@@ -129,7 +127,6 @@ class HeadRates(Initialisable):
         self.step_offset = nn.Parameter(torch.empty(heads))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the rates and the steps; the map draws its own weights."""
         draw_rates(self.log_rate, generator)
         draw_step_offsets(self.step_offset, generator)
 

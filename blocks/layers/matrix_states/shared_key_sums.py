@@ -67,7 +67,6 @@ class SharedKeySums(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        """Keep what the gradient needs."""
         ctx.low = inputs[1]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs[2:], *output)
@@ -77,7 +76,6 @@ class SharedKeySums(torch.autograd.Function):
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, of_y: Tensor | None, of_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        """Return the gradients, within chunks and by the states between them."""
         q, k, v, steps, log_decay, skip, state, y, states = ctx.saved_tensors
         of_y = torch.zeros_like(y) if of_y is None else of_y
         chunks, low, count = _Chunks.of(q, k, log_decay, ctx.low), ctx.low, len(states)
@@ -202,7 +200,6 @@ def _hand_back(
 
 
 def _before(states: Tensor, state: Tensor | None, count: int) -> tuple[Tensor, int]:
-    """Return the states before `count` chunks, and the first chunk that has one."""
     inner = states[: count - 1]
     return (inner, 1) if state is None else (torch.cat([state.unsqueeze(0), inner]), 0)
 

@@ -28,7 +28,6 @@ class MinGRU(RecurrentChannels):
         self.positive = as_word(settings, "candidate") == "positive"
 
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Compute gates and candidates by the input alone."""
         gate, candidate = u.to(self.output.weight.dtype).chunk(2, -1)
         if self.positive:
             candidate = torch.where(candidate >= 0.0, candidate + 0.5, torch.sigmoid(candidate))
@@ -49,13 +48,11 @@ class BlockMaps(Initialisable):
         self.bias = nn.Parameter(torch.empty(maps, groups * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw Glorot uniform, the biases zero."""
         width = self.weight.shape[1]
         glorot(self.weight, width, width, generator)
         nn.init.zeros_(self.bias)
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return the inputs of a head."""
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:

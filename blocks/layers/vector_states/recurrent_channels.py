@@ -41,7 +41,6 @@ class RecurrentChannels(Block):
         """Return what the recurrence gives at u (batch, length, maps * channels), and its state."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; the mask changes nothing at valid ones."""
         return self._run(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -39,7 +39,6 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        """Keep what the gradient needs."""
         ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
@@ -84,7 +83,6 @@ def _scan(decay: Tensor, added: Tensor) -> Tensor:
 
 
 def _pad(x: Tensor, missing: int) -> Tensor:
-    """Return x with zeros behind the end of each sequence."""
     return torch.cat([x, x.new_zeros(x.shape[0], missing, *x.shape[2:])], 1) if missing else x
 
 
@@ -116,7 +114,6 @@ class SelectiveRead(torch.autograd.Function):
     def setup_context(
         ctx: SavedContext, inputs: tuple[bool, *tuple[Tensor, ...]], output: tuple[Tensor, Tensor]
     ) -> None:
-        """Keep what the gradient needs."""
         ctx.negative, *given = inputs
         ctx.save_for_backward(*given, output[1])
 
@@ -194,7 +191,6 @@ def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
 
 
 def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
-    """Return pieces of each, (batch, length, …), side by side."""
     size = PIECE if rows[0].device.type in ("cpu", "meta") else ACCELERATED_PIECE
     return zip(*(each.split(size, 1) for each in rows), strict=True)
 

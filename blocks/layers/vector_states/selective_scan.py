@@ -34,7 +34,6 @@ class SelectiveRates(Initialisable):
         self.skip = nn.Parameter(torch.empty(channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the offsets, and set the others."""
         with torch.no_grad():
             self.log_rate.copy_(torch.arange(1, self.log_rate.shape[1] + 1).log().expand_as(self.log_rate))
         draw_step_offsets(self.step_offset, generator)
@@ -59,7 +58,6 @@ class SelectiveStateSpace(RecurrentChannels):
         self.rates = SelectiveRates(self.channels, self.state)
 
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Compute steps, keys and queries of what is read."""
         rates = self.rates
         low, k, q = self.selection(u).split([self.rank, self.state, self.state], -1)
         steps = functional.softplus(self.steps(low) + rates.step_offset)

@@ -31,7 +31,6 @@ class HeadTransitions(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 4 * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw Glorot uniform, and set the offsets."""
         heads, width, _ = self.weight.shape
         glorot(self.weight, width, width, generator)
         nn.init.zeros_(self.offset)
@@ -40,11 +39,9 @@ class HeadTransitions(Initialisable):
                 self.offset[:, 2 * width : 3 * width] = torch.linspace(3.0, 6.0, heads).unsqueeze(-1)
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return the inputs of a head."""
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the heads and their gates."""
         return [part for head in tensor.unbind() for part in head.chunk(4, -1)]
 
 

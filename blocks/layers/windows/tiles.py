@@ -210,7 +210,6 @@ class _Tiles(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        """Note what the backward pass reads."""
         ctx.form, tensors = inputs[0], inputs[2:]
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
@@ -307,7 +306,6 @@ def _add_gradients(
 
 
 def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
-    """Return the gradient of the weights, written into the buffer."""
     within = tile.within(buffer)
     torch.bmm(dy, tile.of_keys(tile.given.v).mT, out=within)
     if tile.given.num_extra:
