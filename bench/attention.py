@@ -31,8 +31,7 @@ from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.all_attention import AllAttention
 from activemem.blocks.layers.windows.choice import window_or_fault
-from activemem.blocks.layers.windows.pieces import Kept, WindowForm, WindowInputs
-from activemem.blocks.layers.windows.products import window_products
+from activemem.blocks.layers.windows.pieces import Kept, WindowForm, WindowInputs, window_products
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
 

@@ -24,9 +24,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..grammar.model_config import ModelConfig
-from ..grammar.nodes import BlockNode
+from ..grammar.nodes import BlockNode, Node
 from ..grammar.positions import RandomisedPairs
-from ..grammar.recipe import parse
+from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.registry import spec_of
 from ..grammar.vocabulary.spec import CostContext, Role, Spec
 from ..plugins import plugin_errors
@@ -59,7 +59,7 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
     return _count_parameters(*_build(node, config))
 
 
-def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) -> Numbers:
+def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
     """Return the parameters of a block, and the FLOPs of a sequence of `length` after `past` positions.
 
     In a stream only new positions count, not those of the past that are computed again.
@@ -75,7 +75,7 @@ def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) 
     return _count_parameters(block, context) | _at_length(measure, length, lengths)
 
 
-def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
+def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
     """Return the parameters and FLOPs of everything outside the body, as "parameters PART".
 
     Outputs are computed at `scored` positions. With a clustered vocabulary all targets count as members of
@@ -100,12 +100,12 @@ def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
     return counted | found | {"parameters output": rest}
 
 
-def measure_transducer(recipe: str, config: ModelConfig, length: int, scored: int) -> Numbers:
+def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
     """Return the parameters and FLOPs of a model of a source and a target, as "parameters MODULE".
 
     A model that loops over positions is measured at shorter lengths.
     """
-    model = _build_model(recipe, config)
+    model = _build_model(root, config)
     assert isinstance(model, TransductionModel)
     found: Counter[str] = Counter({"outputs": model.body.output_width})
     for name, module in model.named_modules():
@@ -120,7 +120,7 @@ def measure_transducer(recipe: str, config: ModelConfig, length: int, scored: in
 
 
 def measure_step(
-    recipe: str,
+    root: Node,
     config: ModelConfig,
     *,
     length: int,
@@ -135,7 +135,7 @@ def measure_step(
     The peak counts all that the step allocates, gradients among it, and neither the weights nor what an
     optimiser keeps. A step that `accumulates` adds to gradients that are there already.
     """
-    model = _build_model(recipe, config)
+    model = _build_model(root, config)
     for stack in outermost_stacks(model):
         stack.checkpoints = checkpoints
 
@@ -221,8 +221,8 @@ def _build(node: BlockNode, config: ModelConfig) -> tuple[Block, Context]:
     return block, context
 
 
-def _build_model(recipe: str, config: ModelConfig) -> Model | TransductionModel:
-    model = build_on_meta(recipe, config).train()
+def _build_model(root: Node, config: ModelConfig) -> Model | TransductionModel:
+    model = build_on_meta(Recipe(root), config).train()
     _widen_spans(model)
     return model
 

@@ -27,8 +27,7 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `each(n, part)`,
 
 from ..diagnostics import Fault
 from . import seq2seq
-from .analysis.analyse import Analysis, analyse
-from .analysis.model_part import ModelPart, PartKind, TrainingMemory
+from .analysis.analyse import Analysis, ModelPart, PartKind, TrainingMemory, analyse
 from .canonical import render
 from .errors import RecipeError
 from .model_config import (
@@ -42,9 +41,7 @@ from .model_config import (
     ResidualInit,
 )
 from .recipe import Expression, Recipe, parse, parse_dimension
-from .space.budget import Budget
-from .space.cardinality import BudgetShare, Cardinality
-from .space.space import Space, SpaceError
+from .space.space import Budget, BudgetShare, Cardinality, Space, SpaceError
 from .tree_distance import tree_distance
 from .vocabulary.registry import lookup, register, registered_names
 from .vocabulary.spec import (

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal, TypedDict, get_args
+from typing import Literal, TypedDict, get_args
 
 from ..diagnostics import hint
 from ..errors import ActivememError, argument_fault
-from ..plugins import Registry
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
@@ -136,14 +135,7 @@ class ModelConfig:
 
     def faults(self) -> list[str]:
         """Return what is out of bounds or contradictory; an empty list for valid settings."""
-        rules = (
-            *self._sizes(),
-            *self._ranges(),
-            *self._words(),
-            *self._outputs(),
-            *self._clustering(),
-            *self._maximal_updates(),
-        )
+        rules = (*self._bounds(), *self._words(), *self._inputs_and_outputs(), *self._maximal_updates())
         return [fault for holds, fault in rules if not holds]
 
     def check(self) -> None:
@@ -208,128 +200,101 @@ class ModelConfig:
         """Whether the output is a distribution over the symbols of the vocabulary."""
         return self.targets is None and self.classes is None
 
-    def _sizes(self) -> tuple[Rule, ...]:
-        needed = self.columns is None or self.predicts_symbols
-        given = (
-            ("vocab", self.vocab),
-            ("source_vocab", self.source_vocab),
-            ("columns", self.columns),
-            ("targets", self.targets),
-            ("classes", self.classes),
-            ("max_positions", self.max_positions),
-        )
-        return (
-            (self.d_model >= 1, f"expected d_model of at least 1, got {self.d_model}"),
-            (
-                self.vocab is not None or not needed,
-                "expected vocab, or columns and targets, got neither",
-            ),
-            (
-                self.targets is None or self.classes is None,
-                f"expected targets or classes, got {self.targets} and {self.classes}",
-            ),
-            *(
-                (size is None or size >= 1, f"expected {name} of at least 1, got {size}")
-                for name, size in given
-            ),
-        )
+    def _bounds(self) -> Iterator[Rule]:
+        for name in ("d_model", "vocab", "source_vocab", "columns", "targets", "classes", "max_positions"):
+            size = getattr(self, name)
+            yield size is None or size >= 1, f"expected {name} of at least 1, got {size}"
+        for name in (*_RATES, "feedforward_dropout"):
+            rate = getattr(self, name)
+            fits = rate is None or 0 <= rate <= MAX_DROPOUT
+            yield fits, f"expected {name} from 0 to {MAX_DROPOUT}, got {rate}"
+        for name in ("norm_eps", "feedforward_std", "attention_std", "attention_output_std", "logit_cap"):
+            number = getattr(self, name)
+            yield number is None or number > 0, f"expected {name} above 0, got {number}"
 
-    def _ranges(self) -> tuple[Rule, ...]:
-        rates = (
-            ("dropout", self.dropout),
-            ("attention_dropout", self.attention_dropout),
-            ("embedding_dropout", self.embedding_dropout),
-            ("input_dropout", self.input_dropout),
-            ("feedforward_dropout", self.feedforward_dropout or 0.0),
-        )
-        positive = (
-            ("norm_eps", self.norm_eps),
-            ("feedforward_std", self.feedforward_std),
-            ("attention_std", self.attention_std),
-            ("attention_output_std", self.attention_output_std),
-            ("logit_cap", self.logit_cap),
-        )
-        return (
-            *(
-                (0 <= rate <= MAX_DROPOUT, f"expected {name} from 0 to {MAX_DROPOUT}, got {rate}")
-                for name, rate in rates
-            ),
-            *((each is None or each > 0, f"expected {name} above 0, got {each}") for name, each in positive),
-        )
+    def _words(self) -> Iterator[Rule]:
+        for name, kind in _WORDS.items():
+            value, words = getattr(self, name), get_args(kind)
+            yield value in words, _expected_word(name, value, words)
+        for name, registry in (("norm_kind", NORMS), ("position", POSITIONS)):
+            value = getattr(self, name)
+            if value not in registry:  # else not all names need be loaded
+                yield False, _expected_word(name, value, tuple(registry))
 
-    def _words(self) -> tuple[Rule, ...]:
-        return (
-            _one_of("norm", self.norm, get_args(Norm)),
-            *_registered("norm_kind", self.norm_kind, NORMS),
-            *_registered("position", self.position, POSITIONS),
-            _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
-            _one_of("init", self.init, get_args(Init)),
-            _one_of("bias_init", self.bias_init, get_args(BiasInit)),
-            _one_of("residual_init", self.residual_init, get_args(ResidualInit)),
-            _one_of("output_act", self.output_act, get_args(OutputActivation)),
+    def _inputs_and_outputs(self) -> Iterator[Rule]:
+        has_classes, clustered = self.classes is not None, bool(self.cutoffs)
+        given = "classes" if has_classes else "symbols"
+        yield (
+            self.vocab is not None or (self.columns is not None and not self.predicts_symbols),
+            "expected vocab, or columns and targets, got neither",
         )
-
-    def _outputs(self) -> tuple[Rule, ...]:
-        given = "symbols" if self.classes is None else "classes"
-        return (
-            (
-                self.output_act == "none" or self.targets is not None,
-                f"expected targets where there is an output_act, got {given} and {self.output_act}",
-            ),
-            (
-                self.logit_cap is None or (self.targets is None and not self.cutoffs),
-                "expected logits where there is a logit_cap, "
-                f"got {'clusters' if self.cutoffs else 'numbers'}",
-            ),
+        yield (
+            self.targets is None or not has_classes,
+            f"expected targets or classes, got {self.targets} and {self.classes}",
         )
-
-    def _maximal_updates(self) -> tuple[Rule, ...]:
-        """Return the rules of maximal updates.
-
-        They need embeddings without a factor of the root of the width, and one vocabulary.
-        """
-        if self.mup is None:
-            return ()
-        scaled = self.embedding_scale != 1.0 and self.columns is None
-        return (
-            (self.mup >= 1, f"expected mup of at least 1, got {self.mup}"),
-            (not scaled, f"expected an embedding such as unit where there is mup, got {self.embedding}"),
-            (not self.cutoffs, "expected no cutoffs where there is mup, got some"),
-            (self.source_vocab is None, "expected a model of one sequence where there is mup, got two"),
+        yield (
+            self.output_act == "none" or self.targets is not None,
+            f"expected targets where there is an output_act, got {given} and {self.output_act}",
         )
-
-    def _clustering(self) -> tuple[Rule, ...]:
-        symbols = self.columns is None and self.predicts_symbols
-        given = "numbers" if self.classes is None else "classes"
-        ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
-        rising = all(low < high for low, high in pairwise(ends))
-        count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
-        plural = f"{count} cut-off" + ("" if count == 1 else "s")
-        cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
-        return (
-            (
-                symbols or not self.tied,
-                f"expected symbols in and out where the weights are tied, got {given}",
-            ),
-            (
-                symbols or not self.cutoffs,
-                f"expected symbols in and out where there are cutoffs, got {given}",
-            ),
-            (
-                self.output_bias or not self.tied,
-                "expected weights that are not tied where there is no output_bias, got tied ones",
-            ),
-            (self.tied or not self.tied_bias, "expected tied weights where there is a tied_bias, got none"),
-            (
-                bool(self.cutoffs) or not self.project_first_cluster,
-                "expected cutoffs where there is a project_first_cluster, got none",
-            ),
-            (rising or not self.cutoffs, f"expected cutoffs that rise and stay below vocab, got {cut}"),
-            (
-                self.d_model >= narrowest or not self.cutoffs,
+        yield (
+            self.logit_cap is None or (self.targets is None and not clustered),
+            f"expected logits where there is a logit_cap, got {'clusters' if clustered else 'numbers'}",
+        )
+        symbols, given = (
+            self.columns is None and self.predicts_symbols,
+            "classes" if has_classes else "numbers",
+        )
+        yield (
+            symbols or not self.tied,
+            f"expected symbols in and out where the weights are tied, got {given}",
+        )
+        yield symbols or not clustered, f"expected symbols in and out where there are cutoffs, got {given}"
+        yield (
+            self.output_bias or not self.tied,
+            "expected weights that are not tied where there is no output_bias, got tied ones",
+        )
+        yield (
+            self.tied or not self.tied_bias,
+            "expected tied weights where there is a tied_bias, got none",
+        )
+        yield (
+            clustered or not self.project_first_cluster,
+            "expected cutoffs where there is a project_first_cluster, got none",
+        )
+        if clustered:
+            ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
+            cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
+            rising = all(low < high for low, high in pairwise(ends))
+            yield rising, f"expected cutoffs that rise and stay below vocab, got {cut}"
+            count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
+            plural = f"{count} cut-off" + ("" if count == 1 else "s")
+            yield (
+                self.d_model >= narrowest,
                 f"expected d_model of at least {narrowest} for {plural}, got {self.d_model}",
-            ),
-        )
+            )
+
+    def _maximal_updates(self) -> Iterator[Rule]:
+        """Yield the rules of maximal updates, whose embeddings have no factor of the root of the width."""
+        if self.mup is not None:
+            scaled = self.embedding_scale != 1.0 and self.columns is None
+            yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"
+            yield not scaled, f"expected an embedding such as unit where there is mup, got {self.embedding}"
+            yield not self.cutoffs, "expected no cutoffs where there is mup, got some"
+            yield (
+                self.source_vocab is None,
+                "expected a model of one sequence where there is mup, got two",
+            )
+
+
+_RATES = ("dropout", "attention_dropout", "embedding_dropout", "input_dropout")
+_WORDS = {
+    "norm": Norm,
+    "embedding": EmbeddingInit,
+    "init": Init,
+    "bias_init": BiasInit,
+    "residual_init": ResidualInit,
+    "output_act": OutputActivation,
+}
 
 
 class ModelKeywords(TypedDict, total=False):
@@ -378,7 +343,8 @@ def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfi
     Raises ModelConfigError for unknown names and for values of another type.
     """
     names = [field.name for field in fields(ModelConfig)]
-    faults = [_unknown(name, names) for name in settings if name not in names]
+    unknown = [name for name in settings if name not in names]
+    faults = [f"expected a setting of a model, got {name}{hint(name, names)}" for name in unknown]
     faults += _type_faults({name: value for name, value in settings.items() if name in names})
     if (fault := argument_fault("config", config, (ModelConfig, type(None)))) is not None:
         faults.append(fault)
@@ -413,22 +379,7 @@ _KINDS: dict[str, tuple[type, str]] = {
 """The types of fields with their names in messages; all other fields are words."""
 
 
-def _unknown(name: str, names: list[str]) -> str:
-    return f"expected a setting of a model, got {name}{hint(name, names)}"
-
-
-def _one_of(name: str, value: str, words: tuple[str, ...]) -> Rule:
-    return value in words, f"expected {name} to be {_join_or(words)}, got '{value}'"
-
-
-def _registered(name: str, value: str, registry: Registry[Any]) -> tuple[Rule, ...]:
-    """Return a rule that a setting is a registered name.
-
-    There is no rule if it is one, so that not all names need be loaded.
-    """
-    return () if value in registry else (_one_of(name, value, tuple(registry)),)
-
-
-def _join_or(words: tuple[str, ...]) -> str:
+def _expected_word(name: str, value: str, words: tuple[str, ...]) -> str:
     *first, last = words
-    return f"{', '.join(first)} or {last}" if first else last
+    expected = f"{', '.join(first)} or {last}" if first else last
+    return f"expected {name} to be {expected}, got '{value}'"

@@ -15,8 +15,7 @@ from .canonical import identity, recipe_id, render, render_filled, render_operan
 from .errors import RecipeError
 from .nodes import Dimension, HoleNode, Node, Scalar, Value, walk
 from .semantics.checker import check_dimension, check_recipe
-from .syntax.parser import parse_syntax
-from .syntax.syntax_tree import OperationSyntax, Syntax
+from .syntax.parser import OperationSyntax, Syntax, parse_syntax
 
 MAX_LENGTH = 10_000
 """A recipe's text, as given and as rendered, has at most this many characters."""

@@ -17,7 +17,7 @@ import polars as pl
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError, argument_fault, check_arguments
 from ..storage import Store, open_store, store_fault
-from ..storage.schema import SCHEMAS
+from ..storage.rows import SCHEMAS
 from ..studies.text.units import format_bytes
 from .frames import metrics_frame, stored_levels, trials_frame
 

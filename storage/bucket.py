@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,6 +114,7 @@ class Bucket:
         bucket, self._prefix = f"{found[1]}://{found[2]}", found[3].strip("/")
         self._has_conditions = False
         try:
+            self._server: Any = import_module("obstore")  # only stores in a bucket need it
             self._data, self._prompt = _connect(bucket, *_PATIENT), _connect(bucket, *_PROMPT)
             self.list("studies", prompt=True)
         except ModuleNotFoundError as error:
@@ -122,43 +124,35 @@ class Bucket:
 
     def list(self, folder: str, *, prompt: bool = False) -> list[ObjectInfo]:
         """Return all objects below a folder, in no order."""
-        import obstore  # noqa: PLC0415  only stores in a bucket need it
-
         with self._asking(folder):
             try:
-                stream = obstore.list(self._prompt if prompt else self._data, prefix=self._name(folder))
+                stream = self._server.list(self._prompt if prompt else self._data, prefix=self._name(folder))
                 return [self._info(meta) for chunk in stream for meta in chunk]
             except FileNotFoundError as error:
                 raise BucketError(errno.EIO, _reason(error), self.address) from error
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return an object without its contents, or None if it does not exist."""
-        import obstore  # noqa: PLC0415  as above
-
         with self._asking(key):
             try:
-                return self._info(obstore.head(self._data, self._name(key)))
+                return self._info(self._server.head(self._data, self._name(key)))
             except FileNotFoundError:
                 return None
 
     def get(self, key: str) -> Found | None:
         """Return an object, or None if it does not exist."""
-        import obstore  # noqa: PLC0415  as above
-
         with self._asking(key):
             try:
-                answer = obstore.get(self._data, self._name(key))
+                answer = self._server.get(self._data, self._name(key))
                 return Found(bytes(answer.bytes()), self._info(answer.meta))
             except FileNotFoundError:
                 return None
 
     def download(self, key: str, path: Path) -> ObjectInfo | None:
         """Write an object to a file; return None if it does not exist."""
-        import obstore  # noqa: PLC0415  as above
-
         with self._asking(key):
             try:
-                answer = obstore.get(self._data, self._name(key))
+                answer = self._server.get(self._data, self._name(key))
                 with path.open("wb") as file:
                     for chunk in answer:
                         file.write(chunk)
@@ -173,11 +167,9 @@ class Bucket:
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object within the bucket; return whether it exists."""
-        import obstore  # noqa: PLC0415  as above
-
         with self._asking(source):
             try:
-                obstore.copy(self._data, self._name(source), self._name(target))
+                self._server.copy(self._data, self._name(source), self._name(target))
             except FileNotFoundError:
                 return False
             return True
@@ -222,18 +214,16 @@ class Bucket:
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects, as far as they exist."""
-        import obstore  # noqa: PLC0415  as above
-
         names = [self._name(key) for key in keys]
         if not names:
             return
         with self._asking(keys[0]):
             try:
-                obstore.delete(self._data, names)
+                self._server.delete(self._data, names)
             except FileNotFoundError:  # some servers say so, and some objects may be left
                 for name in names:
                     try:
-                        obstore.delete(self._data, name)
+                        self._server.delete(self._data, name)
                     except FileNotFoundError:
                         continue
 
@@ -264,10 +254,8 @@ class Bucket:
         self._has_conditions = True
 
     def _put(self, store: ObjectStore, key: str, contents: bytes | Path, mode: PutMode) -> Version:
-        import obstore  # noqa: PLC0415  as above
-
         whole = None if mode == "overwrite" else False  # an upload in parts heeds no condition
-        answer = obstore.put(store, self._name(key), contents, mode=mode, use_multipart=whole)
+        answer = self._server.put(store, self._name(key), contents, mode=mode, use_multipart=whole)
         return Version(answer["e_tag"], answer["version"])
 
     def _name(self, key: str) -> str:

@@ -5,7 +5,7 @@ A run merges the files of attempts that have ended as soon as they are many. At 
 
 import random
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,10 +15,11 @@ import polars as pl
 from .durable_write import sync
 from .errors import UnreadableError
 from .parquet_file import encode
-from .paths import Layout, data_files, data_names, is_compacted, is_of_one, new_compacted_path
+from .paths import data_files, data_names, is_compacted, is_of_one, new_compacted_path
+from .place import Place
 from .quarantine import Quarantine
 from .read import RANK, batches, load_partition, read_verified, scan
-from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
+from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 
 _MAX_TURNS: Final = 6
 _FIRST_PAUSE_S: Final = 0.1
@@ -30,37 +31,43 @@ _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
 """Datasets that may be written again after an attempt's row, in place of the file before."""
 
 
-def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
+def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
     """Merge a partition's intact files into a new one, then remove them; return how many files there were.
 
     Two compactions that begin in the same moment leave a merged file each, with the same rows. Each looks
     once more at its end, and merges both after a random pause, so that only one does. A crash in between
     leaves rows twice, too. Readers count them once, and the next compaction merges them.
     """
-    merged = _merge_files(layout, quarantine, dataset, partition)
+    place = quarantine.layout.place
+
+    def merge_files() -> int:
+        contents = load_partition(partition, quarantine)
+        if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
+            return 0
+        return _replace(place, dataset, partition, contents)
+
+    def has_several_merged() -> bool:
+        place.fetch(partition)
+        return sum(map(is_compacted, data_files(partition))) > 1
+
+    merged = merge_files()
     for turn in range(_MAX_TURNS if merged else 0):
-        if _count_merged_files(layout, partition) <= 1:
+        if not has_several_merged():
             break
         time.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**turn))
-        if _count_merged_files(layout, partition) > 1:
-            merged += _merge_files(layout, quarantine, dataset, partition)
+        if has_several_merged():
+            merged += merge_files()
     return merged
 
 
-def _merge_files(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    contents = load_partition(partition, quarantine)
-    if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
-        return 0
-    return _replace(layout, dataset, partition, contents)
-
-
-def merge_ended(layout: Layout, quarantine: Quarantine, study: str, *, at_least: int) -> int:
+def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
     """Merge a study's files of attempts that have ended into one more merged file, if they are enough.
 
     Return how many files were merged. For a run that goes on: merged files are not read again. An attempt
     has ended once its row is there, since nothing but probes is written after it. So rows are merged last: a
     crash in between leaves work for the next merge or compaction. Others may compact meanwhile.
     """
+    layout, merged = quarantine.layout, 0
     ended = {
         name
         for partition in layout.partitions("trials", [study])
@@ -69,35 +76,22 @@ def merge_ended(layout: Layout, quarantine: Quarantine, study: str, *, at_least:
     }
     if len(ended) < at_least:
         return 0
-    return sum(
-        _merge_some(layout, quarantine, dataset, partition, ended)
-        for dataset in (*_OF_ENDED, "trials")
-        for partition in layout.partitions(dataset, [study])
-    )
+    for dataset in (*_OF_ENDED, "trials"):
+        for partition in layout.partitions(dataset, [study]):
+            contents: dict[Path, bytes] = {}
+            for name in sorted(data_names(partition) & ended):
+                with suppress(FileNotFoundError):  # merged by another process
+                    if (data := read_verified(partition / name, quarantine)) is not None:
+                        contents[partition / name] = data
+            merged += _replace(layout.place, dataset, partition, contents) if contents else 0
+    return merged
 
 
-def _merge_some(
-    layout: Layout, quarantine: Quarantine, dataset: str, partition: Path, names: Collection[str]
-) -> int:
-    """Merge the intact files of a partition that have these names; return how many there were."""
-    contents: dict[Path, bytes] = {}
-    for name in sorted(data_names(partition).intersection(names)):
-        with suppress(FileNotFoundError):  # merged by another process
-            if (data := read_verified(partition / name, quarantine)) is not None:
-                contents[partition / name] = data
-    return _replace(layout, dataset, partition, contents) if contents else 0
-
-
-def _replace(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
+def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
     """Write a merged file for these files of a partition, then remove them; return how many there were."""
-    write_merged(layout, dataset, partition, merge(dataset, contents))
-    remove_merged(layout, dataset, partition, contents)
+    write_merged(place, dataset, partition, merge(dataset, contents))
+    remove_merged(place, dataset, partition, contents)
     return len(contents)
-
-
-def _count_merged_files(layout: Layout, partition: Path) -> int:
-    layout.place.fetch(partition)
-    return sum(map(is_compacted, data_files(partition)))
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
@@ -107,34 +101,34 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
 
 
-def remove_merged(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
+def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
     """Remove files of a partition whose rows are merged, except files that were written again since.
 
     Probes may be: their new file counts more than what was merged of the one before.
     """
     if dataset in _WRITTEN_AGAIN:
-        contents = {path: data for path, data in contents.items() if _is_unchanged(layout, path, data)}
-    layout.place.delete(*contents)
+        contents = {path: data for path, data in contents.items() if _is_unchanged(place, path, data)}
+    place.delete(*contents)
     sync(partition)
 
 
-def _is_unchanged(layout: Layout, path: Path, data: bytes) -> bool:
+def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
     """Return whether a file still has the bytes that were read; merged ones always have."""
     if not is_of_one(path):
         return True
     try:
-        return layout.place.get(path) == data
+        return place.get(path) == data
     except (FileNotFoundError, UnreadableError):
         return False
 
 
-def write_merged(layout: Layout, dataset: str, partition: Path, merged: pl.DataFrame) -> None:
+def write_merged(place: Place, dataset: str, partition: Path, merged: pl.DataFrame) -> None:
     """Write rows of a partition as a new merged file."""
     data = encode(merged)
     assert scan(dataset, [[data]], SCHEMAS[dataset].names()).drop(RANK).collect().equals(merged), (
         "expected to read what was merged"
     )
-    layout.place.put(new_compacted_path(partition), data)
+    place.put(new_compacted_path(partition), data)
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:

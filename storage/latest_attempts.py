@@ -11,12 +11,10 @@ from typing import Any, Final
 import polars as pl
 
 from .compaction import latest_copies
-from .paths import DATA_ENDING, Layout, all_names, entries, is_compacted
+from .paths import DATA_ENDING, all_names, entries, is_compacted
 from .quarantine import Quarantine
 from .read import RANK, batches, read, read_verified, scan
-from .row_validation import check_stored_row
-from .rows import TRIALS
-from .schema import MEASURED_LATER
+from .rows import MEASURED_LATER, TRIALS, check_stored_row
 
 DONE: Final = "done"
 INCOMPLETE: Final = "incomplete"
@@ -27,31 +25,29 @@ _MEASURED: Final = (DONE, "pruned")
 _KEYS: Final = ("trial", "attempt")
 
 
-def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
+def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
     """Return these columns of each trial's attempt that counts, sorted by trial.
 
     Where metrics of a study have been found damaged, its attempts without any are incomplete.
     """
     needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
-    rows = read(layout, quarantine, "trials", needed)
-    if studies := _studies_with_damaged_metrics(layout, quarantine):
-        measured = read(layout, quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
+    rows = read(quarantine, "trials", needed)
+    if studies := _studies_with_damaged_metrics(quarantine):
+        measured = read(quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
         rows = mark_incomplete(rows, measured, studies)
     return counting_attempts(rows).select(columns).collect()
 
 
-def last_numbers(layout: Layout, quarantine: Quarantine) -> dict[str, int]:
+def last_numbers(quarantine: Quarantine) -> dict[str, int]:
     """Return the number of each trial's last attempt, whether or not it is the one that counts."""
-    rows = read(layout, quarantine, "trials", ["trial", "attempt"])
+    rows = read(quarantine, "trials", ["trial", "attempt"])
     return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
 
 
-def with_probes(
-    layout: Layout, quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]
-) -> pl.DataFrame:
+def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
     """Return attempts with the probes of these names behind their final metrics."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
-    datasets = (latest_copies(read(layout, quarantine, dataset, columns)) for dataset in MEASURED_LATER)
+    datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
     by_attempt = wanted.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value"))
     both = pl.col("metrics").list.concat(pl.col("probes"))
@@ -59,26 +55,25 @@ def with_probes(
     return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
 
 
-def with_takers(layout: Layout, quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
+def with_takers(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
     """Return trials with the column `taken`: the studies that count them as theirs; none without any."""
-    rows = read_taken(layout, quarantine)
+    rows = read_taken(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
 
 
-def read_taken(
-    layout: Layout, quarantine: Quarantine, studies: Collection[str] | None = None
-) -> pl.DataFrame:
+def read_taken(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
     """Return which trials of others these studies count, or all: trial, study, factors, and since when."""
-    rows = read(layout, quarantine, "taken", ["trial", "study", "factors", "at"], studies)
+    rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
     return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
 
 
-def _studies_with_damaged_metrics(layout: Layout, quarantine: Quarantine) -> set[str]:
+def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
     """Return the studies with metrics in quarantine, that this session could not read, or that are no files.
 
     What is no file stays where it is, and each session must see it before it has read any metrics.
     """
+    layout = quarantine.layout
     unread = [fault.path.parent for fault in quarantine.faults]
     unread += layout.partitions_with_strangers("metrics")
     layout.place.list_names(layout.quarantine / "metrics")
@@ -110,9 +105,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
     `columns` include trial, attempt, study, status and reason.
     """
 
-    def __init__(self, layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> None:
-        self._layout, self._quarantine, self._columns = layout, quarantine, columns
-        now = read_latest(layout, quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
+    def __init__(self, quarantine: Quarantine, columns: Sequence[str]) -> None:
+        self._quarantine, self._columns = quarantine, columns
+        now = read_latest(quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # names of files by their folders
         self._listed: dict[Path, set[str]] = {}  # names at the last look
@@ -127,7 +122,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         it. So a folder that has changed is listed again until it stays the same. Only names are compared,
         since a search refreshes often.
         """
-        for partition in self._layout.partitions("trials"):
+        for partition in self._quarantine.layout.partitions("trials"):
             known, names = self._known.setdefault(partition, set()), all_names(partition)
             while names != self._listed.get(partition):
                 self._listed[partition] = names
@@ -141,8 +136,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         A caller that waits for a trial knows the name of its file, and need not list all others.
         """
         if self.last_number(trial) < attempt:
-            path = self._layout.attempt_file("trials", study, trial, attempt)
-            self._layout.place.fetch_file(path)
+            path = self._quarantine.layout.attempt_file("trials", study, trial, attempt)
+            self._quarantine.layout.place.fetch_file(path)
             known = self._known.setdefault(path.parent, set())
             if path.name not in known:
                 self._read([path], known)
@@ -180,7 +175,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
-        check_stored_row(self._layout, row)
+        check_stored_row(self._quarantine.layout, row)
         trial, known = row["trial"], self._rows.get(row["trial"])
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from .errors import DamagedError, ForeignError, StoreError
-from .schema import READ_VERSIONS, SCHEMA_VERSION
+from .rows import READ_VERSIONS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

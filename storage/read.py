@@ -9,16 +9,15 @@ import polars as pl
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .integrity.regular_file import read_regular
 from .parquet_file import salvage, verify_checksum
-from .paths import Layout, data_files, is_compacted, is_of_one, new_salvaged_path
+from .paths import data_files, is_compacted, is_of_one, new_salvaged_path
 from .quarantine import Quarantine
-from .schema import SCHEMAS
+from .rows import SCHEMAS
 
 RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
 _MAX_TRIES: Final = 100
 
 
 def read(
-    layout: Layout,
     quarantine: Quarantine,
     dataset: str,
     columns: Sequence[str],
@@ -30,14 +29,14 @@ def read(
     """
     file_batches = [
         batch
-        for partition in layout.partitions(dataset, studies)
+        for partition in quarantine.layout.partitions(dataset, studies)
         for batch in batches(load_partition(partition, quarantine))
     ]
     return scan(dataset, file_batches, columns)
 
 
 def read_attempts(
-    layout: Layout, quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
+    quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
     """Return the rows of `read` that belong to these attempts, which have study, trial and attempt.
 
@@ -46,7 +45,7 @@ def read_attempts(
     loose, merged = list[bytes](), set[str]()
     names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
     wanted = {study: set(files) for study, files in names}
-    for partition in layout.partitions(dataset, wanted.keys()):
+    for partition in quarantine.layout.partitions(dataset, wanted.keys()):
         paths = data_files(partition)
         own = [path for path in paths if path.name in wanted[partition.name]]
         try:
@@ -59,7 +58,7 @@ def read_attempts(
         else:
             loose += [data for data in found if data is not None]
     frames = [scan(dataset, [loose] if loose else [], columns)]
-    frames += [read(layout, quarantine, dataset, columns, merged)] if merged else []
+    frames += [read(quarantine, dataset, columns, merged)] if merged else []
     keys = ["trial", "attempt"]
     return pl.concat(frames).join(attempts.lazy().select(keys), on=keys, how="semi")
 

@@ -1,14 +1,103 @@
-"""Rows: their columns in the order of the files, and the frames that they become."""
+"""Rows: their columns in the order of the files, the frames that they become, and what is wrong with them."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, Final, NamedTuple, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 import polars as pl
 
 from .errors import StoreError
-from .row_validation import trial_row_faults, type_faults
+from .paths import Layout, study_name_fault, trial_id_fault
+
+_STATUSES: Final = ("done", "failed", "pruned")
+_NULLABLE: Final = (
+    *("reason", "commit", "torch_version", "cuda_version", "python_version"),
+    *("continued_from", "continued_after", "packed_steps"),
+)
+_BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
+
+
+def trial_row_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+    """Say all that is wrong with the values of a trial's row: with their types, else with their meaning."""
+    return type_faults(values, schema) or list(_semantic_faults(values))
+
+
+def type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+    """Say which values their columns cannot hold."""
+    return [
+        f"{name}: expected {expected}, got {value!r}"
+        for name, value in values.items()
+        if not (value is None and name in _NULLABLE) and (expected := _expected(value, schema[name]))
+    ]
+
+
+def _expected(value: object, kind: pl.DataType) -> str | None:
+    """Say what a column expects if a value is not that."""
+    if bits := _BITS.get(kind):
+        fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
+        return None if fits else f"an integer of {bits} bits"
+    if isinstance(kind, pl.String):
+        return None if isinstance(value, str) else "a text"
+    if isinstance(kind, pl.Float64):
+        return None if isinstance(value, int | float) else "a number"
+    if isinstance(kind, pl.Datetime):
+        return None if isinstance(value, datetime) and value.tzinfo else "a time with its zone"
+    is_metrics = isinstance(value, tuple) and all(
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], int | float)
+        for pair in value
+    )
+    return None if is_metrics else "pairs of a name and a number"
+
+
+def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
+    yield from filter(None, (trial_id_fault(str(values["trial"])), study_name_fault(str(values["study"]))))
+    if isinstance(attempt := values["attempt"], int) and attempt < 0:
+        yield f"attempt: expected 0 or more, got {attempt}"
+    status, reason = values["status"], values["reason"]
+    if status not in _STATUSES:
+        yield f"status: expected one of {', '.join(_STATUSES)}, got {status!r}"
+    elif (status == "done") != (reason is None):
+        yield f"reason: expected one unless the status is done, got {reason!r} with {status}"
+    for name in ("factors", "settings"):
+        if not is_json_object(text := str(values[name])):
+            yield f"{name}: expected a JSON object, got {text!r}"
+
+
+def is_json_object(text: str | None) -> bool:
+    """Return whether a text is a JSON object."""
+    try:
+        return text is not None and isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
+    """Raise `StoreError` for a row that activemem cannot have written: names, factors, missing values.
+
+    Its settings are long, and are checked where they are read.
+    """
+    trial, study, attempt = row["trial"], row["study"], row["attempt"]
+    faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
+    if "factors" in row and not is_json_object(row["factors"]):
+        faults.append(f"factors: expected a JSON object, got {str(row['factors'])[:60]!r}")
+    may_lack = {*_NULLABLE, "trial", "study", "factors"}  # the last three were checked above
+    faults += [
+        f"{name}: expected a value, got none"
+        for name, value in row.items()
+        if value is None and name not in may_lack
+    ]
+    if faults:
+        place = layout.root / "trials"
+        if study_name_fault(str(study)) is None and trial_id_fault(str(trial)) is None:
+            own = layout.attempt_file("trials", study, trial, attempt)
+            place = own if own.is_file() else own.parent
+        raise StoreError(f"{place}: {'; '.join(faults)}; no activemem wrote this row: move its file away")
+
 
 Int32 = Annotated[int, 32]
 OptionalInt32 = Annotated[int | None, 32]
@@ -186,3 +275,31 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 def _storable(value: object) -> object:
     """Return a value that can be stored: a failure's message may have characters that UTF-8 cannot encode."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
+SCHEMA_VERSION: Final = 2
+"""The version that is written; 2 added columns for where a trial ran, which are null in files of 1."""
+
+READ_VERSIONS: Final = (1, 2)
+"""The versions that can be read."""
+
+SCHEMAS: Final = {
+    "trials": TRIALS,
+    "metrics": METRICS,
+    "probes": METRICS,
+    "tuning": METRICS,
+    "outputs": OUTPUTS,
+    "tuned_outputs": OUTPUTS,
+    "taken": TAKEN,
+}
+MEASURED_LATER: Final = ("probes", "tuning")
+_BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
+_BY_LINE: Final = ("trial", "attempt", "line")
+SORT_KEYS: Final = {
+    "trials": ("trial", "attempt"),
+    "metrics": _BY_STEP,
+    **dict.fromkeys(MEASURED_LATER, _BY_STEP),
+    "outputs": _BY_LINE,
+    "tuned_outputs": _BY_LINE,
+    "taken": ("trial", "attempt"),
+}

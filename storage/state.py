@@ -8,7 +8,7 @@ from typing import Final
 
 from .checkpoint_notes import NOTE_FILE
 from .paths import Layout, entries, study_name_fault, trial_id_fault
-from .schema import MEASURED_LATER
+from .rows import MEASURED_LATER
 
 _RECORD: Final = ".json"
 

@@ -18,20 +18,22 @@ from .parquet_file import encode
 from .paths import new_group_name, open_layout
 from .quarantine import Quarantine
 from .read import RANK, read, read_attempts
-from .row_validation import check_stored_row
 from .rows import (
+    MEASURED_LATER,
     METRICS,
+    SCHEMAS,
+    SORT_KEYS,
     TAKEN,
     TRIALS,
     AttemptRows,
     MetricRow,
     TrialRow,
     WrittenOutputs,
+    check_stored_row,
     metric_frame,
     output_frame,
     trial_frame,
 )
-from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .state import StoreState, read_state
 from .study_records import StudyRecords
 from .trial_files import TrialFiles
@@ -65,12 +67,12 @@ class Store:
     @cached_property
     def records(self) -> StudyRecords:
         """The records of studies that have run."""
-        return StudyRecords(self._layout, self._quarantine)
+        return StudyRecords(self._quarantine)
 
     @cached_property
     def upkeep(self) -> StoreUpkeep:
         """Checks, compaction and removal."""
-        return StoreUpkeep(self._layout, self._quarantine)
+        return StoreUpkeep(self._quarantine)
 
     @property
     def root(self) -> Path:
@@ -156,16 +158,16 @@ class Store:
 
     def taken(self, study: str) -> pl.DataFrame:
         """Return the trials of others that a study counts: trial, study, factors and at."""
-        return read_taken(self._layout, self._quarantine, [study])
+        return read_taken(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
         """Return the status and the number of each trial's latest attempt, a done one before all others."""
-        frame = read_latest(self._layout, self._quarantine, ["trial", "attempt", "status"])
+        frame = read_latest(self._quarantine, ["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
     def last_numbers(self) -> dict[str, int]:
         """Return the number of each trial's last attempt, whether or not it is the one that counts."""
-        return last_numbers(self._layout, self._quarantine)
+        return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
         """Return the leases of the store's trials, as this process claims them for a run.
@@ -185,7 +187,7 @@ class Store:
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
         """Return these columns of the latest attempts, which can be refreshed while the store grows."""
-        latest = LatestAttempts(self._layout, self._quarantine, columns)
+        latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
 
@@ -195,14 +197,14 @@ class Store:
         Its final metrics are followed by the probes of these names, whether from probing or from tuning. If
         searches count trials of other studies, the column `taken` says which, by which factors, since when.
         """
-        frame = read_latest(self._layout, self._quarantine, TRIALS.names())
+        frame = read_latest(self._quarantine, TRIALS.names())
         open_columns = (name for name, count in frame.null_count().row(0, named=True).items() if count)
         checked = dict.fromkeys(("trial", "study", "attempt", "factors", *open_columns))
         for row in frame.select(*checked).iter_rows(named=True):
             check_stored_row(self._layout, row)
         if probes:
-            frame = with_probes(self._layout, self._quarantine, frame, probes)
-        return with_takers(self._layout, self._quarantine, frame)
+            frame = with_probes(self._quarantine, frame, probes)
+        return with_takers(self._quarantine, frame)
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
         """Return metrics, probes and tuning of the latest attempts, of all trials or of these.
@@ -221,7 +223,7 @@ class Store:
         `attempts` are rows of `trials`. Of files that hold one attempt, only theirs are read.
         """
         columns = [each for each in METRICS.names() if each != "study"]
-        rows = latest_copies(read_attempts(self._layout, self._quarantine, "metrics", columns, attempts))
+        rows = latest_copies(read_attempts(self._quarantine, "metrics", columns, attempts))
         chosen = rows.drop(RANK) if name is None else rows.drop(RANK).filter(pl.col("name") == name)
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
@@ -250,13 +252,10 @@ class Store:
     def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
         """Return the latest attempts' rows in datasets of one schema, without their studies."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
-        wanted = read_latest(self._layout, self._quarantine, ["trial", "attempt"]).lazy()
+        wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         if trials is not None:
             wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
-        frames = [
-            latest_copies(read(self._layout, self._quarantine, dataset, columns)).drop(RANK)
-            for dataset in datasets
-        ]
+        frames = [latest_copies(read(self._quarantine, dataset, columns)).drop(RANK) for dataset in datasets]
         frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
         return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()
 

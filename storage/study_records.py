@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .errors import DamagedError, StoreError, UnreadableError
 from .integrity.record import Record, decode_record, encode_record
 from .integrity.regular_file import read_regular
-from .paths import Layout, entries, study_name_fault
+from .paths import entries, study_name_fault
 from .quarantine import Quarantine
 
 RECORD_VERSION: Final = 1
@@ -63,8 +63,8 @@ class _Page(Record):
 class StudyRecords:
     """The records of a store's studies."""
 
-    def __init__(self, layout: Layout, quarantine: Quarantine) -> None:
-        self._layout, self._quarantine = layout, quarantine
+    def __init__(self, quarantine: Quarantine) -> None:
+        self._layout, self._quarantine = quarantine.layout, quarantine
 
     def save(self, name: str, record: Mapping[str, Any]) -> None:
         """Replace the record of a study, as JSON; it is then the latest study."""

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 ROOMS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies", "tracking")
 NAME = re.compile(r"(?<!`)`([a-z][a-z0-9]*(?:_[a-z0-9]+)*)`(?!`)")
-OF_OTHERS = {"conv1d", "is_grads_batched", "vectorize", "and", "or", "except"}
+OF_OTHERS = {"conv1d", "and", "or", "except"}
 """Names of torch, and words of a claim."""
 
 EXAMPLES = {"delay", "unix_find_other", "conv_k_2", "dev_name", "test_name", "few"}

@@ -10,11 +10,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies")
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
-    "blocks/core/torch_modes.py: from torch._C import _are_functorch_transforms_active, "
-    "_vmapmode_decrement_nesting, _vmapmode_increment_nesting",
-    "blocks/core/torch_modes.py: from torch._C._functorch import is_legacy_batchedtensor",
-    "blocks/core/torch_modes.py: torch._add_batch_dim",
-    "blocks/core/torch_modes.py: torch._remove_batch_dim",
+    "blocks/core/torch_modes.py: from torch._C import _are_functorch_transforms_active",
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
     "blocks/testing/fixtures.py: storage._cdata",
     "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",

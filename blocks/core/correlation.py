@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .torch_modes import SavedContext, are_operations_rewritten, one_gradient_at_a_time
+from .torch_modes import SavedContext, are_operations_rewritten
 
 GAIN = 1.25
 """Frequencies must need so many times fewer products: theirs are smaller, and more of them move memory."""
@@ -129,7 +129,6 @@ class _ByFrequencies(torch.autograd.Function):
         return y
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:

@@ -29,7 +29,7 @@ from .window_attention import (
     split_heads,
 )
 from .windows.choice import MAX_UNFUSED_LENGTH
-from .windows.products import capped
+from .windows.pieces import capped
 
 
 @register_block("sa")

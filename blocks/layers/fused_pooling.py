@@ -24,7 +24,7 @@ from torch.nn.functional import leaky_relu
 from ..core.activations import ACTIVATIONS
 from ..core.initialisation import Linear
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
-from ..core.torch_modes import SavedContext, one_gradient_at_a_time, without_autocast
+from ..core.torch_modes import SavedContext, without_autocast
 from .feedforward import Activation
 from .pooling import AttentionPool, MeanPool
 
@@ -151,7 +151,6 @@ class _FusedAttentionPool(torch.autograd.Function):
         return y
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """Return the gradients, by dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
         x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
@@ -183,7 +182,6 @@ class _FusedMeanPool(torch.autograd.Function):
         return torch.einsum("bcw,wc->bw", slopes, weight)
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         (slopes,) = ctx.saved_tensors
         return None, torch.einsum("bw,bcw->wc", gradient, slopes), None

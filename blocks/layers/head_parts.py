@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..core.initialisation import Initialisable
-from ..core.torch_modes import SavedContext, one_gradient_at_a_time
+from ..core.torch_modes import SavedContext
 from ..core.weight_roles import WeightRole, roles
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -89,7 +89,6 @@ class _Convolution(torch.autograd.Function):
         ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(ctx: SavedContext, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         x, weight = ctx.saved_tensors
         length = of_y.shape[1]
@@ -177,7 +176,6 @@ class _GatedHeads(torch.autograd.Function):
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(ctx: SavedContext, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         y, gate, weight = ctx.saved_tensors
         of_opened, of_y = of_product * y, of_product * GATES[ctx.kind](gate)

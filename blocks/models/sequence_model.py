@@ -20,16 +20,39 @@ from ..core.activations import ACTIVATIONS
 from ..core.block import BLOCKS, Block, BuildError, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise, widen_output
-from ..core.normalisation import build_final_norm
-from ..core.positional_encoding import PositionalEncoding
+from ..core.normalisation import build_final_norm, build_norm
+from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body
 from ..core.streaming import StreamChunk, StreamState
 from ..core.transducer import TRANSDUCERS
 from ..layers.fused_pooling import try_fused_pooling
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
 from .base_model import BaseModel, fill_places, find_places, take_places
-from .bottleneck import BottleneckDecoder
 from .seq2seq_model import TransductionModel, transduction_faults
+
+
+class BottleneckDecoder(nn.Module):
+    """y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), p_t the sinusoids of position t (Poli et al. 2024).
+
+    It follows the auto-encoder of MAD's program; the last norm and the output layer come after it.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.d_model
+        self.norms = nn.ModuleList(build_norm(config) for _ in range(2))
+        self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
+
+    def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """Map (batch, length, width) to the same; only the last valid position is read."""
+        batch, length, width = x.shape
+        rows = torch.arange(batch, device=x.device)
+        code = x[:, -1] if lengths is None else x[rows, lengths - 1]
+        y = code.unsqueeze(1) + sinusoidal_encoding(length, width, like=x)
+        for norm, linear in zip(self.norms, self.maps, strict=True):
+            y = functional.gelu(linear(norm(y)))
+        return y
+
 
 MAX_PARAMETERS = 1_000_000_000
 """Larger models are not built unless it is asked for: they take 4 GB, and in training 16."""

@@ -41,7 +41,6 @@ from .fixtures import (
 from .module_checks import (
     assert_dropout_acts,
     assert_flops_stated,
-    assert_gradients_come_several_at_once,
     assert_memory_stated,
     assert_seed_decides,
     assert_state_dict_restores,
@@ -147,13 +146,6 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
         # along one direction drawn for each tensor, which no wrong gradient escapes: not number by number
         checked = torch.autograd.gradcheck(function, (x, *values), fast_mode=True)
         assert checked, "the gradients are wrong"
-
-
-def gradients_come_several_at_once(text: str, *, causal: bool) -> None:
-    """Check that several gradients at once (`is_grads_batched`) equal each alone."""
-    block = make_block(parse_block(text), causal=causal, width=64, dtype=torch.float32)
-    x = random_sequences(32, 20, width=64, dtype=torch.float32).requires_grad_()
-    assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
@@ -383,7 +375,6 @@ CHECKS: tuple[Callable[..., None], ...] = (
     padding_changes_nothing,
     sequences_are_independent,
     gradients_are_right,
-    gradients_come_several_at_once,
     flops_are_counted,
     training_memory_is_stated,
     state_dict_restores,

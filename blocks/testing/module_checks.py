@@ -37,20 +37,6 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
     assert not (_has_parameters(make(3)) and one.equal(other)), "another seed draws the same weights"
 
 
-def assert_gradients_come_several_at_once(y: Tensor, given: Sequence[Tensor]) -> None:
-    """Check that what two gradients of an output give at once is what each gives, up to rounding."""
-    two = torch.randn(2, *y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(1))
-    found = torch.autograd.grad(y, given, two, is_grads_batched=True, retain_graph=True, allow_unused=True)
-    for number, towards in enumerate(two):
-        expected = torch.autograd.grad(y, given, towards, retain_graph=True, allow_unused=True)
-        for one, other in zip(found, expected, strict=True):
-            assert (one is None) == (other is None), "a gradient is there alone or together only"
-            if one is not None and other is not None:
-                torch.testing.assert_close(
-                    one[number], other, rtol=1e-4, atol=1e-5 * float(other.abs().max())
-                )
-
-
 def run_stacked(
     modules: Sequence[nn.Module], inputs: Sequence[Tensor], masks: Sequence[Tensor | None]
 ) -> tuple[Tensor, dict[str, Tensor]]:

@@ -1,19 +1,250 @@
-"""The Neural GPU, its Markovian variant, and what all of the family have in common."""
+"""The Neural GPU, its Markovian variant, and the extended one, which reads its outputs from a tape.
+
+An image is (batch, width, length, maps), the layout that two-dimensional convolutions read directly;
+position i of a sequence is in its column 0, at [:, 0, i].
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from ...grammar.vocabulary.neural_gpu import image_maps
-from ...grammar.vocabulary.spec import Settings
+from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
+from ..core.activations import saturating_sigmoid
 from ..core.block import Context
+from ..core.dropout import Dropout
+from ..core.initialisation import Initialisable, Linear
 from ..core.transducer import State, StateT, Transducer, register_transducer
-from .neural_gpu_image import ImageEncoder, build_image_encoder
+from ..core.weight_roles import WeightRole, roles
+from ..layers.convolutions import zero_masked
+
+ORTHOGONAL_GAIN = 1.8 * 0.8
+"""The gain of the orthogonal kernels (the program of Kaiser and Bengio 2016)."""
+
+GATE_BIAS_INIT = 1.0
+"""Where the biases of the gates begin, so that a unit keeps most of its input (the same program)."""
+
+MAX_DROPOUT = 0.9
+"""The rate of dropout is a multiple of the model's rate, and in short images would pass 1."""
+
+
+class ImageCGRU(Initialisable):
+    """CGRU(s) = u⊗s + (1−u)⊗tanh(U∗(r⊗s) + B) with gates u, r (Kaiser and Bengio 2016, equation 1).
+
+    With a tape, each of the three convolutions adds one of the tape's.
+    """
+
+    weight_roles = roles(
+        gates=WeightRole.MATRIX,
+        gates_bias=WeightRole.BIAS,
+        candidate=WeightRole.MATRIX,
+        candidate_bias=WeightRole.BIAS,
+        tape=WeightRole.MATRIX,
+    )
+
+    def __init__(self, *, maps: int, kernel: int, taped: bool) -> None:
+        super().__init__()
+        self.before = (kernel - 1) // 2  # positions that a kernel covers on the one side
+        self.after = kernel - 1 - self.before  # and on the other
+        self.gates = nn.Parameter(torch.empty(2 * maps, kernel, kernel, maps))  # u and r, each by itself
+        self.gates_bias = nn.Parameter(torch.empty(2 * maps))
+        self.candidate = nn.Parameter(torch.empty(maps, kernel, kernel, maps))
+        self.candidate_bias = nn.Parameter(torch.empty(maps))
+        self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw orthogonal maps, each with its share of the tape; the gates begin open."""
+        maps, kernel = self.candidate.shape[:2]
+        inputs = maps if self.tape is None else 2 * maps
+        places = [*self.gates.data.chunk(2), self.candidate.data]
+        tapes = [None] * 3 if self.tape is None else self.tape.data.chunk(3)
+        for place, tape in zip(places, tapes, strict=True):
+            drawn = place.new_empty(maps, kernel, kernel, inputs)
+            nn.init.orthogonal_(drawn, ORTHOGONAL_GAIN, generator=generator)
+            place.copy_(drawn[..., :maps])
+            if tape is not None:
+                tape.copy_(drawn[..., maps:])
+        nn.init.constant_(self.gates_bias, GATE_BIAS_INIT)
+        nn.init.zeros_(self.candidate_bias)
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        return tensor.split(len(self.candidate))
+
+    def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
+        """Return the next image, zero where `mask` (batch, 1, length, 1) is false.
+
+        `tape_contribution` (batch, width, length, 3 * maps) is what the tape adds: to u, to r, and to the
+        candidate.
+        """
+        gates = self._convolve(image, self.gates, self.gates_bias)
+        if tape_contribution is not None:
+            gates = gates + tape_contribution[..., : gates.shape[-1]]
+        # autocast makes products of half the precision: what passes from step to step keeps its own
+        u, r = saturating_sigmoid(gates).to(image.dtype).chunk(2, -1)  # each (batch, width, length, maps)
+        candidate = self._convolve(r * image, self.candidate, self.candidate_bias)
+        if tape_contribution is not None:
+            candidate = candidate + tape_contribution[..., gates.shape[-1] :]
+        y = torch.lerp(torch.tanh(candidate).to(image.dtype), image, u)
+        return y if mask is None else y * mask
+
+    def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
+        """Return what outputs (…, maps) on the tape add around their position, by linearity.
+
+        They stand in column 0 of an image of `columns` columns, or `everywhere` in all of them. The result
+        is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
+        """
+        assert self.tape is not None, "this unit has no tape"
+        if everywhere:  # column y sees column c through tap c - y + before
+            taps = [self.tape[:, max(0, self.before - y) : columns - y + self.before] for y in range(columns)]
+            reached = torch.stack([tap.sum(1) for tap in taps], 1)  # (3 * maps, columns, kernel, maps)
+        else:  # only column 0 holds anything
+            reached = self.tape[:, : self.before + 1].flip(1)[:, :columns]
+        weight = reached.flip(2).permute(1, 2, 0, 3)  # (columns, kernel, 3 * maps, maps)
+        spread = functional.linear(outputs, weight.flatten(0, 2))
+        return spread.unflatten(-1, weight.shape[:3])
+
+    def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Convolve an image with zeros around it; the shape stays but for the maps."""
+        x = image.permute(0, 3, 1, 2)  # (batch, maps, width, length)
+        if self.after > self.before:  # an even kernel
+            x = functional.pad(x, (0, 1, 0, 1))
+        y = functional.conv2d(x, weight.permute(0, 3, 1, 2), bias, padding=self.before)
+        return y.permute(0, 2, 3, 1)
+
+
+class CGRUStack(nn.Module):
+    """Units in turn: one step, in front of which the image is dropped out.
+
+    The rate is 3 / sqrt(length) of the model's, at most 0.9 (the program of Kaiser and Bengio 2016).
+    """
+
+    def __init__(self, *, layers: int, maps: int, kernel: int, dropout: float, taped: bool = False) -> None:
+        super().__init__()
+        self.units = nn.ModuleList(ImageCGRU(maps=maps, kernel=kernel, taped=taped) for _ in range(layers))
+        self.dropout = dropout
+
+    def forward(
+        self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
+    ) -> Tensor:
+        """Take one step; `tape_contributions` are what the tape adds to each unit."""
+        if self.training and self.dropout > 0.0:
+            image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
+        for place, unit in enumerate(self.units):
+            image = unit(image, mask, None if tape_contributions is None else tape_contributions[place])
+        return image
+
+
+class ImageEncoder(nn.Module):
+    """The encoder: the source in column 0, then as many steps as the image is long.
+
+    Every sequence has an image of its own size, the longer of source and target: beyond it there are zeros,
+    and after as many steps as its length it stays unchanged. With a norm the whole image is mapped and
+    normalised, its empty places too; `first` is applied once, before the steps (the program of Kaiser and
+    Bengio 2016).
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        stack: CGRUStack,
+        entry: Linear | None,
+        norm: nn.LayerNorm | None,
+        first: ImageCGRU | None,
+    ) -> None:
+        super().__init__()
+        self.entry = entry
+        self.norm = norm
+        self.first = first
+        self.stack = stack
+        self.width = width
+
+    def forward(
+        self, source: Tensor, target: Tensor, source_mask: Tensor | None, target_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the image for a known target, and its mask (batch, 1, length, 1) or None."""
+        sizes = None
+        if source_mask is not None or target_mask is not None:
+            sizes = torch.maximum(_lengths(source, source_mask), _lengths(target, target_mask))
+        return self._read(source, source_mask, max(source.shape[1], target.shape[1]), sizes)
+
+    def begin(
+        self, source: Tensor, source_mask: Tensor | None, lengths: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the image for targets of these lengths (batch,), and its mask."""
+        sizes = torch.maximum(_lengths(source, source_mask), lengths)
+        return self._read(source, source_mask, int(sizes.max()), sizes)
+
+    def _read(
+        self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the image of `length` positions.
+
+        `sizes` (batch,) has the size of each sequence; None means full size.
+        """
+        x = zero_masked(source, source_mask)[:, :length]
+        image = self._first_image(x, length)
+        if sizes is None:
+            image = image if self.first is None else self.first(image, None)
+            for _ in range(length):
+                image = self.stack(image, None)
+            return image, None
+        steps = torch.arange(length, device=source.device) < sizes[:, None]  # (batch, length)
+        mask = steps[:, None, :, None].to(image.dtype)
+        image = image if self.norm is None else image * mask
+        image = image if self.first is None else self.first(image, mask)
+        for going in steps[:, :, None, None, None].unbind(1):
+            image = torch.where(going, self.stack(image, mask), image)
+        return image, mask
+
+    def _first_image(self, source: Tensor, length: int) -> Tensor:
+        """Return the first image of `length` positions, of a source (batch, n, inputs)."""
+        if self.entry is None or self.norm is None:
+            x = source if self.entry is None else self.entry(source).to(source.dtype)
+            return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
+        assert self.entry.bias is not None, "behind a norm stands a map with a bias"
+        if source.shape[1] < length:
+            source = functional.pad(source, (0, 0, 0, length - source.shape[1]))
+        column = self.norm(self.entry(source)).to(source.dtype)  # (batch, length, maps)
+        empty = self.norm(self.entry.bias).to(source.dtype)  # what the map makes of zeros
+        beside = empty.expand(len(source), self.width - 1, length, -1)
+        return torch.cat([column.unsqueeze(1), beside], 1)
+
+
+def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
+    """Return a stack of units as the settings of the family say."""
+    return CGRUStack(
+        layers=as_int(settings, "layers"),
+        maps=image_maps(settings, context.width),
+        kernel=as_int(settings, "kernel"),
+        dropout=context.config.dropout,
+        taped=taped,
+    )
+
+
+def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
+    """Return the encoder as the settings of the family say."""
+    inputs, maps, kernel = context.width, image_maps(settings, context.width), as_int(settings, "kernel")
+    normed = as_bool(settings, "input_norm")
+    return ImageEncoder(
+        width=as_int(settings, "width"),
+        entry=Linear(inputs, maps, bias=normed) if normed or inputs != maps else None,
+        norm=nn.LayerNorm(maps, eps=context.config.norm_eps) if normed else None,
+        first=ImageCGRU(maps=maps, kernel=kernel, taped=False) if as_bool(settings, "first_unit") else None,
+        stack=build_cgru_stack(settings, context),
+    )
+
+
+def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
+    return torch.full((len(x),), x.shape[1], device=x.device) if mask is None else mask.sum(1)
 
 
 class ImageTransducer(Transducer[StateT]):
@@ -96,3 +327,93 @@ class MarkovNeuralGPU(ImageTransducer[NeuralGPUState]):
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
         output = torch.cat([state.column[:, state.position], previous], -1)
         return output, replace(state, position=state.position + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendedNeuralGPUState(State):
+    """The decoder's image with its mask, what the tape adds to each unit, the position of the next output."""
+
+    image: Tensor  # (batch, width, length, maps)
+    mask: Tensor | None  # (batch, 1, length, 1)
+    tape_contributions: tuple[Tensor, ...]  # each (batch, width, length, 3 * maps)
+    position: int = 0
+
+
+@register_transducer("extended_neural_gpu")
+class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
+    """A Neural GPU whose second stack continues from the last image, one step for each output.
+
+    The convolutions of the tape are linear: an output adds the same around its position at every later
+    step, so this is computed once, when it is written. Position 0 of the target, the start symbol, is not
+    written (Kaiser and Bengio 2016, section 2.2).
+    """
+
+    def __init__(
+        self, *, reader: ImageEncoder, decoder: CGRUStack, inputs: int, maps: int, everywhere: bool
+    ) -> None:
+        super().__init__(reader=reader, output_width=maps)
+        self.decoder = decoder
+        self.written = None if inputs == maps else Linear(inputs, maps, bias=False)
+        self.everywhere = everywhere
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        return cls(
+            reader=build_image_encoder(settings, context),
+            decoder=build_cgru_stack(settings, context, taped=True),
+            inputs=context.width,
+            maps=image_maps(settings, context.width),
+            everywhere=as_word(settings, "tape") == "all",
+        )
+
+    def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
+        """Write one step after another; what the targets add is computed at once."""
+        additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
+        tape_contributions = self._empty_tape(image)
+        outputs: list[Tensor] = []
+        for place in range(target.shape[1]):
+            if place > 0:
+                added = [each[place - 1] for each in additions]
+                tape_contributions = self._extend_tape(tape_contributions, added, place - 1)
+            image = self.decoder(image, mask, tape_contributions)
+            outputs.append(image[:, 0, place])
+        return torch.stack(outputs, 1)
+
+    def first_state(self, image: Tensor, mask: Tensor | None) -> ExtendedNeuralGPUState:
+        return ExtendedNeuralGPUState(image=image, mask=mask, tape_contributions=self._empty_tape(image))
+
+    def step(self, state: ExtendedNeuralGPUState, previous: Tensor) -> tuple[Tensor, ExtendedNeuralGPUState]:
+        tape_contributions, place = state.tape_contributions, state.position
+        if place > 0:
+            added = self._contributions(previous)
+            tape_contributions = self._extend_tape(tape_contributions, added, place - 1)
+        image = self.decoder(state.image, state.mask, tape_contributions)
+        output = image[:, 0, place]
+        return output, replace(state, image=image, tape_contributions=tape_contributions, position=place + 1)
+
+    @property
+    def _units(self) -> list[ImageCGRU]:
+        return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
+
+    def _contributions(self, outputs: Tensor) -> list[Tensor]:
+        """Return what embedded outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
+        written = outputs if self.written is None else self.written(outputs)
+        columns = self.reader.width
+        return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]
+
+    def _empty_tape(self, image: Tensor) -> tuple[Tensor, ...]:
+        nothing = image.new_zeros(*image.shape[:3], 3 * image.shape[3])
+        return tuple(nothing for _ in self._units)
+
+    def _extend_tape(
+        self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
+    ) -> tuple[Tensor, ...]:
+        """Return what the tape adds to each unit, with another output at that position."""
+        found: list[Tensor] = []
+        for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
+            columns, kernel = added.shape[1:3]
+            first = place - unit.after
+            # padding by a negative number cuts off what would stand outside of the image
+            sides = (first, before.shape[2] - first - kernel, 0, before.shape[1] - columns)
+            found.append(before + functional.pad(added, (0, 0, *sides)))
+        return tuple(found)

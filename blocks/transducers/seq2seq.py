@@ -17,8 +17,7 @@ from ..core.positional_encoding import PositionalEncoding
 from ..core.residual_stack import SideInputs, build_body
 from ..core.transducer import State, Transducer, register_transducer
 from ..layers.recurrent import Recurrent
-from .alignment import ALIGNMENTS, EncodedSource
-from .decoders import AnyDecoder, RecurrentDecoder, StackDecoder
+from .decoders import ALIGNMENTS, AnyDecoder, EncodedSource, RecurrentDecoder, StackDecoder
 
 
 class StackEncoder(nn.Module):

@@ -18,7 +18,7 @@ from ...errors import ActivememError
 from ...grammar import analyse
 from ...storage.durable_write import replacing
 from ...storage.errors import DamagedError, UnreadableError
-from ...storage.integrity.model_checksum import add_model_checksum, encode_metadata, read_model
+from ...storage.integrity.checksums import add_model_checksum, encode_metadata, read_model
 from ...studies.resolve.costs import model_config
 from ...studies.resolve.trial import Trial, code_fault, shown
 from ...studies.schema.settings import read_recipe

@@ -21,8 +21,8 @@ from ...storage import MetricRow, Store, checkpoint_notes
 from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.durable_write import replacing
 from ...storage.errors import DamagedError, UnreadableError
+from ...storage.integrity.checksums import sealing, verify_seal
 from ...storage.integrity.regular_file import open_regular
-from ...storage.integrity.seal import sealing, verify_seal
 from ...storage.place import FolderPlace, Place
 from ...studies.planning.reused_trials import ShorterTrial
 from .outcome import Totals, last_epoch_metrics

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Literal, Unpack, cast
 
@@ -38,23 +39,109 @@ from ..seq2seq import find_cross_attentions, is_recurrent, recurrent_units
 from ..vocabulary.output_kinds import VECTOR, output_kind
 from ..vocabulary.registry import lookup, spec_of
 from ..vocabulary.spec import UNBOUNDED, CostContext, Reach, Role, Settings, as_bool, as_word
-from .measured_costs import (
-    Numbers,
-    measure_block,
-    measure_frame,
-    measure_parameters,
-    measure_step,
-    measure_transducer,
-)
-from .model_part import (
-    SOURCE_EMBEDDING,
-    TARGET_EMBEDDING,
-    ModelPart,
-    PartKind,
-    TrainingMemory,
-    series,
-    sum_parts,
-)
+from .measured_costs import Numbers, measure
+
+NO_REACH = Reach(left=0, right=0)
+
+PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "target embedding"
+"""What a part of a model can follow, beside other parts by name: the part before it, and the inputs."""
+
+
+class PartKind(StrEnum):
+    """The place of a part in its recipe, so that it can be drawn."""
+
+    FRAME = "frame"  # stands around the body
+    SHARED = "shared"  # parameters that several blocks have in common
+    BLOCK = "block"
+    SUM = "sum"
+    SERIES = "series"
+    COPIES = "copies"
+    TRANSDUCER = "whole"  # a model of a source and a target, taken apart
+    STACK = "stack"  # a stack within it, by name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMemory:
+    """The bytes of a training step with Adam, numbers of four bytes.
+
+    `activations` are kept for the backward pass. `step_peak` is the most that the step allocates at once,
+    gradients among it, beside the weights and their optimiser.
+    """
+
+    parameters: int
+    activations: int
+    logits: int
+    step_peak: int
+
+    @property
+    def gradients(self) -> int:
+        """Return the bytes of one number for each parameter."""
+        return self.parameters
+
+    @property
+    def optimizer(self) -> int:
+        """Return the bytes of Adam's two moments of each parameter."""
+        return 2 * self.parameters
+
+    @property
+    def computing(self) -> int:
+        """Return the most that a batch holds at once beside the gradients of all parameters."""
+        return max(0, self.step_peak - self.gradients)
+
+    @property
+    def peak(self) -> int:
+        """Return an estimate of the most that is held at once, with weights and their optimiser."""
+        return self.parameters + self.gradients + self.optimizer + self.computing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPart:
+    """A part of a model: what it costs on one sequence, and its own parts.
+
+    Copies hold the parts of one and the figures of all. A sub-layer's figures include its normalisation;
+    `shared` numbers are not among `parameters`. In a whole model parts follow others by their labels, the
+    main stream first; None is the part before. `modules` compute the part, and `share` of what they keep for
+    the backward pass is its own, `kept` bytes in a tree that was made for a batch.
+    """
+
+    label: str
+    kind: PartKind = PartKind.FRAME
+    parameters: int = 0
+    flops: int = 0
+    reach: Reach = NO_REACH
+    state: int = 0
+    window: int = 0
+    kept: int = 0
+    shared: Mapping[str, int] = field(default_factory=dict)
+    predecessors: tuple[str, ...] | None = None
+    parts: tuple[ModelPart, ...] = ()
+    modules: tuple[str, ...] = ()
+    share: float = 1.0
+
+
+def sum_parts(
+    label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach, modules: tuple[str, ...] = ()
+) -> ModelPart:
+    """Return the parts as one; numbers that several of them share are held once."""
+    return ModelPart(
+        label=label,
+        kind=kind,
+        parameters=sum(part.parameters for part in parts),
+        flops=sum(part.flops for part in parts),
+        reach=reach,
+        state=sum(part.state for part in parts),
+        window=sum(part.window for part in parts),
+        shared={key: count for part in parts for key, count in part.shared.items()},
+        parts=parts,
+        modules=modules,
+    )
+
+
+def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
+    """Return parts one after another: each reaches further than the one before."""
+    left, right = sum(part.reach.left for part in parts), sum(part.reach.right for part in parts)
+    return sum_parts(label, PartKind.SERIES, parts, Reach(left=left, right=right))
+
 
 WantedCosts = Literal["flops", "parameters", "reach"]
 """The costs that an analysis measures: FLOPs and parameters, parameters alone, or nothing."""
@@ -149,7 +236,7 @@ class Analysis:
         return replace(found, kept=round(self.scale * sum(kept.values())))
 
     def _step(self, batch: int, *, accumulates: bool = False) -> Numbers:
-        return measure_step(self.root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
+        return measure("step", self.root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
 
 
 def analyse(
@@ -344,9 +431,9 @@ class _Analyser:
         settings = spec.settings(block)
         match self.wanted:
             case "flops":
-                found = measure_block(block, self.config, self.length, self.past)
+                found = measure("block", block, self.config, length=self.length, past=self.past)
             case "parameters":
-                found = measure_parameters(block, self.config)
+                found = measure("parameters", block, self.config)
             case "reach":
                 found = {}
         state, window = spec.generation_state(settings, context)
@@ -371,7 +458,7 @@ class _Analyser:
         """Return a model of a source and a target of one length: embeddings, the block, and the output."""
         found: Numbers = {}
         if self.wanted != "reach":
-            found = measure_transducer(root, self.config, self.length, scored)
+            found = measure("transducer", root, self.config, length=self.length, scored=scored)
         spec, context = spec_of(root.name), CostContext(config=self.config, length=self.length)
         settings = spec.settings(root)
         parts = self._encoder_decoder(settings, found) if root.name == "seq2seq" else ()
@@ -453,16 +540,15 @@ class _Analyser:
     def _frame(self, scored: int) -> Numbers:
         if self.wanted == "reach":
             return {}
-        at = (self.length, scored) if self.wanted == "flops" else (1, 1)
-        return measure_frame(self.config, *at)
+        length, scored = (self.length, scored) if self.wanted == "flops" else (1, 1)
+        return measure("frame", None, self.config, length=length, scored=scored)
 
     @cached_property
     def _norm_parameters(self) -> int:
         if self.config.norm == "none" or self.wanted == "reach":
             return 0
-        return measure_frame(
-            replace(_SMALLEST, d_model=self.config.d_model, norm_kind=self.config.norm_kind), 1, 1
-        )["parameters norm"]
+        smallest = ModelConfig(d_model=self.config.d_model, vocab=1, norm_kind=self.config.norm_kind)
+        return measure("frame", None, smallest, length=1, scored=1)["parameters norm"]
 
     def _copies(self, count: int) -> int:
         return count if self.limit is None else min(count, self.limit)
@@ -478,10 +564,6 @@ class _Analyser:
                 return self._count_layers(body)
             case _:
                 return 1
-
-
-_SMALLEST = ModelConfig(d_model=1, vocab=1)
-"""A model of which only the size of a normalisation is asked for."""
 
 
 def _framed(name: str, found: Numbers, modules: tuple[str, ...], *, label: str = "") -> ModelPart:

@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -40,54 +39,29 @@ _MAX_AGE_S = 30 * 24 * 3600
 
 
 @lru_cache(maxsize=65536)
-def measure_parameters(block: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the "parameters" of a block and, as "shared KEY", those that it shares with other blocks."""
-    config = _relevant_to_block(block, config)
-    return _remembered(("parameters", config), block, lambda: _meter().measure_parameters(block, config))
+def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
+    """Return what `measure_WHAT` of `activemem.blocks.costs` counts, measured once.
 
-
-@lru_cache(maxsize=65536)
-def measure_block(block: BlockNode, config: ModelConfig, length: int, past: int) -> Numbers:
-    """Return the parameters and "flops" of a block; raises BuildError for a block without a module."""
-    config = _relevant_to_block(block, config)
-    return _remembered(
-        ("block", config, length, past),
-        block,
-        lambda: _meter().measure_block(block, config, length, past),
-    )
-
-
-@lru_cache(maxsize=65536)
-def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of what stands around the body of a model."""
-    config = replace(
-        _measured(config), causal=False, source_vocab=None, feedforward_dropout=None, **_NO_DROPOUT
-    )
-    return _remembered(
-        ("frame", config, length, scored), None, lambda: _meter().measure_frame(config, length, scored)
-    )
-
-
-@lru_cache(maxsize=65536)
-def measure_transducer(root: Node, config: ModelConfig, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of each module of a model of a source and a target."""
-    config = _measured(config)
-    return _remembered(
-        ("transducer", config, length, scored),
-        root,
-        lambda: _meter().measure_transducer(render(root), config, length, scored),
-    )
-
-
-@lru_cache(maxsize=65536)
-def measure_step(root: Node, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return the bytes at the peak of a training step, and those that each module keeps."""
-    config = _measured(config)
-    return _remembered(
-        ("step", config, *sizes.items()),
-        root,
-        lambda: _meter().measure_step(render(root), config, **sizes),
-    )
+    "parameters" and "block" are of one block, "frame" of what stands around the body of a model, "transducer"
+    and "step" of a whole model. Raises BuildError for a block without a module.
+    """
+    text, codes = "", list[str | None]()
+    if what in ("parameters", "block"):
+        assert isinstance(root, BlockNode), "a block is measured"
+        config = _relevant_to_block(root, config)
+    else:
+        config = _measured(config)
+    if what == "frame":
+        config = replace(config, causal=False, source_vocab=None, feedforward_dropout=None, **_NO_DROPOUT)
+    if root is not None:
+        names = {node.name for node in walk(root) if isinstance(node, BlockNode)}
+        text, codes = render(root), [block_code(name) for name in sorted(names)]
+    codes += [NORMS.code(config.norm_kind), POSITIONS.code(config.position)]
+    key = hashlib.sha256(repr((what, config, *sizes.items(), text, codes)).encode()).hexdigest()[:24]
+    found = _FILE.recall(key)
+    if found is None:
+        found = _FILE.keep(key, getattr(_meter(), f"measure_{what}")(root, config, **sizes))
+    return found
 
 
 def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
@@ -123,18 +97,6 @@ def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
         dropout=0.0,
         **found,
     )
-
-
-def _remembered(what: tuple[object, ...], root: Node | None, measure: Callable[[], Numbers]) -> Numbers:
-    """Return what is stored under a key of these values and of the code of plug-ins, or measure it."""
-    text, codes = "", list[str | None]()
-    if root is not None:
-        names = {node.name for node in walk(root) if isinstance(node, BlockNode)}
-        text, codes = render(root), [block_code(name) for name in sorted(names)]
-    (config,) = (each for each in what if isinstance(each, ModelConfig))
-    codes += [NORMS.code(config.norm_kind), POSITIONS.code(config.position)]
-    key = hashlib.sha256(repr((*what, text, codes)).encode()).hexdigest()[:24]
-    return _FILE.recall(key) or _FILE.keep(key, measure())
 
 
 class _CacheFile:

@@ -25,13 +25,20 @@ from ..nodes import (
     make_sum,
     walk,
 )
-from ..syntax.syntax_tree import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
+from ..syntax.parser import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary import output_kinds
 from ..vocabulary.registry import lookup, nearest_block
 from ..vocabulary.spec import Parameter, Spec
-from . import special_forms
-from .arguments import bind, bind_known_names, check_complete
-from .scalars import parse_scalar, parse_untyped_scalar
+from .arguments import (
+    NUMBER_FORMS,
+    bind,
+    bind_known_names,
+    check_complete,
+    is_malformed_repeat,
+    parse_range,
+    parse_scalar,
+    parse_untyped_scalar,
+)
 
 MAX_BLOCKS = 10_000
 """A model has at most this many blocks when all of its repeats are written out."""
@@ -151,7 +158,7 @@ class _Checker:
             case CallSyntax(name="choice"):
                 return self._choice(syntax, parameter)
             case CallSyntax(name="integer" | "real") if kind in ("integer", "real", "any"):
-                return special_forms.parse_range(syntax, parameter, self._faults)
+                return parse_range(syntax, parameter, self._faults)
             case OperationSyntax(operator="+" | "*") if kind not in ("recipe", "any"):
                 self._report(syntax, f"{parameter.name} takes one value; nothing is calculated in a recipe")
                 return None
@@ -217,7 +224,7 @@ class _Checker:
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
         """`count * part`; a vector cannot be repeated, for there is nothing to apply the second copy to."""
         first, last = syntax.operands[0], syntax.operands[-1]
-        if special_forms.is_malformed_repeat(syntax, self._faults):
+        if is_malformed_repeat(syntax, self._faults):
             return None
         count = self.value(first, _COUNT, (first.start, first.end))
         body = self.node(last)
@@ -320,7 +327,7 @@ class _Checker:
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
         """Return a block of the vocabulary, its arguments in declared order and without defaults."""
-        if call.name in special_forms.NUMBER_FORMS:
+        if call.name in NUMBER_FORMS:
             self._report(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
             return None
         spec = lookup(call.name)

@@ -1,20 +1,122 @@
-"""Spaces of recipes: counted, listed and drawn from."""
+"""Bounds on the cost of a model.
+
+Members of a space that exceed them are left out before anything is built.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from random import Random
 
 from ...errors import ActivememError, argument_fault, check_arguments, number_fault
+from ..analysis.analyse import analyse, count_parameters
 from ..dimensions import dimensions
+from ..model_config import ModelConfig, Norm
 from ..nodes import RealDimension, Value, children
 from ..recipe import Expression, Recipe, parse
-from .budget import Budget
-from .cardinality import BudgetShare, Cardinality
-from .derivations import count_derivations, derive, find_derivation, rebuild
-from .overlaps import has_overlaps
+from .derivations import count_derivations, derive, find_derivation, has_overlaps, rebuild
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most parameters, and the most operations of a forward pass over one sequence, embedding included.
+
+    The operations depend on `length`, the parameters do not. None sets no bound.
+    """
+
+    max_parameters: int | None = None
+    max_flops: int | None = None
+    d_model: int
+    vocab: int
+    length: int = 1
+    causal: bool = False
+    norm: Norm = "pre"
+
+    def __post_init__(self) -> None:
+        check_arguments(
+            number_fault("max_parameters", self.max_parameters, least=0, optional=True),
+            number_fault("max_flops", self.max_flops, least=0, optional=True),
+            *(number_fault(name, getattr(self, name), least=1) for name in ("d_model", "vocab", "length")),
+            argument_fault("causal", self.causal, bool, "True or False"),
+            argument_fault("norm", self.norm, str, "a word"),
+        )
+
+    def admits(self, recipe: Recipe) -> bool:
+        """Return whether the model is within both bounds.
+
+        Raises RecipeError for a recipe with open dimensions.
+        """
+        config = ModelConfig(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
+        if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
+            return False
+        return self.max_flops is None or analyse(recipe, config, length=self.length).flops <= self.max_flops
+
+
+_SCIENTIFIC_FROM = 10**12  # from here on a number is shown by its first digits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cardinality:
+    """The number of architectures in a space.
+
+    `forms` counts those that differ by more than the real numbers in them: each range of real numbers
+    counts as one value. Without such ranges forms are architectures. A count that is not `exact` is an
+    upper bound.
+    """
+
+    forms: int
+    infinite: bool = False
+    exact: bool = True
+
+    @property
+    def members(self) -> int | None:
+        """The number of architectures; None where there is no end of them."""
+        return None if self.infinite else self.forms
+
+    def __str__(self) -> str:
+        most = "" if self.exact else "at most "
+        if self.infinite:
+            return f"infinitely many architectures of {most}{_format_count(self.forms, 'form')}"
+        return f"{most}{_format_count(self.forms, 'architecture')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetShare:
+    """The share of a space that is within a budget, and the number of its architectures.
+
+    A share that is not `exact` was estimated from `drawn` members; `error` is its standard error.
+    """
+
+    total: Cardinality
+    share: float
+    within: int | None = None
+    samples: int = 0
+    standard_error: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether every member was checked."""
+        return not self.samples
+
+    def __str__(self) -> str:
+        if self.exact:
+            return f"{self.within:,} of {self.total} are within the budget"
+        share = f"{self.share:.1%} ± {self.standard_error:.1%}"
+        if self.within is None:
+            return f"{self.total}: {share} are within the budget, from {self.samples:,} draws"
+        within = f"about {Decimal(self.within):.2g} of {self.total} are within the budget"
+        return f"{within}: {share}, from {self.samples:,} draws"
+
+
+def _format_count(count: int, noun: str) -> str:
+    """Return `1 form`, `39 forms`, `1.27e+30 forms`."""
+    number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
+    return f"{number} {noun}{'' if count == 1 else 's'}"
+
 
 MAX_LISTED = 10_000
 """A space is listed to count it exactly if it has at most this many derivations."""

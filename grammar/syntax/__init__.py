@@ -1,4 +1,4 @@
 """A text becomes a concrete syntax tree with spans; no block is known here.
 
-`tokenizer` cuts the text, `parser` has one method for each rule, and `syntax_tree` is the tree.
+`tokenizer` cuts the text, and `parser` has the tree and one method for each rule.
 """

@@ -1,26 +1,89 @@
-"""The rules of the recipe language: one method for each rule, which is its docstring.
+"""The syntax tree of a recipe, and the parser: one method for each rule, which is its docstring.
 
 Faults do not stop it. After a fault the parser goes on with the most likely meaning: a missing operator or
-comma counts as present, a bracket too many as absent. The surroundings of a fault become Wrong, so that one
-mistake gets one message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
+comma counts as present, a bracket too many as absent. The surroundings of a fault become an ErrorSyntax, so
+that one mistake gets one message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...diagnostics import FaultCollector
 from ...tokenizer import Token, TokenReader
-from .syntax_tree import (
-    ArgumentSyntax,
-    CallSyntax,
-    ErrorSyntax,
-    HoleSyntax,
-    NumberSyntax,
-    OperationSyntax,
-    Syntax,
-)
 from .tokenizer import tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSyntax:
+    """A whole or real number, its sign included."""
+
+    value: int | float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoleSyntax:
+    """`{name}`."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentSyntax:
+    """`value` or `name=value` between the parentheses of a call."""
+
+    name: str | None
+    value: Syntax
+    start: int
+    end: int
+
+    @property
+    def name_end(self) -> int:
+        """The position after the name, or the begin of the argument if it has no name."""
+        return self.start + len(self.name or "")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSyntax:
+    """`name(arguments)`, or a bare name, which has `arguments` None: a block, a form or a word."""
+
+    name: str
+    arguments: tuple[ArgumentSyntax, ...] | None
+    start: int
+    end: int
+
+    @property
+    def name_end(self) -> int:
+        """The position after the name."""
+        return self.start + len(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSyntax:
+    """Two or more operands with one operator between all of them: ">>", "+" or "*"."""
+
+    operator: str
+    operands: tuple[Syntax, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSyntax:
+    """A place that has a fault already; only what could be read inside it is looked at further."""
+
+    start: int
+    end: int
+    parts: tuple[Syntax, ...] = ()
+
+
+Syntax = NumberSyntax | HoleSyntax | CallSyntax | OperationSyntax | ErrorSyntax
+
 
 MAX_DEPTH = 32
 """At most this many parentheses may be nested."""

@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from ...diagnostics import replace_unprintable
 from ...grammar import Analysis, ModelPart, PartKind, Recipe
-from ...grammar.analysis.model_part import PREVIOUS_PART
+from ...grammar.analysis.analyse import PREVIOUS_PART
 from ...studies.text.units import si_prefix, truncate
 from .breakdown import Sizes, conditions, format_costs, generation_memory
 

@@ -1,25 +1,159 @@
-"""Check of a store: every file is read to its end, and nothing is changed."""
+"""Check of a store, in which every file is read to its end, and leftovers, which nothing reads any more."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..checkpoint_notes import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 from ..errors import DamagedError, StoreError, UnreadableError
-from ..integrity.model_checksum import read_model
+from ..integrity.checksums import read_model, verify_seal
 from ..integrity.regular_file import open_regular
-from ..integrity.seal import verify_seal
 from ..latest_attempts import INCOMPLETE, read_latest
 from ..paths import Layout, data_files, entries
+from ..processes import writer_runs
 from ..quarantine import Quarantine, UnreadFile
 from ..read import read_verified
-from ..schema import SCHEMAS
+from ..rows import SCHEMAS
 from ..study_records import read_page
-from .findings import Finding, FindingKind, size_bytes
-from .leftovers import find_leftovers
+
+
+class FindingKind(StrEnum):
+    """Kinds of findings, the gravest first."""
+
+    DAMAGED = "damaged"  # its bytes are not those that were written
+    UNREADABLE = "unreadable"  # it has a name of the store's and cannot be read
+    INCOMPLETE = "incomplete"  # a trial's row is there and its metrics are not
+    FOREIGN = "foreign"  # no store wrote it
+    UNSEALED = "unsealed"  # written before there were seals: damage would not be noticed
+    LEFTOVER = "leftover"  # nothing reads it any more
+
+    @property
+    def is_fault(self) -> bool:
+        """Return whether something of the store is lost until it is repaired."""
+        return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong; `size` is in bytes, and 0 where there is no file."""
+
+    kind: FindingKind
+    path: Path
+    reason: str
+    size: int
+
+
+def size_bytes(path: Path) -> int:
+    """Return the size of a file, or of all files in a folder."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            return sum(size_bytes(inner) for inner in path.iterdir())
+        return path.lstat().st_size
+    except OSError:  # removed meanwhile, or not to be looked into
+        return 0
+
+
+STALE_AFTER_S: Final = 24 * 3600
+"""Files of a writer that nobody can see from here are left over after this time."""
+
+QUIET_S: Final = 3600.0
+"""The checkpoint of an ended trial is left over once it has not changed for this time."""
+
+RESUMED_REASON: Final = "time limit"
+"""The start of the reason of a failure after which a trial resumes from its checkpoint."""
+
+
+def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
+    """Find what is left over at a time, by default that of this machine's clock.
+
+    Raises `StoreError` for an unknown schema version.
+    """
+    now, layout = time.time() if now is None else now, quarantine.layout
+    layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+    ended = list(_ended_checkpoints(quarantine, now))
+    folders = {leftover.path for leftover in ended}
+    return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
+
+
+def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
+    """Remove what is left over, and return it; a `dry` run removes nothing.
+
+    Ages are measured by the clock that gives files their times. This machine's clock may be days ahead of it,
+    and what others write now would seem old.
+    """
+    now = None if dry else _time_of_files(layout)
+    found = find_leftovers(Quarantine(layout, dry=True), now)
+    for leftover in () if dry else found:
+        layout.place.delete(leftover.path)
+    return found
+
+
+def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
+    """Yield files whose writers have died, and damaged checkpoints that were set aside.
+
+    Where nobody can see the writer from here, its files are left over after a day.
+    """
+    oldest = now - STALE_AFTER_S
+    kept = [layout.weights_folder, layout.final_checkpoints_folder]
+    folders = [*kept, *entries(layout.checkpoints_folder)]
+    begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
+    temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
+    for path in (*entries(layout.unfinished), *temporary):
+        runs = writer_runs(path.name)
+        if runs is False or (runs is None and _last_change(path, now) < oldest):
+            yield _leftover(path, "its writer has died")
+    for path in begun:
+        if path.name.endswith(".damaged"):
+            yield _leftover(path, "a damaged checkpoint that its trial did without")
+
+
+def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
+    """Yield the checkpoints of trials that have ended and do not go on from them."""
+    columns = ["trial", "status", "reason", "finished"]
+    rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
+    for folder in entries(quarantine.layout.checkpoints_folder):
+        row = rows.get(folder.name)
+        if row is not None and folder.is_dir() and _is_over(row, folder, now):
+            yield _leftover(folder, f"its trial is {row['status']}")
+
+
+def _is_over(row: Mapping[str, Any], folder: Path, now: float) -> bool:
+    """Say whether a trial has ended for good, and nobody has gone on from its checkpoint since.
+
+    Only a failed trial is ever tried again. The time of its end is by the clock of whoever trained it.
+    """
+    if row["status"] == INCOMPLETE or (row["reason"] or "").startswith(RESUMED_REASON):
+        return False
+    finished: datetime = row["finished"]
+    changed = max((_last_change(path, now) for path in folder.iterdir()), default=0.0)
+    return (row["status"] != "failed" or changed <= finished.timestamp()) and changed < now - QUIET_S
+
+
+def _time_of_files(layout: Layout) -> float | None:
+    """Return the time by the clock of the files; None if nothing was written yet, or can be."""
+    try:
+        return layout.place.now() if layout.unfinished.is_dir() else None
+    except OSError:
+        return None
+
+
+def _last_change(path: Path, now: float) -> float:
+    """Return the time of a file; `now` if it was just removed."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return now
+
+
+def _leftover(path: Path, reason: str) -> Finding:
+    return Finding(kind=FindingKind.LEFTOVER, path=path, reason=reason, size=size_bytes(path))
+
 
 _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
@@ -58,7 +192,7 @@ def check_store(layout: Layout) -> StoreCheck:
     found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
     found += _foreign(layout)
     with suppress(StoreError):  # of a file of another version, which is among the findings
-        found += [*_incomplete(layout, quarantine), *find_leftovers(layout, quarantine)]
+        found += [*_incomplete(quarantine), *find_leftovers(quarantine)]
     kinds = list(FindingKind)
     away = [path for path in layout.quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
     return StoreCheck(
@@ -139,11 +273,11 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
         yield Finding(kind=FindingKind.FOREIGN, path=path, reason=reason, size=size_bytes(path))
 
 
-def _incomplete(layout: Layout, quarantine: Quarantine) -> Iterator[Finding]:
+def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
     """Yield the trials whose metrics are lost, each at the place where they were written."""
     columns = ["trial", "attempt", "study", "status"]
-    rows = read_latest(layout, quarantine, columns).filter(status=INCOMPLETE)
+    rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
-        path = layout.attempt_file("metrics", study, trial, attempt)
+        path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
         reason = "the metrics of a trial that has its row; study run trains it again"
         yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, size=0)

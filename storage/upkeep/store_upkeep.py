@@ -1,34 +1,50 @@
-"""Upkeep of a store: compaction, checks, repair, and removal."""
+"""Upkeep of a store: compaction, checks, repair, removal of trials, and new names of studies."""
 
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from secrets import token_hex
+from typing import Final
 
 import polars as pl
 
-from ..compaction import compact, merge_ended
+from ..compaction import compact, merge, merge_ended, remove_merged, write_merged
 from ..errors import StoreError
 from ..integrity.regular_file import read_regular
 from ..latest_attempts import last_numbers, read_latest
 from ..leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
 from ..parquet_file import encode
-from ..paths import Layout, is_compacted, validate_study_name
+from ..paths import entries, is_compacted, validate_study_name
 from ..quarantine import Quarantine
-from ..read import read_verified
-from ..schema import SCHEMAS
+from ..read import load_partition, read_verified
+from ..rows import SCHEMAS
 from ..study_records import StudyRecords, rename_in_record
-from .checking import StoreCheck, check_store
-from .findings import Finding, FindingKind
-from .leftovers import remove_leftovers
-from .removal import Forgotten, forget, rename, rows_of_study
+from .checking import Finding, FindingKind, StoreCheck, check_store, remove_leftovers, size_bytes
+
+_ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trials"))
+"""Rows go first: what is left of a trial after a crash is nothing that counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What was removed of a study, or would be: its trials, the rows of each dataset, and other files.
+
+    `size` is that of these files, of weights, checkpoints and last states.
+    """
+
+    trials: tuple[str, ...]
+    rows: Mapping[str, int]
+    files: tuple[Path, ...]
+    size: int
 
 
 class StoreUpkeep:
     """What keeps a store small and whole."""
 
-    def __init__(self, layout: Layout, quarantine: Quarantine) -> None:
-        self._layout, self._quarantine = layout, quarantine
-        self._records = StudyRecords(layout, quarantine)
+    def __init__(self, quarantine: Quarantine) -> None:
+        self._layout, self._quarantine = quarantine.layout, quarantine
+        self._records = StudyRecords(quarantine)
 
     def compact(self) -> int:
         """Merge small files and remove what dead writers left; return how many files were merged.
@@ -37,16 +53,16 @@ class StoreUpkeep:
         """
         remove_leftovers(self._layout)
         remove_old_leases(self._layout)
-        remove_ended_leases(self._layout, last_numbers(self._layout, self._quarantine))
+        remove_ended_leases(self._layout, last_numbers(self._quarantine))
         return sum(
-            compact(self._layout, self._quarantine, dataset, partition)
+            compact(self._quarantine, dataset, partition)
             for dataset in SCHEMAS
             for partition in self._layout.partitions(dataset)
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
         """Merge the files of attempts that have ended, if there are at least this many, during a run."""
-        return merge_ended(self._layout, self._quarantine, study, at_least=at_least)
+        return merge_ended(self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:
         """Read all files to their ends and return what is wrong with them; change nothing.
@@ -79,24 +95,46 @@ class StoreUpkeep:
         return remove_leftovers(self._layout, dry=dry)
 
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
-        """Remove these trials of a study with all their files; a `dry` run removes nothing.
+        """Remove these trials of a study with all that is kept of them; a `dry` run removes nothing.
 
+        Files of a trial that another study has run as well stay. Done again after a crash, it goes on.
         Raises `StoreError`, and removes nothing, while somebody trains one of them.
         """
-        last = last_numbers(self._layout, self._quarantine)
-        return forget(
-            *(self._layout, self._quarantine, self._claims("forget")),
-            study=study,
-            trials=trials,
-            last_numbers=last,
-            dry=dry,
+        layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
+        stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
+        others = [each.name for each in layout.partitions("trials") if each.name != study]
+        elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}
+        kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+        layout.place.list_names(*kept)
+        paths = (layout.weights, layout.final_checkpoint, layout.checkpoints)
+        named = [path(trial) for trial in sorted(set(trials) - elsewhere) for path in paths]
+        files = tuple(path for path in named if path.exists())
+        there = {trial for rows in stored.values() for trial in rows["trial"]}
+        there |= {path.name.partition(".")[0] for path in files}
+        if not dry:
+            with self._claimed("forget", there | self._with_leases(trials)):
+                for dataset in _ORDER:
+                    if len(stored[dataset]):
+                        self._rewrite(dataset, study, wanted)
+                layout.place.delete(*files)
+                # what says that earlier attempts have ended: the next has the first number again
+                layout.place.list_names(layout.leases)
+                gone = there - elsewhere
+                leases = (path for path in entries(layout.leases) if path.name.rpartition("-")[0] in gone)
+                layout.place.delete(*leases)
+        return Forgotten(
+            trials=tuple(sorted(there)),
+            rows={dataset: len(rows) for dataset, rows in stored.items() if len(rows)},
+            files=files,
+            size=sum(map(size_bytes, files)),
         )
 
     def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
         """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
 
-        Called again after a crash, it finishes the job, or finds that it is done. Raises `StoreError`, and
-        moves nothing, while somebody trains one of the trials or if the name is taken.
+        Until the last rows are there those before are, and rows that are twice count once: called again after
+        a crash, it finishes the job, or finds that it is done. Raises `StoreError`, and moves nothing, while
+        somebody trains one of these or of the stored trials, or if the name is taken.
         """
         validate_study_name(new)
         if self.is_renamed(old, new):
@@ -108,13 +146,17 @@ class StoreUpkeep:
         half_done = taken is not None and taken.get("renamed") == old and not taken.get("rename_ended")
         if (taken is not None or new in ran) and not half_done:
             raise StoreError(f"expected a name that is free, got {new!r}, which has run as well")
-        claims, last = self._claims("rename"), last_numbers(self._layout, self._quarantine)
         if record is not None:
             self._records.save(new, rename_in_record(record, old, new))
+        stored = set(self._rows("trials", old)["trial"])
         try:
-            rename(
-                *(self._layout, self._quarantine, claims), old=old, new=new, trials=trials, last_numbers=last
-            )
+            with self._claimed("rename", stored | self._with_leases(trials)):
+                for dataset in reversed(_ORDER):
+                    rows = self._rows(dataset, old).with_columns(study=pl.lit(new))
+                    if len(rows):
+                        write_merged(self._layout.place, dataset, self._layout.root / dataset / new, rows)
+                for dataset in _ORDER:
+                    self._rewrite(dataset, old, pl.lit(value=True))
         except StoreError:
             if not half_done:
                 self._records.remove(new)
@@ -135,9 +177,9 @@ class StoreUpkeep:
         somebody trains the other trial or has done so. Raises KeyError for an unknown trial. The row comes
         last, as in any attempt: called again after a crash, it finishes the copy.
         """
-        if to in last_numbers(self._layout, self._quarantine):
+        if to in last_numbers(self._quarantine):
             return False
-        rows = read_latest(self._layout, self._quarantine, ["trial", "attempt", "study"]).filter(trial=trial)
+        rows = read_latest(self._quarantine, ["trial", "attempt", "study"]).filter(trial=trial)
         if not len(rows):
             raise KeyError(trial)
         ((_, attempt, study),) = rows.iter_rows()
@@ -149,7 +191,7 @@ class StoreUpkeep:
         if weights.is_file():
             place.put(self._layout.weights(to), read_regular(weights))
         for dataset in (*(each for each in SCHEMAS if each != "trials"), "trials"):
-            found = rows_of_study(self._layout, self._quarantine, dataset, study)
+            found = self._rows(dataset, study)
             found = found.filter(trial=trial, attempt=attempt)
             if len(found):
                 number = pl.lit(claimed.attempt, found["attempt"].dtype)
@@ -163,8 +205,52 @@ class StoreUpkeep:
         self._layout.place.check_claims()
         return Leases(self._layout, this_process(f"{purpose} {token_hex(8)}"))
 
+    @contextmanager
+    def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
+        """Keep others from beginning any of these trials for the time of the context."""
+        leases, last = self._claims(purpose), last_numbers(self._quarantine)
+        held: list[Lease] = []
+        try:
+            for trial in sorted(trials):
+                claimed = leases.claim(trial, last.get(trial, -1) + 1)
+                while not isinstance(claimed, Lease) and claimed.ended:
+                    claimed = leases.claim(trial, claimed.attempt + 1)
+                if not isinstance(claimed, Lease):
+                    owner = claimed.owner
+                    who = f"process {owner.pid} of {owner.host} trains it"
+                    raise StoreError(
+                        f"trial {trial}: expected nobody to train it, but {who}; stop that run, or wait for "
+                        f"it. The lease of one that was lost runs out after {leases.lease_s:g} s"
+                    )
+                held.append(claimed)
+            yield
+        finally:
+            for lease in held:
+                lease.release()
+
+    def _with_leases(self, trials: Collection[str]) -> set[str]:
+        """Return those of these trials that somebody has claimed, perhaps before anything was stored."""
+        self._layout.place.list_names(self._layout.leases)
+        return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
+
+    def _rows(self, dataset: str, study: str) -> pl.DataFrame:
+        parts = self._layout.partitions(dataset, [study])
+        return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
+
+    def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
+        """Merge a study's files without some rows; what a compaction merges in that moment is done again."""
+        for partition in self._layout.partitions(dataset, [study]):
+            while contents := load_partition(partition, self._quarantine):
+                rows = merge(dataset, contents)
+                kept = rows.filter(~removed)
+                if len(kept) == len(rows):
+                    break
+                if len(kept):
+                    write_merged(self._layout.place, dataset, partition, kept)
+                remove_merged(self._layout.place, dataset, partition, contents)
+
     def _studies_of_trials(self) -> list[str]:
-        return read_latest(self._layout, self._quarantine, ["study"])["study"].to_list()
+        return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
         """Note that a study has its new name in full, so that the old one is free; count its trials."""

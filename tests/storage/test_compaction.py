@@ -8,7 +8,7 @@ import pytest
 from activemem.storage import MetricRow, Store, compaction
 from activemem.storage.compaction import merge, write_merged
 from activemem.storage.paths import new_compacted_path
-from activemem.storage.upkeep import removal
+from activemem.storage.upkeep import store_upkeep
 
 from .factories import (
     copy_store,
@@ -88,7 +88,7 @@ def test_what_is_measured_again_while_files_are_merged_stays(root, monkeypatch, 
             Store(root).write_probes(row, [probes.pop()])
 
     monkeypatch.setattr(compaction, "write_merged", write_then_another_measures)
-    monkeypatch.setattr(removal, "write_merged", write_then_another_measures)
+    monkeypatch.setattr(store_upkeep, "write_merged", write_then_another_measures)
     if way == "compact":
         store.upkeep.compact()
     else:

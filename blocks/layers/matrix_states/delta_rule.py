@@ -1,4 +1,4 @@
-"""S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ for all positions: the delta rule, in chunks.
+"""The delta rule in chunks: plain, with a decay for each channel of keys (`kda`), and generalised (`rwkv7`).
 
 What the positions of a chunk write depends on each other by a unit triangular system, which is solved once
 for each chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
@@ -6,16 +6,26 @@ for each chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025,
 
 from __future__ import annotations
 
+import math
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ...core.block import Context, register_block
-from ...core.initialisation import Linear
+from ...core.initialisation import Initialisable, Linear
+from ...core.weight_roles import WeightRole, roles
 from ..kernels.choice import with_kernel
-from ..kernels.recurrences import delta_rule
-from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
-from .recurrent_heads import HeadRates, LinearRecurrence
+from ..kernels.recurrences import channel_delta, delta_rule, replaced_keys
+from .chunked_recurrence import (
+    LEAST_LOG_DECAY,
+    MAX_VECTOR_CHUNK_LENGTH,
+    join_chunks,
+    pairwise_decay,
+    split_chunks,
+)
+from .recurrent_heads import KEY_EPSILON, HeadRates, LinearRecurrence, draw_rates, draw_step_offsets
 
 MAX_DELTA_CHUNK_LENGTH = 32
 """A longer sequence is computed in chunks of about one size, none longer than this."""
@@ -139,3 +149,207 @@ class DeltaProduct(DeltaRule):
     @staticmethod
     def count_writes(settings: Settings) -> int:
         return as_int(settings, "n")
+
+
+RWKV_RANK = 32
+"""The width between the two maps to the decays of `rwkv7`, and to its learning rates."""
+
+
+def run_vector_delta(
+    q: Tensor,
+    read: Tensor,
+    p: Tensor,
+    log_decay: Tensor,
+    *,
+    values: Tensor | None = None,
+    written: tuple[Tensor, Tensor] | None = None,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
+
+    S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}) with `values` c; or with keys k and values
+    v that are `written`, S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ. All are (batch, length,
+    heads, ·). Within a chunk what is written is divided by decays: their logarithms must add up to no less
+    than about −80.
+    """
+    length = q.shape[1]
+    q, read, p, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, read, p, log_decay))
+    total = steps.cumsum(-2)
+    grown, shrunk = total.exp(), (-total).exp()
+    q, p = q * grown, p * shrunk
+    read = read * (grown if written is None else (total - steps).exp())
+    added = None
+    if written is None:
+        assert values is not None
+        wanted, weights = split_chunks(values, MAX_VECTOR_CHUNK_LENGTH), (q @ p.transpose(-1, -2)).tril()
+    else:
+        k, v = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in written)
+        k = k * shrunk
+        wanted, weights = -((read @ k.transpose(-1, -2)).tril(-1) @ v), (q @ p.transpose(-1, -2)).tril()
+        count = len(k) if keep else len(k) - 1
+        added = (q @ k.transpose(-1, -2)).tril() @ v, k[:count].transpose(-1, -2) @ v[:count]
+    new, erased = solve_unit_triangle(read @ p.transpose(-1, -2), wanted, read)
+    outputs: list[Tensor] = []
+    for place in range(len(q)):
+        moved = new[place] if state is None else new[place] - erased[place] @ state
+        y = weights[place] @ moved
+        y = y if added is None else y + added[0][place]
+        outputs.append(y if state is None else y + q[place] @ state)
+        if keep or place < len(q) - 1:
+            held = p[place].transpose(-1, -2) @ moved
+            held = held if added is None else held + added[1][place]
+            held = held if state is None else held + state
+            state = held * grown[place, ..., -1:, :].transpose(-1, -2)
+    return join_chunks(torch.stack(outputs), length), state if keep else None
+
+
+@with_kernel(channel_delta)
+def run_channel_delta(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    log_decay: Tensor,
+    *,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """Run S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β (batch, length, heads)."""
+    beta = beta.unsqueeze(-1)
+    return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
+
+
+@with_kernel(replaced_keys)
+def run_replaced_keys(
+    q: Tensor,
+    removed: Tensor,
+    rate: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    log_decay: Tensor,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """Run S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ, κ `removed`, a its `rate`."""
+    written = (k, v)
+    return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
+
+
+class ChannelRates(Initialisable):
+    """The log decay of each channel: −exp(A_h) · softplus(W₂ W₁ x + b), bounded from below.
+
+    A and b are initialised as in `HeadRates`.
+    """
+
+    weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE)
+
+    def __init__(self, width: int, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.map = nn.Sequential(
+            Linear(width, head_width, bias=False), Linear(head_width, heads * head_width, bias=False)
+        )
+        self.log_rate = nn.Parameter(torch.empty(heads, 1))
+        self.step_offset = nn.Parameter(torch.empty(heads, head_width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        draw_rates(self.log_rate, generator)
+        draw_step_offsets(self.step_offset, generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logarithms of the decays, (batch, length, heads, head_width)."""
+        mapped = self.map(x).unflatten(2, self.step_offset.shape)
+        return -(functional.softplus(mapped + self.step_offset) * self.log_rate.exp()).clamp(
+            max=-LEAST_LOG_DECAY
+        )
+
+
+@register_block("kda")
+class KimiDeltaAttention(LinearRecurrence):
+    """S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ (Kimi Team 2025, equation 1)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.beta = Linear(context.width, self.heads, bias=False, std=context.config.attention_std)
+        self.rates = ChannelRates(context.width, self.heads, self.head_width)
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Move what a key holds after the decay towards its value."""
+        beta = torch.sigmoid(self.beta(x).to(v.dtype))
+        q, k = qk.unbind(2)
+        log_decay = self.rates(x).to(v.dtype)
+        return run_channel_delta(q * self.head_width**-0.5, k, v, beta, log_decay, state=state, keep=keep)
+
+
+class RwkvGates(Initialisable):
+    """Decays, learning rates and key weights of `rwkv7`, each channel with its own.
+
+    Decays begin from slow to fast over the channels, as in the program of its authors.
+    """
+
+    weight_roles = roles(
+        decay_offset=WeightRole.RATE,
+        rate_offset=WeightRole.RATE,
+        removal=WeightRole.GAIN,
+        replacement=WeightRole.GAIN,
+        bonus=WeightRole.GAIN,
+    )
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.decay_in, self.decay_out = (
+            Linear(width, RWKV_RANK, bias=False),
+            Linear(RWKV_RANK, inner, bias=False),
+        )
+        self.rate_in, self.rate_out = (
+            Linear(width, RWKV_RANK, bias=False),
+            Linear(RWKV_RANK, inner, bias=False),
+        )
+        self.decay_offset = nn.Parameter(torch.empty(inner))
+        self.rate_offset = nn.Parameter(torch.empty(inner))
+        self.removal = nn.Parameter(torch.empty(inner))
+        self.replacement = nn.Parameter(torch.empty(inner))
+        self.bonus = nn.Parameter(torch.empty(inner))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Set all but the bonus, which is N(0, 0.1²); the maps are drawn by themselves."""
+        nn.init.normal_(self.bonus, std=0.1, generator=generator)
+        nn.init.zeros_(self.rate_offset)
+        nn.init.constant_(self.removal, 0.85)
+        nn.init.ones_(self.replacement)
+        with torch.no_grad():
+            self.decay_offset.copy_(torch.linspace(-6.5, -1.5, len(self.decay_offset)))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logarithms of the decays, and the learning rates, (batch, length, inner) each."""
+        decay = self.decay_out(torch.tanh(self.decay_in(x))) + self.decay_offset
+        rate = self.rate_out(self.rate_in(x)) + self.rate_offset
+        return -math.exp(-0.5) * torch.sigmoid(decay), torch.sigmoid(rate)
+
+
+@register_block("rwkv7")
+class Rwkv7(LinearRecurrence):
+    """S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ (Peng et al. 2025, equations 13 to 20)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.gates = RwkvGates(context.width, self.heads * self.head_width)
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Take away what a key held by its rate, write at another key, and read at once."""
+        q, k = qk.unbind(2)
+        gates = self.gates
+        log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))
+        removal, replacement, bonus = (
+            each.unflatten(0, (self.heads, -1)) for each in (gates.removal, gates.replacement, gates.bonus)
+        )
+        removed = k * removal
+        removed = removed * (removed.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
+        k = k * (1.0 + (rate - 1.0) * replacement)
+        y, last = run_replaced_keys(q, removed, rate, k, v, log_decay=log_decay, state=state, keep=keep)
+        return y + (q * k * bonus).sum(-1, keepdim=True) * v, last

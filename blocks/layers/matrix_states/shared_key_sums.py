@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...core.torch_modes import SavedContext, one_gradient_at_a_time
+from ...core.torch_modes import SavedContext
 from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
 from .chunked_recurrence import chunk_shape, longest_chunk
@@ -72,7 +72,6 @@ class SharedKeySums(torch.autograd.Function):
         ctx.save_for_backward(*inputs[2:], *output)
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, of_y: Tensor | None, of_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:

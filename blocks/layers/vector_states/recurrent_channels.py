@@ -1,18 +1,23 @@
-"""Channels with a state of their own: the maps, the short convolution and the gate around the recurrence."""
+"""Channels with a state of their own: what stands around the recurrence, and the blocks."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
-from ....grammar.vocabulary.spec import Settings, as_int, as_word
-from ...core.block import Block, Context
-from ...core.initialisation import Linear
+from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
+from ...core.block import Block, Context, register_block
+from ...core.initialisation import Initialisable, Linear, glorot
+from ...core.weight_roles import WeightRole, roles
 from ..convolutions import zero_masked
 from ..head_parts import ShortConvolution, gate_heads
+from ..matrix_states.recurrent_heads import draw_step_offsets
+from .scan import read_states, scan
 
 
 class RecurrentChannels(Block):
@@ -59,3 +64,146 @@ class RecurrentChannels(Block):
         if self.gate is not None:
             y = gate_heads(y.unsqueeze(2), None, self.gate(x), self.gate_kind)
         return self.output(y), past, kept
+
+
+RATE_POWER = 8.0
+"""What the gate of `rg_lru` is multiplied by in the exponent of its decays."""
+
+
+@register_block("min_gru")
+class MinGRU(RecurrentChannels):
+    """h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h), z_t = σ(W_z x_t + b_z) (Feng et al. 2024)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context, as_int(settings, "channels"), maps=2, active=False)
+        self.positive = as_word(settings, "candidate") == "positive"
+
+    def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        gate, candidate = u.to(self.output.weight.dtype).chunk(2, -1)
+        if self.positive:
+            candidate = torch.where(candidate >= 0.0, candidate + 0.5, torch.sigmoid(candidate))
+        share = torch.sigmoid(gate)
+        h = scan(1.0 - share, share * candidate, state)
+        return h, h[:, -1]
+
+
+class BlockMaps(Initialisable):
+    """Separate maps of groups of channels, with biases."""
+
+    weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
+
+    def __init__(self, groups: int, width: int, *, maps: int) -> None:
+        super().__init__()
+        self.maps = maps
+        self.weight = nn.Parameter(torch.empty(groups, width, maps * width))
+        self.bias = nn.Parameter(torch.empty(maps, groups * width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        width = self.weight.shape[1]
+        glorot(self.weight, width, width, generator)
+        nn.init.zeros_(self.bias)
+
+    def fan_in(self, weight: nn.Parameter) -> int:
+        return weight.shape[1]
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split the groups and the maps within them, biases by map."""
+        return tensor.unbind() if name == "bias" else _split_groups(tensor, self.maps)
+
+    def forward(self, u: Tensor) -> Tensor:
+        """Map (batch, length, channels) to (maps, batch, length, channels)."""
+        groups = u.flatten(0, 1).unflatten(1, (len(self.weight), -1)).transpose(0, 1)
+        mapped = torch.bmm(groups, self.weight)  # (groups, batch * length, maps * width)
+        parted = mapped.unflatten(2, (self.maps, -1)).permute(2, 1, 0, 3).flatten(2)
+        return parted.unflatten(1, u.shape[:2]) + self.bias[:, None, None]
+
+
+def _split_groups(tensor: Tensor, maps: int) -> list[Tensor]:
+    return [part for group in tensor.unbind() for part in group.chunk(maps, -1)]
+
+
+class DecayRates(Initialisable):
+    """Λ of `rg_lru`, drawn so that σ(Λ)^8 is uniform from 0.9 to 0.999."""
+
+    weight_roles = roles(weight=WeightRole.RATE)
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the decays, and take their inverse."""
+        with torch.no_grad():
+            decay = self.weight.uniform_(0.9, 0.999, generator=generator).pow_(1.0 / RATE_POWER)
+            decay.logit_()
+
+
+@register_block("rg_lru")
+class RealGatedLinearRecurrence(RecurrentChannels):
+    """h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t, a_t = σ(Λ)^(8 r_t) (De et al. 2024, equations 1 to 4)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+        super().__init__(settings, context, heads * head_width, active=False)
+        self.gates = BlockMaps(heads, head_width, maps=2)
+        self.rates = DecayRates(self.channels)
+
+    def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Scale what is added so that states stay as large as what is read."""
+        r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
+        log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
+        added = torch.sqrt(-torch.expm1(2.0 * log_decay)) * i * u
+        h = scan(log_decay.exp(), added, state)
+        return h, h[:, -1]
+
+
+RANK_DIVISOR = 16
+"""The maps to the steps meet at the width of the model over this, rounded up."""
+
+
+class SelectiveRates(Initialisable):
+    """The decay rates of each channel's numbers, the offsets of its steps, and the skip past its state.
+
+    The rates are initialised as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1,
+    the skip as 1.
+    """
+
+    weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE, skip=WeightRole.GAIN)
+
+    def __init__(self, channels: int, state: int) -> None:
+        super().__init__()
+        self.log_rate = nn.Parameter(torch.empty(channels, state))
+        self.step_offset = nn.Parameter(torch.empty(channels))
+        self.skip = nn.Parameter(torch.empty(channels))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        with torch.no_grad():
+            self.log_rate.copy_(torch.arange(1, self.log_rate.shape[1] + 1).log().expand_as(self.log_rate))
+        draw_step_offsets(self.step_offset, generator)
+        nn.init.ones_(self.skip)
+
+
+@register_block("mamba")
+class SelectiveStateSpace(RecurrentChannels):
+    """h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t (Gu and Dao 2023, algorithm 2).
+
+    a_t = exp(−exp(A) Δ_t), or 2 exp(−exp(A) Δ_t) − 1 (Grazzi et al. 2025).
+    """
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context, as_int(settings, "channels"), active=True)
+        self.state, self.rank = as_int(settings, "state"), -(-context.width // RANK_DIVISOR)
+        self.negative = as_bool(settings, "negative")
+        self.selection = Linear(
+            self.channels, (self.rank, self.state, self.state), bias=False, drawn_as_one=True
+        )
+        self.steps = Linear(self.rank, self.channels, bias=False)
+        self.rates = SelectiveRates(self.channels, self.state)
+
+    def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        rates = self.rates
+        low, k, q = self.selection(u).split([self.rank, self.state, self.state], -1)
+        steps = functional.softplus(self.steps(low) + rates.step_offset)
+        before = None if state is None else state.unflatten(1, (self.channels, self.state))
+        read, last = read_states(steps, u, -rates.log_rate.exp(), k, q, state=before, negative=self.negative)
+        return read + rates.skip * u, last.flatten(1)

@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from ...core.torch_modes import SavedContext, one_gradient_at_a_time, without_autocast
+from ...core.torch_modes import SavedContext, without_autocast
 
 PIECE, HELD = 16, 2**20
 """On a CPU the positions of a piece, and the most numbers of states in a piece of several sequences."""
@@ -42,7 +42,6 @@ class DiagonalScan(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(ctx: SavedContext, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
         """Scan from the end for the gradient of the summands; times the state it is that of a decay."""
         decay, states = ctx.saved_tensors
@@ -118,7 +117,6 @@ class SelectiveRead(torch.autograd.Function):
         ctx.save_for_backward(*given, output[1])
 
     @staticmethod
-    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, of_reads: Tensor, of_ends: Tensor
     ) -> tuple[Tensor | None, ...]:

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from ...core.dropout import is_dropout_noted
-from ..kernels.agreement import disagreement, failure, is_stacked, tell_once, trying
-from .pieces import Kept, WindowForm, WindowInputs, iter_chunks
-from .products import can_be_fused, window_fused, window_products
+from ..kernels.choice import disagreement, failure, is_stacked, tell_once, trying
+from .pieces import Kept, WindowForm, WindowInputs, can_be_fused, iter_chunks, window_fused, window_products
 from .tiles import window_tiles
 
 MAX_UNFUSED_LENGTH = 64

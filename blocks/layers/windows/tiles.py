@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ...core.torch_modes import SavedContext, one_gradient_at_a_time
-from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
-from .products import window_products
+from ...core.torch_modes import SavedContext
+from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew, window_products
 
 _MAX_TILE = 2**17
 """Of so many numbers a tile has sequences of a batch together: half of a second-level cache."""
@@ -216,7 +215,6 @@ class _Tiles(torch.autograd.Function):
         ctx.save_for_backward(*tensors, *output)
 
     @staticmethod
-    @one_gradient_at_a_time
     @once_differentiable
     def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
         """Return the gradients; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""

@@ -11,7 +11,6 @@ from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.residual_stack import SideInputs, build_body
 from activemem.blocks.layers.fused_pooling import try_fused_pooling
 from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
-from activemem.blocks.testing.module_checks import assert_gradients_come_several_at_once
 from activemem.blocks.testing.references import find_reference
 from activemem.grammar import ModelConfig, parse
 from activemem.grammar.nodes import BlockNode
@@ -77,13 +76,6 @@ def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, a
     found = gradients((fast * weighted).sum(), entry, body)
     wanted = gradients((plain * weighted).sum(), entry, body)
     assert_close(found, wanted, rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
-def test_several_gradients_of_pieces_come_at_once(pool):
-    entry, body = parts(pool, "leaky_relu")
-    fast = try_fused_pooling(entry, body, random_sequences(5, 700, width=2), None)
-    assert_gradients_come_several_at_once(fast, [*entry.parameters(), *body.parameters()])
 
 
 @pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])

@@ -1,11 +1,13 @@
 """Norms and positions conform, those of plug-ins too, and the suites find what does not."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from activemem import PluginNorm, PluginPosition, register_norm, register_position
 from activemem.blocks import BuildError, Embedding, build
-from activemem.blocks.testing import norm_conformance, position_conformance
+from activemem.blocks.testing import frame_conformance
 from activemem.grammar import analyse
 from activemem.grammar.norms import NORMS
 from activemem.grammar.positions import POSITIONS
@@ -35,13 +37,13 @@ def _registered():
     POSITIONS.unregister("test_learnt")
 
 
-@pytest.mark.parametrize("check", norm_conformance.CHECKS)
+@pytest.mark.parametrize("check", frame_conformance.NORM_CHECKS)
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "test_rms"])
 def test_a_norm_conforms(name, check):
     check(name)
 
 
-@pytest.mark.parametrize("check", position_conformance.CHECKS)
+@pytest.mark.parametrize("check", frame_conformance.POSITION_CHECKS)
 @pytest.mark.parametrize("name", ["timing", "learned", "randomised", "test_learnt"])
 def test_positions_conform(name, check):
     check(name)
@@ -79,20 +81,23 @@ def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
     flawed = type("Flawed", (Flawed,), FLAWS[check])
     replace_entry(NORMS, "test_rms", flawed())
     with pytest.raises(AssertionError):
-        getattr(norm_conformance, check)("test_rms")
+        getattr(frame_conformance, check)("test_rms")
 
 
 @pytest.mark.parametrize(
     ("check", "changes"),
     [
-        ("positions_are_told_apart", {"build": lambda self, width: ByParity(width)}),
-        ("position_seed_decides", {"build": lambda self, width: torch.nn.Embedding(64, width)}),
+        (frame_conformance.positions_are_told_apart, {"build": lambda self, width: ByParity(width)}),
+        (
+            partial(frame_conformance.seed_decides, "position"),
+            {"build": lambda self, width: torch.nn.Embedding(64, width)},
+        ),
     ],
 )
 def test_the_suite_finds_what_positions_do_not_keep_to(check, changes, monkeypatch):
     replace_entry(POSITIONS, "test_learnt", type("Flawed", (Learnt,), changes)())
     with pytest.raises(AssertionError):
-        getattr(position_conformance, check)("test_learnt")
+        check("test_learnt")
 
 
 class ByParity(torch.nn.Module):

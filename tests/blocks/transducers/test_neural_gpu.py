@@ -19,7 +19,7 @@ from activemem.blocks.testing.fixtures import (
     random_sequences,
 )
 from activemem.blocks.testing.references import apply_reference
-from activemem.blocks.transducers.neural_gpu_image import CGRUStack, ImageCGRU
+from activemem.blocks.transducers.neural_gpu import CGRUStack, ImageCGRU
 from activemem.grammar import ModelConfig, parse
 
 NAMES = ["neural_gpu", "markov_neural_gpu", "extended_neural_gpu"]

@@ -14,7 +14,7 @@ from activemem.blocks.testing.fixtures import (
     random_sequences,
     use_plain_operations,
 )
-from activemem.blocks.transducers.cross_attention import CrossAttention
+from activemem.blocks.transducers.decoders import CrossAttention
 from activemem.grammar import ModelConfig
 
 from ..references import norm

@@ -17,13 +17,13 @@ def cache(tmp_path, monkeypatch):
     """A cache file of this test, and nothing in memory."""
 
     def forget():
-        measured_costs.measure_block.cache_clear()
+        measured_costs.measure.cache_clear()
         monkeypatch.setattr(measured_costs, "_FILE", measured_costs._CacheFile())
 
     monkeypatch.setattr(measured_costs, "_path", lambda: tmp_path / "costs-test.json")
     forget()
     yield tmp_path / "costs-test.json", forget
-    measured_costs.measure_block.cache_clear()
+    measured_costs.measure.cache_clear()
 
 
 def test_a_cost_is_read_from_the_file_of_another_process(cache, monkeypatch):

@@ -24,10 +24,8 @@ from activemem.grammar.nodes import (
     make_series,
     make_sum,
 )
-from activemem.grammar.space.cardinality import Cardinality
-from activemem.grammar.space.derivations import count_derivations
-from activemem.grammar.space.overlaps import has_overlaps
-from activemem.grammar.space.space import Space, SpaceError
+from activemem.grammar.space.derivations import count_derivations, has_overlaps
+from activemem.grammar.space.space import Cardinality, Space, SpaceError
 
 QUICK = settings(
     deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]

@@ -11,8 +11,7 @@ from torch import Tensor
 from activemem.blocks import Block
 from activemem.blocks.core.block import BLOCKS
 from activemem.grammar import parse
-from activemem.grammar.space.budget import Budget
-from activemem.grammar.space.space import ESTIMATE_SAMPLES, Space, SpaceError
+from activemem.grammar.space.space import ESTIMATE_SAMPLES, Budget, Space, SpaceError
 
 from ...registry_entries import replace_entry
 

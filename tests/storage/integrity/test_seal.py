@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from activemem.storage.errors import DamagedError
-from activemem.storage.integrity.seal import sealing, verify_seal
+from activemem.storage.integrity.checksums import sealing, verify_seal
 
 
 def write_archive(file):

@@ -13,8 +13,7 @@ import pytest
 from safetensors.numpy import save
 
 from activemem.storage import Store
-from activemem.storage.integrity.model_checksum import add_model_checksum, encode_metadata
-from activemem.storage.integrity.seal import sealing
+from activemem.storage.integrity.checksums import add_model_checksum, encode_metadata, sealing
 from activemem.storage.parquet_file import add_checksum
 from activemem.storage.processes import temporary_name
 from activemem.storage.upkeep import FindingKind

@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from activemem.storage.schema import TRIALS
+from activemem.storage.rows import TRIALS
 from activemem.studies.planning.trial_values import (
     DIVERGED,
     ignorant_losses,

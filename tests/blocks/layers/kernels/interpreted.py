@@ -17,8 +17,11 @@ from triton.runtime.autotuner import Autotuner
 from activemem.blocks.layers.attention_variants import attend_fading
 from activemem.blocks.layers.kernels import choice, recurrences
 from activemem.blocks.layers.matrix_states.chunked_recurrence import run_in_chunks, run_vector_decays
-from activemem.blocks.layers.matrix_states.delta_rule import run_delta_rule
-from activemem.blocks.layers.matrix_states.generalised_delta import run_channel_delta, run_replaced_keys
+from activemem.blocks.layers.matrix_states.delta_rule import (
+    run_channel_delta,
+    run_delta_rule,
+    run_replaced_keys,
+)
 
 BATCH, LENGTH, HEADS, WIDTH = 2, 70, 2, 16
 ROWS = (BATCH, LENGTH, HEADS)

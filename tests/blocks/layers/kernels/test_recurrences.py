@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks.core.residual_stack import recomputed
-from activemem.blocks.layers.kernels import agreement, choice, recurrences
+from activemem.blocks.layers.kernels import choice, recurrences
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
 
 from . import definitions
@@ -50,7 +50,7 @@ def called(monkeypatch):
     monkeypatch.setattr(choice, "_may_have_kernel", lambda q, at: q.shape[at] >= choice.MIN_KERNEL_LENGTH)
     monkeypatch.setattr(choice, "_installed", lambda: "0.6.0")
     monkeypatch.setattr(recurrences, "operation", operation)
-    caches = (choice.trial_fault, agreement.tell_once)
+    caches = (choice.trial_fault, choice.tell_once)
     for each in caches:
         each.cache_clear()
     yield names

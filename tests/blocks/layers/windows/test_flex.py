@@ -12,12 +12,11 @@ from torch.nn.attention import flex_attention
 from torch.testing import assert_close
 
 from activemem.blocks.layers import window_attention
-from activemem.blocks.layers.kernels import agreement
+from activemem.blocks.layers.kernels import choice as kernels
 from activemem.blocks.layers.windows import choice
 from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
 from activemem.blocks.layers.windows.flex import _visible, call_kind, compiled, fused_window, window_flex
-from activemem.blocks.layers.windows.pieces import WindowForm, WindowInputs, iter_chunks
-from activemem.blocks.layers.windows.products import window_products
+from activemem.blocks.layers.windows.pieces import WindowForm, WindowInputs, iter_chunks, window_products
 from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
 
 HEADS = "heads=2, head_width=3"
@@ -233,20 +232,20 @@ def test_models_that_are_stacked_are_known():
     seen = []
 
     def look(numbers, more):
-        seen.append((agreement.is_stacked(numbers), agreement.is_stacked(more)))
+        seen.append((kernels.is_stacked(numbers), kernels.is_stacked(more)))
         return numbers
 
     more = torch.ones(2, requires_grad=True)
     torch.vmap(look, (0, None))(torch.ones(3, 2, requires_grad=True), more)
     assert seen == [(True, False)]
-    assert not agreement.is_stacked(more)
+    assert not kernels.is_stacked(more)
 
 
 def test_a_reason_is_told_once(caplog):
-    agreement.tell_once.cache_clear()
+    kernels.tell_once.cache_clear()
     with caplog.at_level(logging.WARNING):
-        agreement.tell_once("nobody works", "it is Sunday")
-        agreement.tell_once("nobody works", "it is Sunday")
+        kernels.tell_once("nobody works", "it is Sunday")
+        kernels.tell_once("nobody works", "it is Sunday")
     assert caplog.messages == ["nobody works: it is Sunday"]
 
 

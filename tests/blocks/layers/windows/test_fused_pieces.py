@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from activemem.blocks import build
 from activemem.blocks.layers.attention import attend_unfused
 from activemem.blocks.layers.windows import choice
-from activemem.blocks.layers.windows.products import window_products
+from activemem.blocks.layers.windows.pieces import window_products
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.fixtures import (
     make_block,

@@ -12,12 +12,11 @@ from torch.nn.attention import flex_attention
 from torch.testing import assert_close
 
 from activemem.blocks.core.dropout import given_dropout, noting_dropout
-from activemem.blocks.layers.kernels import agreement
+from activemem.blocks.layers.kernels import choice as kernels
 from activemem.blocks.layers.windows import choice, flex
 from activemem.blocks.layers.windows.choice import window_or_fault
 from activemem.blocks.layers.windows.flex import call_kind, compiled, window_flex
-from activemem.blocks.layers.windows.pieces import WindowForm, WindowInputs, iter_chunks
-from activemem.blocks.layers.windows.products import window_products
+from activemem.blocks.layers.windows.pieces import WindowForm, WindowInputs, iter_chunks, window_products
 
 SHARED_MEMORY = "out of resource: shared memory, Required: 143360, Hardware limit: 101376."
 
@@ -50,7 +49,7 @@ def _calls(monkeypatch):
         monkeypatch.setattr(choice, "_failed" if known is choice._failed else "_tried", type(known)())
     monkeypatch.setattr(choice, "trial_fault", lambda _kernel: None)
     monkeypatch.setattr(flex, "fused_window", fused)
-    agreement.tell_once.cache_clear()
+    kernels.tell_once.cache_clear()
     return calls
 
 
@@ -73,7 +72,7 @@ def on_gpu(form, given):
     found = window_or_fault(form, given)
     if isinstance(found, torch.Tensor):
         return found
-    agreement.tell_once("windows are not computed by FlexAttention", found)
+    kernels.tell_once("windows are not computed by FlexAttention", found)
     return window_products(form, given)
 
 

@@ -1,0 +1,232 @@
+"""Checks that every normalisation and every positional encoding must pass, in this package or another.
+
+    @pytest.mark.parametrize("check", NORM_CHECKS)
+    def test_my_norm_conforms(check):
+        check("my_norm")
+
+A check takes the name of a `norm_kind` or of a `position`, and raises AssertionError where it, its module and
+its specification do not agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from ...grammar import ModelConfig, Norm
+from ...grammar.positions import POSITIONS
+from ..core.block import BuildError
+from ..core.initialisation import initialise
+from ..core.normalisation import build_norm
+from ..core.positional_encoding import PositionalEncoding
+from .fixtures import VOCAB, WIDTH, build_and_analyse, make_generator, random_sequences, saved_bytes
+from .module_checks import (
+    assert_flops_counted,
+    assert_memory_stated,
+    assert_seed_decides,
+    assert_state_dict_restores,
+    run_stacked,
+)
+
+_RECIPE = "conv(k=3) >> ff(9)"
+"""What stands beside a norm or positions where a whole model is looked at."""
+
+_LENGTH = 40
+"""The longest sequence that is looked at, if there are vectors for so many."""
+
+
+def norm_keeps_shapes(name: str) -> None:
+    """Check that the output is finite and has the shape of the input, even where that is zero throughout."""
+    norm = _make_norm(name)
+    for batch, length in ((1, 1), (3, 11)):
+        for x in (random_sequences(batch, length), torch.zeros(batch, length, WIDTH, dtype=torch.float64)):
+            y = norm(x)
+            assert y.shape == x.shape, f"expected {tuple(x.shape)}, got {tuple(y.shape)}"
+            assert y.isfinite().all(), "expected finite numbers"
+
+
+def norm_sees_one_vector(name: str) -> None:
+    """Check that a vector's output moves with that vector alone, in training as in evaluation."""
+    for training in (True, False):
+        norm, x = _make_norm(name).train(training), random_sequences(2, 5)
+        other = x.clone()
+        other[1, 2] += random_sequences(1, 1, seed=4)[0, 0]
+        moved = (norm(other) != norm(x)).any(-1)
+        expected = torch.zeros(2, 5, dtype=torch.bool)
+        expected[1, 2] = True
+        assert moved.equal(expected), "an output moves with another vector than its own"
+
+
+def norm_gradients_are_right(name: str) -> None:
+    """Check that the gradient at the input equals finite differences."""
+    x = random_sequences(2, 3).requires_grad_()
+    assert torch.autograd.gradcheck(_make_norm(name), (x,)), "the gradients are wrong"
+
+
+def norm_has_no_products(name: str) -> None:
+    """Check that nothing is multiplied but number by number, since no operations are counted."""
+    norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
+    assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
+
+
+def norm_in_half_precision_is_near(name: str) -> None:
+    """Check that with products in bf16 outputs are those in full precision within 5 %."""
+    norm, x = _make_norm(name, torch.float32), random_sequences(2, 7, dtype=torch.float32)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        near = norm(x).float()
+    with torch.no_grad():
+        exact = norm(x)
+    off = float((near - exact).norm() / exact.norm())
+    assert off <= 0.05, f"expected at most 0.05 of the norm off, got {off:.3f}"
+
+
+def positions_are_told_apart(name: str) -> None:
+    """Check that each position has a vector of its own, finite, the same for all sequences."""
+    added = _added(name, _length(name))
+    assert added.isfinite().all(), "expected finite numbers"
+    assert_close(added[0], added[1])
+    apart = torch.cdist(added[0], added[0]) + torch.eye(added.shape[1])
+    assert (apart > 1e-6).all(), "two positions have the same vector"
+
+
+def vectors_depend_on_positions_alone(name: str) -> None:
+    """Check that a text in pieces gets the vectors of the whole, or is refused and padding moves none."""
+    length = _length(name)
+    if not POSITIONS[name].by_length:
+        whole, first = _added(name, length), length // 3
+        pieces = torch.cat([_added(name, first), _added(name, length - first, start=first)], 1)
+        assert_close(pieces, whole, rtol=1e-11, atol=1e-11)
+        return
+    try:
+        _added(name, 1, start=1)
+    except BuildError as error:
+        assert name in str(error), f"expected {name} in the message, got {error}"
+    else:
+        raise AssertionError("expected no vectors for a piece of a sequence")
+    x, encoding = random_sequences(2, length), _make_encoding(name)
+    padded = encoding(x, 0, torch.tensor([length, 1]))[0]
+    assert_close(padded[0], encoding(x[:1])[0][0])
+    assert_close(padded[1, :1], encoding(x[1:, :1])[0][0])
+
+
+def positions_have_an_end(name: str) -> None:
+    """Check that a sequence longer than the encoding is refused, with both lengths."""
+    longest = POSITIONS[name].longest
+    if longest is None:
+        return
+    try:
+        _added(name, longest + 1)
+    except BuildError as error:
+        assert str(longest) in str(error), f"expected {longest} in the message, got {error}"
+    else:
+        raise AssertionError(f"expected no vectors beyond {longest} positions")
+
+
+def positions_have_no_products(name: str) -> None:
+    """Check that nothing is multiplied but number by number, since no operations are counted."""
+    encoding, x = _make_encoding(name), random_sequences(3, 7)
+    assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
+
+
+def parameters_are_counted(setting: str, name: str) -> None:
+    """Check that a model with this norm or position has the parameters that its analysis states."""
+    model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, **{setting: name})
+    counted = sum(parameter.numel() for parameter in model.parameters())
+    assert counted == analysis.parameters, f"expected {analysis.parameters}, got {counted}"
+
+
+def memory_is_stated(setting: str, name: str) -> None:
+    """Check that what training keeps is stated to one percent, wherever norms stand."""
+    longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
+    for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):
+        model, analysis = build_and_analyse(
+            _RECIPE, causal=False, width=8, length=length, norm=norm, dropout=dropout, **{setting: name}
+        )
+        saved = saved_bytes(model, batch=3, length=length)
+        assert_memory_stated(saved, length=length, stated=analysis.memory(3).activations)
+
+
+def weights_restore(setting: str, name: str) -> None:
+    """Check that a state dict makes another model the same, and a copy is a model of its own."""
+    assert_state_dict_restores(partial(_make_model, setting, name), _tokens())
+
+
+def seed_decides(setting: str, name: str) -> None:
+    """Check that the same seed draws the same weights, and the global generator is left alone."""
+    assert_seed_decides(partial(_make_model, setting, name), _tokens())
+
+
+def weights_can_be_stacked(setting: str, name: str) -> None:
+    """Check that three trials as one batched computation give the outputs of each alone."""
+    models = [_make_model(setting, name, seed) for seed in range(3)]
+    together, _ = run_stacked(models, (torch.stack([_tokens()] * 3),), ())
+    for model, found in zip(models, together, strict=True):
+        assert_close(found, model(_tokens()), rtol=1e-4, atol=1e-4)
+
+
+_MODEL_CHECKS = (
+    parameters_are_counted,
+    memory_is_stated,
+    weights_restore,
+    seed_decides,
+    weights_can_be_stacked,
+)
+
+NORM_CHECKS: tuple[Callable[[str], None], ...] = (
+    norm_keeps_shapes,
+    norm_sees_one_vector,
+    norm_gradients_are_right,
+    norm_has_no_products,
+    norm_in_half_precision_is_near,
+    *(partial(check, "norm_kind") for check in _MODEL_CHECKS),
+)
+"""Every check of a norm; each is called as `check(name)`."""
+
+POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
+    positions_are_told_apart,
+    vectors_depend_on_positions_alone,
+    positions_have_an_end,
+    positions_have_no_products,
+    *(partial(check, "position") for check in _MODEL_CHECKS),
+)
+"""Every check of a positional encoding; each is called as `check(name)`."""
+
+
+def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
+    norm = build_norm(ModelConfig(d_model=WIDTH, norm_kind=name))
+    generator = make_generator(0)
+    initialise(norm, generator)
+    with torch.no_grad():
+        for parameter in norm.parameters():
+            parameter.add_(0.5 * torch.rand(parameter.shape, generator=generator))
+    return norm.to(dtype).eval()
+
+
+def _make_encoding(name: str) -> PositionalEncoding:
+    encoding = PositionalEncoding(ModelConfig(d_model=WIDTH, position=name))
+    initialise(encoding, make_generator(0))
+    return encoding.double().eval()
+
+
+def _added(name: str, length: int, start: int = 0) -> Tensor:
+    """Return what is added to two sequences that begin at a position, (2, length, width)."""
+    x = random_sequences(2, length)
+    return (_make_encoding(name)(x, start)[0] - x).detach()
+
+
+def _length(name: str) -> int:
+    return min(POSITIONS[name].longest or _LENGTH, _LENGTH)
+
+
+def _make_model(setting: str, name: str, seed: int) -> nn.Module:
+    settings = {setting: name}
+    return build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=6, seed=seed, **settings)[0].eval()
+
+
+def _tokens() -> Tensor:
+    return torch.randint(VOCAB, (2, 6), generator=make_generator(2))

@@ -1,0 +1,126 @@
+"""Checksums of checkpoints and of trained models: a CRC-32 of the whole file.
+
+The seal of a checkpoint is behind its last byte. It finds every flipped bit and every burst of up to 32, and
+all other damage but one in four billion. Torch and zip readers look for the end of an archive from behind and
+pass over the seal, so what is sealed opens with `torch.load` as anything else. A safetensors file ends with
+the bytes of its last tensor, so a model's checksum is the first thing in its metadata instead, always at the
+same place, and is computed with zeros there; any program that reads safetensors reads such a file.
+"""
+
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from ..errors import DamagedError
+from .regular_file import read_regular
+
+_MAGIC: Final = b"activemem.seal.1"
+_SEAL_BYTES: Final = len(_MAGIC) + 4
+_ARCHIVE_END: Final = b"PK\x05\x06"
+_ARCHIVE_END_BYTES: Final = 22
+_BUFFER_BYTES: Final = 1 << 16
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class _CheckedFile(io.FileIO):
+    """A new file that is written from its start to its end, and whose checksum grows with it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "wb")
+        self.checksum = 0
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
+        """Write bytes; return how many."""
+        before, self.checksum = (
+            self.checksum,
+            zlib.crc32(data, self.checksum),
+        )  # first: writing evicts the data
+        written = super().write(data)
+        if written < len(data):
+            self.checksum = zlib.crc32(memoryview(data)[:written], before)
+        return written
+
+
+@contextmanager
+def sealing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file at a path, for zip archives such as torch writes, and seal it at the end."""
+    raw = _CheckedFile(path)
+    with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
+        yield file
+        file.write(_MAGIC)
+        file.flush()
+        file.write(raw.checksum.to_bytes(4, "little"))
+
+
+def verify_seal(file: BinaryIO) -> bool:
+    """Read a file to its end and back to its start, and say whether it has a seal.
+
+    An archive without one was written before there were seals. Raises `DamagedError` if any byte is not as
+    written.
+    """
+    size, checksum = file.seek(0, 2), 0
+    file.seek(0)
+    left = max(0, size - 4)
+    while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
+        checksum, left = zlib.crc32(chunk, checksum), left - len(chunk)
+    expected = file.read(4)
+    file.seek(max(0, size - _ARCHIVE_END_BYTES))
+    tail = file.read()
+    file.seek(0)
+    if tail[-_SEAL_BYTES:-4] == _MAGIC:
+        if int.from_bytes(expected, "little") != checksum:
+            raise DamagedError("its bytes do not match its seal")
+        return True
+    if len(tail) == _ARCHIVE_END_BYTES and tail.startswith(_ARCHIVE_END):
+        return False
+    raise DamagedError("it is cut short or its end is altered")
+
+
+METADATA_KEY: Final = "activemem"
+"""The only key of the metadata; more would be written in an order that differs from file to file."""
+
+_LENGTH_BYTES: Final = 8
+_DIGITS: Final = 8
+_BLANK: Final = b"0" * _DIGITS
+_START: Final = b'{"__metadata__":{"activemem":"{\\"crc32\\":\\"'
+_AT: Final = _LENGTH_BYTES + len(_START)
+
+
+def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metadata of a model's file, with room for its checksum."""
+    text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
+    return {METADATA_KEY: text}
+
+
+def add_model_checksum(data: bytes) -> bytes:
+    """Return a file whose metadata `encode_metadata` made, with its checksum."""
+    assert _has_checksum(data), "the metadata of a model's file begin with room for its checksum"
+    return data[:_AT] + f"{zlib.crc32(data):08x}".encode() + data[_AT + _DIGITS :]
+
+
+def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return what a model's file says of itself, and all of its bytes, once they are verified.
+
+    Raises `FileNotFoundError`, `UnreadableError`, and `DamagedError` if a byte is not as it was written.
+    """
+    data = read_regular(path)
+    if not _has_checksum(data):
+        raise DamagedError("expected a model's file, got one whose start is damaged or of another program")
+    checksum = zlib.crc32(data[_AT + _DIGITS :], zlib.crc32(_BLANK, zlib.crc32(data[:_AT])))
+    if data[_AT : _AT + _DIGITS] != f"{checksum:08x}".encode():
+        raise DamagedError("its bytes do not match its checksum")
+    length = int.from_bytes(data[:_LENGTH_BYTES], "little")
+    try:
+        header = json.loads(data[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        description = json.loads(header["__metadata__"][METADATA_KEY])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # of whoever else has made it
+        raise DamagedError("expected a model's file, got one whose header cannot be read") from error
+    return description, data
+
+
+def _has_checksum(data: bytes) -> bool:
+    return data[_LENGTH_BYTES:_AT] == _START
