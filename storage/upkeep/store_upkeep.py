@@ -111,6 +111,12 @@ class StoreUpkeep:
         files = tuple(path for path in named if path.exists())
         there = {trial for rows in stored.values() for trial in rows["trial"]}
         there |= {path.name.partition(".")[0] for path in files}
+        found = Forgotten(
+            trials=tuple(sorted(there)),
+            rows={dataset: len(rows) for dataset, rows in stored.items() if len(rows)},
+            files=files,
+            size=sum(map(size_bytes, files)),
+        )
         if not dry:
             with self._claimed("forget", there | self._with_leases(trials)):
                 for dataset in _ORDER:
@@ -122,12 +128,7 @@ class StoreUpkeep:
                 gone = there - elsewhere
                 leases = (path for path in entries(layout.leases) if path.name.rpartition("-")[0] in gone)
                 layout.place.delete(*leases)
-        return Forgotten(
-            trials=tuple(sorted(there)),
-            rows={dataset: len(rows) for dataset, rows in stored.items() if len(rows)},
-            files=files,
-            size=sum(map(size_bytes, files)),
-        )
+        return found
 
     def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
         """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
