@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from ..diagnostics import hint
 from ..errors import ActivememError, argument_fault
+from ..plugins import Registry
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
@@ -214,12 +215,11 @@ class ModelConfig:
 
     def _words(self) -> Iterator[Rule]:
         for name, kind in _WORDS.items():
-            value, words = getattr(self, name), get_args(kind)
-            yield value in words, _expected_word(name, value, words)
-        for name, registry in (("norm_kind", NORMS), ("position", POSITIONS)):
             value = getattr(self, name)
-            if value not in registry:  # else not all names need be loaded
-                yield False, _expected_word(name, value, tuple(registry))
+            if value not in (kind if isinstance(kind, Registry) else get_args(kind)):
+                *first, last = tuple(kind) if isinstance(kind, Registry) else get_args(kind)
+                words = f"{', '.join(first)} or {last}" if first else last
+                yield False, f"expected {name} to be {words}, got '{value}'"
 
     def _inputs_and_outputs(self) -> Iterator[Rule]:
         has_classes, clustered = self.classes is not None, bool(self.cutoffs)
@@ -287,8 +287,10 @@ class ModelConfig:
 
 
 _RATES = ("dropout", "attention_dropout", "embedding_dropout", "input_dropout")
-_WORDS = {
+_WORDS: dict[str, Any] = {
     "norm": Norm,
+    "norm_kind": NORMS,
+    "position": POSITIONS,
     "embedding": EmbeddingInit,
     "init": Init,
     "bias_init": BiasInit,
@@ -377,9 +379,3 @@ _KINDS: dict[str, tuple[type, str]] = {
     "tuple[int, ...]": (tuple, "a tuple of whole numbers"),
 }
 """The types of fields with their names in messages; all other fields are words."""
-
-
-def _expected_word(name: str, value: str, words: tuple[str, ...]) -> str:
-    *first, last = words
-    expected = f"{', '.join(first)} or {last}" if first else last
-    return f"expected {name} to be {expected}, got '{value}'"

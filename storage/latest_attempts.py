@@ -4,7 +4,9 @@ So a trial that is done stays done, whatever a later attempt ends in. An attempt
 damaged is not done but incomplete. While a store grows, `LatestAttempts` reads each new file once.
 """
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,8 +36,16 @@ def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
     rows = read(quarantine, "trials", needed)
     if studies := _studies_with_damaged_metrics(quarantine):
         measured = read(quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
-        rows = mark_incomplete(rows, measured, studies)
-    return counting_attempts(rows).select(columns).collect()
+        rows = rows.join(measured.with_columns(_measured=pl.lit(value=True)), on=_KEYS, how="left")
+        trained = pl.col("status").is_in(_MEASURED) & (pl.col("epochs") > 0)
+        lacks_metrics = pl.col("study").is_in(list(studies)) & trained & pl.col("_measured").is_null()
+        rows = rows.with_columns(
+            status=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE)).otherwise("status"),
+            reason=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE_REASON)).otherwise("reason"),
+        ).drop("_measured")
+    order = ("trial", pl.col("status") == DONE, "attempt", RANK)
+    counting = rows.sort(*order).unique("trial", keep="last", maintain_order=True).drop(RANK)
+    return counting.sort("trial").select(columns).collect()
 
 
 def last_numbers(quarantine: Quarantine) -> dict[str, int]:
@@ -75,28 +85,16 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
     """
     layout = quarantine.layout
     unread = [fault.path.parent for fault in quarantine.faults]
-    unread += layout.partitions_with_strangers("metrics")
+    for partition in entries(layout.root / "metrics"):
+        with (
+            suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(partition) as found,
+        ):  # mostly no look
+            if any(each.name.endswith(DATA_ENDING) and not each.is_file() for each in found):
+                unread.append(partition)
     layout.place.list_names(layout.quarantine / "metrics")
     moved = entries(layout.quarantine / "metrics") if layout.quarantine.is_dir() else []
     return {folder.name for folder in (*unread, *moved) if folder.parent.name == "metrics"}
-
-
-def mark_incomplete(rows: pl.LazyFrame, measured: pl.LazyFrame, studies: Collection[str]) -> pl.LazyFrame:
-    """Make attempts in these studies incomplete that had epochs and are not among those measured."""
-    with_metrics = measured.with_columns(_measured=pl.lit(value=True))
-    trained = pl.col("status").is_in(_MEASURED) & (pl.col("epochs") > 0)
-    lacks_metrics = pl.col("study").is_in(list(studies)) & trained & pl.col("_measured").is_null()
-    marked = rows.join(with_metrics, on=_KEYS, how="left").with_columns(
-        status=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE)).otherwise("status"),
-        reason=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE_REASON)).otherwise("reason"),
-    )
-    return marked.drop("_measured")
-
-
-def counting_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep each trial's attempt that counts, sorted by trial, of rows with their status and `RANK`."""
-    order = ("trial", pl.col("status") == DONE, "attempt", RANK)
-    return frame.sort(*order).unique("trial", keep="last", maintain_order=True).drop(RANK).sort("trial")
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):

@@ -21,7 +21,7 @@ from .errors import DamagedError, ForeignError, StoreError
 from .rows import READ_VERSIONS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+    pass
 
 SCHEMA_KEY: Final = "activemem.schema"
 
@@ -176,8 +176,11 @@ def _add_recovery(parquet: bytes) -> bytes:
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
     metadata, cut = pq.read_metadata(io.BytesIO(parquet)), _footer_start(parquet)
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    starts = [min(_page_start(group.column(index)) for index in range(group.num_columns)) for group in groups]
+    starts: list[int] = []
+    for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
+        columns = [group.column(index) for index in range(group.num_columns)]
+        pages = [each.dictionary_page_offset or each.data_page_offset for each in columns]
+        starts.append(min(pages))
     entries = b"".join(
         end.to_bytes(8, "little") + _group_digest(parquet[start:end])
         for start, end in pairwise([0, *starts[1:], cut])
@@ -230,11 +233,6 @@ def _all_groups(data: bytes) -> Recovered | None:
     except (pa.ArrowException, OSError):
         return None
     return Recovered(data, tuple(range(total)), total)
-
-
-def _page_start(column: "pq.ColumnChunkMetaData") -> int:
-    dictionary = column.dictionary_page_offset
-    return column.data_page_offset if dictionary is None else min(dictionary, column.data_page_offset)
 
 
 def _group_digest(pages: bytes) -> bytes:

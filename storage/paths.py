@@ -18,12 +18,13 @@ leases/TRIAL-ATTEMPT                    who trains it
 unfinished/                             files that are being written
 """
 
+from __future__ import annotations
+
 import os
 import re
 import secrets
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,6 @@ _GROUP: Final = "group-"
 _TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The paths of a store in its place.
 
@@ -48,47 +48,19 @@ class Layout:
     the column is in the files, and pandas refuses it when it comes from both.
     """
 
-    place: Place
+    def __init__(self, place: Place) -> None:
+        self.place, self.root = place, place.root
+        self.quarantine = self.root / "quarantine"
+        self.unfinished = self.root / "unfinished"
+        self.leases = self.root / "leases"
+        self.studies = self.root / "studies"
+        self.checkpoints_folder = self.root / "checkpoints"
+        self.weights_folder = self.root / "weights"
+        self.final_checkpoints_folder = self.root / "final_checkpoints"
 
-    @property
-    def root(self) -> Path:
-        """The folder of the store, or of its copy."""
-        return self.place.root
-
-    @property
-    def quarantine(self) -> Path:
-        """The folder of damaged files, which keep their path within the store below it."""
-        return self.root / "quarantine"
-
-    @property
-    def unfinished(self) -> Path:
-        """The folder of files that are being written, or whose writer died."""
-        return self.root / "unfinished"
-
-    @property
-    def leases(self) -> Path:
-        """The folder of leases."""
-        return self.root / "leases"
-
-    @property
-    def studies(self) -> Path:
-        """The folder of study records."""
-        return self.root / "studies"
-
-    @property
-    def checkpoints_folder(self) -> Path:
-        """The folder of the folders of checkpoints."""
-        return self.root / "checkpoints"
-
-    @property
-    def weights_folder(self) -> Path:
-        """The folder of trained weights."""
-        return self.root / "weights"
-
-    @property
-    def final_checkpoints_folder(self) -> Path:
-        """The folder of the last states of trainings."""
-        return self.root / "final_checkpoints"
+    def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
+        """Give another process the paths of its own copy."""
+        return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
         """Return the file of the lease of an attempt at a trial."""
@@ -114,19 +86,8 @@ class Layout:
         """Return the folders of a dataset, one per study, sorted; of all studies or of these."""
         for folder in [dataset] if studies is None else [f"{dataset}/{study}" for study in studies]:
             self.place.fetch(self.root / folder)
-        found = self._partitions_here(dataset)
+        found = [path for path in entries(self.root / dataset) if path.is_dir()]
         return tuple(path for path in found if studies is None or path.name in studies)
-
-    def partitions_with_strangers(self, dataset: str) -> tuple[Path, ...]:
-        """Return the folders of a dataset in which something has a data file's name and is no file."""
-        return tuple(path for path in self._partitions_here(dataset) if _has_strangers(path))
-
-    def _partitions_here(self, dataset: str) -> list[Path]:
-        try:
-            with os.scandir(self.root / dataset) as found:
-                return sorted(self.root / dataset / each.name for each in found if each.is_dir())
-        except FileNotFoundError:
-            return []
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file of one attempt at a trial."""
@@ -197,15 +158,6 @@ def entries(folder: Path, ending: str = "") -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
     except FileNotFoundError:
         return []
-
-
-def _has_strangers(partition: Path) -> bool:
-    """Return whether something in a partition has a data file's name and is no file."""
-    try:
-        with os.scandir(partition) as found:  # which mostly knows without looking at each
-            return any(each.name.endswith(DATA_ENDING) and not each.is_file() for each in found)
-    except FileNotFoundError:
-        return False
 
 
 def is_compacted(path: Path) -> bool:

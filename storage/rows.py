@@ -19,12 +19,7 @@ _NULLABLE: Final = (
 _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
-def trial_row_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Say all that is wrong with the values of a trial's row: with their types, else with their meaning."""
-    return type_faults(values, schema) or list(_semantic_faults(values))
-
-
-def type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
     """Say which values their columns cannot hold."""
     return [
         f"{name}: expected {expected}, got {value!r}"
@@ -161,7 +156,8 @@ class TrialRow:
     finished: datetime
 
     def __post_init__(self) -> None:
-        if faults := trial_row_faults(_values(self), TRIALS):
+        values = _values(self)
+        if faults := _type_faults(values, TRIALS) or list(_semantic_faults(values)):
             raise StoreError("; ".join(faults))
 
 
@@ -178,7 +174,7 @@ class MetricRow:
     value: float
 
     def __post_init__(self) -> None:
-        if faults := type_faults(_values(self), METRICS):
+        if faults := _type_faults(_values(self), METRICS):
             raise StoreError("; ".join(faults))
 
 

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -135,7 +136,10 @@ def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str,
         count=1,
         flags=re.M,
     )
-    fits = _study_name(text) == new
+    fits = False
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
+        study = tomllib.loads(text).get("study")
+        fits = isinstance(study, dict) and study.get("name") == new
     overrides = [*record.get("overrides", ()), *([] if fits else [f'study.name="{new}"'])]
     return {
         **record,
@@ -144,12 +148,3 @@ def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str,
         "renamed": old,
         "rename_ended": False,
     }
-
-
-def _study_name(text: str) -> object:
-    """Return the name that a study file gives its study; None if the text is no study file."""
-    try:
-        study = tomllib.loads(text).get("study")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return None
-    return study.get("name") if isinstance(study, dict) else None

@@ -1,14 +1,13 @@
 """Check of a store, in which every file is read to its end, and leftovers, which nothing reads any more."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ..checkpoint_notes import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 from ..errors import DamagedError, StoreError, UnreadableError
@@ -17,7 +16,7 @@ from ..integrity.regular_file import open_regular
 from ..latest_attempts import INCOMPLETE, read_latest
 from ..paths import Layout, data_files, entries
 from ..processes import writer_runs
-from ..quarantine import Quarantine, UnreadFile
+from ..quarantine import Quarantine
 from ..read import read_verified
 from ..rows import SCHEMAS
 from ..study_records import read_page
@@ -87,7 +86,10 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
     Ages are measured by the clock that gives files their times. This machine's clock may be days ahead of it,
     and what others write now would seem old.
     """
-    now = None if dry else _time_of_files(layout)
+    now = None
+    if not dry and layout.unfinished.is_dir():  # else nothing was written yet
+        with suppress(OSError):
+            now = layout.place.now()
     found = find_leftovers(Quarantine(layout, dry=True), now)
     for leftover in () if dry else found:
         layout.place.delete(leftover.path)
@@ -114,33 +116,21 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
-    """Yield the checkpoints of trials that have ended and do not go on from them."""
+    """Yield the checkpoints of trials that have ended for good, and from which nobody has gone on since.
+
+    Only a failed trial is ever tried again. The time of its end is by the clock of whoever trained it.
+    """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
     for folder in entries(quarantine.layout.checkpoints_folder):
         row = rows.get(folder.name)
-        if row is not None and folder.is_dir() and _is_over(row, folder, now):
+        if row is None or not folder.is_dir() or row["status"] == INCOMPLETE:
+            continue
+        changed = max((_last_change(path, now) for path in folder.iterdir()), default=0.0)
+        resumes = (row["reason"] or "").startswith(RESUMED_REASON)
+        went_on = row["status"] == "failed" and changed > row["finished"].timestamp()
+        if not resumes and not went_on and changed < now - QUIET_S:
             yield _leftover(folder, f"its trial is {row['status']}")
-
-
-def _is_over(row: Mapping[str, Any], folder: Path, now: float) -> bool:
-    """Say whether a trial has ended for good, and nobody has gone on from its checkpoint since.
-
-    Only a failed trial is ever tried again. The time of its end is by the clock of whoever trained it.
-    """
-    if row["status"] == INCOMPLETE or (row["reason"] or "").startswith(RESUMED_REASON):
-        return False
-    finished: datetime = row["finished"]
-    changed = max((_last_change(path, now) for path in folder.iterdir()), default=0.0)
-    return (row["status"] != "failed" or changed <= finished.timestamp()) and changed < now - QUIET_S
-
-
-def _time_of_files(layout: Layout) -> float | None:
-    """Return the time by the clock of the files; None if nothing was written yet, or can be."""
-    try:
-        return layout.place.now() if layout.unfinished.is_dir() else None
-    except OSError:
-        return None
 
 
 def _last_change(path: Path, now: float) -> float:
@@ -187,7 +177,9 @@ def check_store(layout: Layout) -> StoreCheck:
     for folder in (layout.studies, *kept):
         layout.place.fetch(folder)
     layout.place.list_names(layout.quarantine)
-    read = [*_data_paths(layout), *entries(layout.studies, ".json"), *_sealed_paths(layout)]
+    partitions = (path for dataset in SCHEMAS for path in layout.partitions(dataset))
+    read = [path for partition in partitions for path in data_files(partition)]
+    read += [*entries(layout.studies, ".json"), *_sealed_paths(layout)]
     quarantine = Quarantine(layout, dry=True)
     found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
     found += _foreign(layout)
@@ -201,12 +193,6 @@ def check_store(layout: Layout) -> StoreCheck:
         size=sum(map(size_bytes, read)),
         quarantined=(len(away), sum(map(size_bytes, away))),
     )
-
-
-def _data_paths(layout: Layout) -> Iterator[Path]:
-    for dataset in SCHEMAS:
-        for partition in layout.partitions(dataset):
-            yield from data_files(partition)
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
@@ -223,7 +209,9 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
     fault = None
     try:
         if path.suffix == ".pt":
-            fault = _unsealed(path)
+            with open_regular(path) as file:
+                if not verify_seal(file):
+                    fault = FindingKind.UNSEALED, "damage to it would not be noticed"
         elif path.suffix == ".safetensors":
             read_model(path)
         elif path.name == STARTS_FILE:
@@ -233,9 +221,7 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
         elif path.suffix == ".json":
             read_page(path)
         else:
-            known = len(quarantine.faults)
-            read_verified(path, quarantine)
-            fault = next(map(_kind_and_reason, quarantine.faults[known:]), None)
+            fault = _rows_fault(path, quarantine)
     except FileNotFoundError:  # removed meanwhile
         return None
     except DamagedError as error:
@@ -249,13 +235,12 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
     return Finding(kind=fault[0], path=path, reason=fault[1], size=size_bytes(path))
 
 
-def _unsealed(path: Path) -> tuple[FindingKind, str] | None:
-    with open_regular(path) as file:
-        is_sealed = verify_seal(file)
-    return None if is_sealed else (FindingKind.UNSEALED, "damage to it would not be noticed")
-
-
-def _kind_and_reason(fault: UnreadFile) -> tuple[FindingKind, str]:
+def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] | None:
+    known = len(quarantine.faults)
+    read_verified(path, quarantine)
+    if len(quarantine.faults) == known:
+        return None
+    fault = quarantine.faults[known]
     if fault.is_damaged:
         return FindingKind.DAMAGED, fault.reason.removesuffix("; its contents count as missing")
     return FindingKind.FOREIGN if fault.path.is_file() else FindingKind.UNREADABLE, fault.reason
