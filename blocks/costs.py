@@ -6,12 +6,14 @@ Each function returns plain numbers by name, so that they can be stored (`gramma
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache, partial
+from traceback import walk_tb
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -30,7 +32,7 @@ from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.registry import spec_of
 from ..grammar.vocabulary.spec import CostContext, Role, Spec
 from ..plugins import plugin_errors
-from .core.block import Block, Context, build_block
+from .core.block import BLOCKS, Block, Context, build_block
 from .core.normalisation import build_norm
 from .core.positional_encoding import whole_encoding
 from .core.residual_stack import SideInputs, outermost_stacks
@@ -38,6 +40,7 @@ from .core.streaming import StreamChunk, StreamState
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
+from .reach_check import check_reach
 
 Numbers = dict[str, int]
 
@@ -62,7 +65,8 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
     """Return the parameters of a block, and the FLOPs of a sequence of `length` after `past` positions.
 
-    In a stream only new positions count, not those of the past that are computed again.
+    In a stream only new positions count, not those of the past that are computed again. Raises PluginError if
+    a plug-in's block sees further than it states.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
@@ -72,7 +76,9 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     past = min(past, int(sees)) if past else 0
     measure = partial(_block_flops, spec, block, past=past, width=config.d_model)
     lengths = _SHORT_LENGTHS if _loops(block) and length > _SHORT_LENGTHS[-1] else ()
-    return _count_parameters(block, context) | _at_length(measure, length, lengths)
+    found = _count_parameters(block, context) | _at_length(measure, length, lengths)
+    check_reach(node, causal=config.causal, width=config.d_model)
+    return found
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
@@ -160,11 +166,28 @@ def _run_step(
         modes.enter_context(_ShapeCache())
         state = _stream_state(model, batch, past)
         modes.enter_context(memory)
+        modes.enter_context(_plugin_errors_of(model))
         with kept.by_module(), saved_tensors_hooks(kept.keep, lambda tensor: tensor):
             loss = _loss(model, batch, length, scored, state).mean()
         found = {f"kept {name}": count for name, count in kept.counted().items()}
         loss.backward()
     return {**found, "peak": memory.peak}
+
+
+@contextmanager
+def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
+    """Turn what a plug-in's block raises in a model into a PluginError, told by the files it went through."""
+    try:
+        yield
+    except Exception as error:
+        files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)}
+        for name, cls in BLOCKS.items():
+            if getattr(sys.modules.get(cls.__module__), "__file__", None) in files and any(
+                isinstance(each, cls) for each in model.modules()
+            ):
+                with plugin_errors("block", name, cls):
+                    raise
+        raise
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:

@@ -36,7 +36,7 @@ from .last_resort import killed_if_stuck
 from .local_run import run_local
 from .notebook_progress import notebook_listener
 from .plugin_rehearsal import rehearse_plugins
-from .preflight import check_device, check_leaks, check_test_lengths, prepare_corpora
+from .preflight import check_device, check_leaks, check_reaches, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
 from .short_grids import short_grid_seconds
 
@@ -206,6 +206,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     group_sizes(settings)
     check_watched(settings)
     check_leaks(settings)
+    check_reaches(settings)
     check_test_lengths(settings)
     check_device(settings, machine)
     if study.own_corpus is not None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import torch
 
-from ...blocks.testing.fixtures import make_block, random_sequences
+from ...blocks.reach_check import check_reach, moved_outputs
+from ...blocks.testing.fixtures import make_block
 from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
+from ...plugins import PluginError
 from ...studies.catalog.tasks import (
     AlgorithmicSettings,
     LabelledSettings,
@@ -25,11 +27,8 @@ from ..core.models import AnyModel, build_model
 from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_labelled, open_pairs, open_treebank
 from ..optimisers.compiled_body import check_compile
-from ..trial.leaks import ROUNDING, LeakError
+from ..trial.leaks import LeakError
 from ..trial.precision import check_precision
-
-LENGTH = 40
-"""The tokens of the sequence on which a block is tried; models are tried in training."""
 
 
 def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
@@ -47,21 +46,30 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
         raise LeakError("\n".join(["a causal task cannot have these blocks, whatever they state", *faults]))
 
 
-@torch.no_grad()
 def sees_future(block: BlockNode) -> bool:
-    """Return whether a later input moves an earlier output of the block in double precision.
+    """Return whether a later input moves an earlier output of the block in double precision."""
+    return bool(moved_outputs(make_block(block, causal=True)).tril(-1).any())
 
-    By more than rounding: a product may be computed otherwise in another row of a batch.
-    """
-    module, x = make_block(block, causal=True), random_sequences(1, LENGTH)
-    # one row for each place that is changed, and the sequence itself in front
-    changed = x.repeat(LENGTH + 1, 1, 1)
-    places = torch.arange(LENGTH)
-    changed[places + 1, places] += 1.0
-    y = module(changed)
-    distance = (y[1:] - y[0]).abs().amax(-1)  # (place that is changed, position)
-    moved = ~(distance <= ROUNDING * y[0].abs().max().clamp(min=1.0))
-    return bool(moved.tril(-1).any())
+
+def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise PluginError, with all of them, for blocks of plug-ins that see further than they state."""
+    models = dict.fromkeys(
+        (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
+    )
+    blocks = {
+        (block, causal, width): None
+        for recipe, causal, width in models
+        for block in walk(parse(recipe).root)
+        if isinstance(block, BlockNode)
+    }
+    faults = list[str]()
+    for block, causal, width in blocks:
+        try:
+            check_reach(block, causal=causal, width=width)
+        except PluginError as error:
+            faults.append(str(error))
+    if faults:
+        raise PluginError("\n".join(faults))
 
 
 def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:

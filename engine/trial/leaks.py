@@ -10,15 +10,13 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
+from ...blocks.reach_check import ROUNDING
 from ...errors import ActivememError
 from ..objectives.base import CausalView
 from .memory_retries import free_memory, may_be_out_of_memory
 
 MAX_CUTS = 16
 """At so many positions of a sequence, at most, all that follows is replaced; of a short one at each."""
-
-ROUNDING = 1e-9
-"""What outputs may move by, as a share of the largest of them: a sum of other zeros, in double precision."""
 
 _CPU = torch.device("cpu")
 

@@ -11,6 +11,7 @@ from statistics import fmean
 
 import polars as pl
 
+from ...plugins import PluginError
 from ...studies.planning.plan import SIZE_KEYS, ModelCost, group_by_model, model_costs
 from ...studies.planning.reach_limits import predict_reach_limits
 from ...studies.planning.time_estimates import TimeEstimator
@@ -32,9 +33,18 @@ _NONE = "–"
 
 
 def models(inputs: PageInputs) -> Mapping[str, object] | None:
-    """Return a row for each model, what is predicted of them, and their diagrams."""
-    if inputs.study.search is not None:
-        return _searched_models(inputs)
+    """Return a row for each model, what is predicted of them, and their diagrams.
+
+    Return None without models, and where a plug-in's block cannot be measured: the page shows its failures.
+    """
+    try:
+        return _searched_models(inputs) if inputs.study.search is not None else _planned_models(inputs)
+    except PluginError:
+        return None
+
+
+def _planned_models(inputs: PageInputs) -> Mapping[str, object] | None:
+    """Return the models of a grid."""
     plan = inputs.make_plan()
     if not plan.models:
         return None

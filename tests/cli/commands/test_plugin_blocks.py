@@ -1,0 +1,97 @@
+"""A block in a plug-in file that does not do what it states, or fails, is reported by its file."""
+
+from pathlib import Path
+
+import pytest
+
+from activemem.plugins import unload_plugin
+
+from ...study_texts import study_text
+
+BLOCK = """
+import torch
+from activemem import Block, Parameter, Reach, register_block
+
+TAPS = Parameter(name="taps", kind="integer", default=3, low=1, high=64, meaning="inputs that are averaged")
+
+
+@register_block("smoothing", parameters=[TAPS], reach=lambda settings, _: Reach(left=REACH, right=0))
+class Smoothing(Block):
+    def __init__(self, *, width, causal, taps):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((width, 1, taps), 1 / taps))
+
+    def forward(self, x, mask=None):
+        padded = torch.nn.functional.pad(x.mT, PADDING)
+        return torch.nn.functional.conv1d(padded, self.weight, groups=x.shape[-1]).mT
+"""
+REACH, PAST = 'settings["taps"] - 1', "(self.weight.shape[-1] - 1, 0)"
+
+
+@pytest.fixture
+def plugin():
+    """Write the block into a file, with this reach and this padding."""
+    yield lambda reach, padding: Path("mine.py").write_text(
+        BLOCK.replace("REACH", reach).replace("PADDING", padding), encoding="utf-8"
+    )
+    unload_plugin("mine.py")
+
+
+def write_study(task):
+    length = {} if task == "parity" else {"curriculum": {"start": 3}}
+    train = {"epochs": 1, "curriculum": None} | length
+    text = study_text(
+        model={"recipe": "{mixer}"}, task={"name": task}, train=train, factors={"mixer": ["smoothing"]}
+    )
+    Path("mine.toml").write_text(text, encoding="utf-8")
+
+
+COMMANDS = (
+    "recipe show smoothing --d-model 8 --length 9 --vocab 5",
+    "study plan mine.toml",
+    "study run mine.toml",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("task", "reach", "padding", "told"),
+    [
+        ("reverse", "1", PAST, "sees 2 to the left and 0 to the right, but states 1 to the left"),
+        (
+            "reverse",
+            "0",
+            "(0, self.weight.shape[-1] - 1)",
+            "sees 0 to the left and 2 to the right, but states 0",
+        ),
+        ("parity", REACH, "(self.weight.shape[-1] - 2, 1)", "sees 1 to the left and 1 to the right, "),
+    ],
+)
+def test_a_block_that_sees_further_than_it_states_is_refused_with_what_was_measured(
+    run, plugin, command, task, reach, padding, told
+):
+    plugin(reach, padding)
+    write_study(task)
+    result = run(*command.split(), "--plugin", "mine.py")
+    is_leak = task == "parity" and "study run" in command  # which looks for leaks of all blocks first
+    assert (result.exit_code, ("sees later tokens" if is_leak else told) in result.stderr) == (2, True)
+    assert not list(Path().glob("results/trials/*"))
+
+
+def test_a_block_that_states_what_it_does_or_more_is_planned(run, plugin):
+    plugin(f"{REACH} + 5", PAST)
+    write_study("parity")
+    assert run("study", "plan", "mine.toml", "--plugin", "mine.py").exit_code == 0
+
+
+def test_a_block_that_fails_in_a_step_is_reported_by_its_line_and_its_results_can_still_be_read(run, plugin):
+    plugin(REACH, PAST + " if x.shape[0] != 4 else 1 / 0")
+    write_study("reverse")
+    assert run("study", "run", "mine.toml", "--plugin", "mine.py", "--local").exit_code == 1
+    planned = run("study", "plan", "mine.toml", "--plugin", "mine.py")
+    assert (planned.exit_code, planned.stderr) == (
+        2,
+        "mine.py:15: block 'smoothing': ZeroDivisionError: division by zero\n",
+    )
+    assert run("report", "build", "mine", "--plugin", "mine.py").exit_code == 0
+    assert "Traceback (most recent call last)" in Path("mine.html").read_text(encoding="utf-8")
