@@ -16,6 +16,7 @@ there, and one that is not, is decided rightly, with how many seeds on average.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,11 +25,11 @@ from activemem.reporting.statistics.decided_differences import (
     decide,
     differences_at_looks,
 )
+from activemem.reporting.statistics.paired_tests import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import (
+    Difference,
     all_pairs,
-    corrected,
     differences_between,
-    differences_from,
 )
 from activemem.reporting.statistics.sequential import looks
 
@@ -61,19 +62,26 @@ def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: floa
     return [dict(enumerate(cell.tolist())) for cell in cells]
 
 
+def _corrected(differences: Sequence[Difference | None]) -> list[float | None]:
+    """Return the p values of a column of differences, corrected for how many they are (Holm 1979)."""
+    adjusted = iter(holm_adjusted([each.p for each in differences if each and each.p is not None]))
+    return [None if each is None or each.p is None else next(adjusted) for each in differences]
+
+
 def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
     """Return which changes are starred, by the pooled variance or by each change's own."""
     if pooled:
-        differences = differences_from(cells[0], cells[1:]).each
+        pairs = [(number, 0) for number in range(1, len(cells))]
+        differences = differences_between(cells, pairs).each
     else:
-        differences = tuple(differences_from(cells[0], [cell]).each[0] for cell in cells[1:])
-    return [p is not None and p < LEVEL for p in corrected(differences)]
+        differences = tuple(differences_between([cells[0], cell], [(1, 0)]).each[0] for cell in cells[1:])
+    return [p is not None and p < LEVEL for p in _corrected(differences)]
 
 
 def not_bold(cells: list[dict[int, float]]) -> bool:
     """Return whether any cell is significantly worse than another."""
     compared = differences_between(cells, all_pairs(len(cells)))
-    return any(p is not None and p < LEVEL for p in corrected(compared.each))
+    return any(p is not None and p < LEVEL for p in _corrected(compared.each))
 
 
 def decided(

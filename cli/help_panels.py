@@ -27,10 +27,7 @@ class PanelCommand(TyperCommand):
 
 
 class PanelGroup(TyperGroup):
-    """A group whose help lists commands by their `rich_help_panel`, before its options.
-
-    The outermost group repeats the commands of `EVERY_DAY` that are in its groups.
-    """
+    """A group whose help lists commands by their `rich_help_panel`, before its options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Write the commands, then the options."""

@@ -51,10 +51,7 @@ class TrackSettings(StrictModel):
 
 
 class MachineSettings(StrictModel):
-    """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins.
-
-    `track` has the settings of programs that show trials.
-    """
+    """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
 
     results: str = "results"
     data: str = "data"

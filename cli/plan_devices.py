@@ -168,10 +168,7 @@ def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
 
 
 def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int | None:
-    """Return how many of the trials to run can train at once, packs as one; None if none is left.
-
-    Torch is loaded if packs are asked for.
-    """
+    """Return how many of the trials to run can train at once, packs as one; None if none is left."""
     machine = settings.values
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None
@@ -194,10 +191,7 @@ def _trials_to_run(study: Study, plan: Plan, settings: ResolvedSettings) -> list
 
 
 def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
-    """`144 trials can train together, at most 16 at once …`; nothing without packs or trials to run.
-
-    Torch is loaded where packs are asked for, as some models look at their weights.
-    """
+    """`144 trials can train together, at most 16 at once …`; nothing without packs or trials to run."""
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""

@@ -73,10 +73,7 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of a study's trials, a row for each cell and seed.
-
-    A search has those of all points tried.
-    """
+    """Return the levels of a study's trials, a row for each cell and seed."""
     if study.search is not None:
         return stored_levels(study_outcomes(study, outcomes))
     return levels_frame([(trial.id, trial.levels) for trial in study.cells])
@@ -88,11 +85,7 @@ def factor_column(factor: str) -> str:
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each row of `levels` whose trial has an outcome: levels, status and metrics.
-
-    The factors come first, then status, reason and final metrics, null where a trial has none, then all
-    else that the store holds.
-    """
+    """Return a row for each row of `levels` whose trial has an outcome: levels, status and metrics."""
     known = metric_names(outcomes)
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
     measured = final_values(outcomes, names)

@@ -57,10 +57,7 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return each published table beside every study of it that has a trial in `outcomes`, else by itself.
-
-    The rows and columns that only the paper has are always there.
-    """
+    """Return each published table beside every study of it that has a trial in `outcomes`, else by itself."""
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
     tables: list[Table] = []

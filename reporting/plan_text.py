@@ -313,10 +313,7 @@ def _time(estimate: TimeEstimate) -> str:
 
 
 def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
-    """Yield each group's part of the models.
-
-    An example is `*.bias: decay 0 for 72 numbers in 9 weights, 2.6 % of a model`.
-    """
+    """Yield each group's part of the models."""
     for group in dict.fromkeys(each.group for each in sizes):
         same = [each for each in sizes if each.group == group]
         shares = [each.numbers / each.of for each in same]

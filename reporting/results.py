@@ -106,10 +106,7 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return what a search of this budget can tell from noise, as far as its store shows.
-
-        The list is empty for a grid.
-        """
+        """Return what a search of this budget can tell from noise, as far as its store shows."""
         from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
 
         if (found := self.points) is None:
@@ -215,10 +212,7 @@ class StudyResults:
         return report(self.study, self.store)
 
     def latex_section(self, form: str = "latex") -> LatexSection:
-        """Return the section of a paper with tables, figures, claims and origin.
-
-        `form` is one of its table forms.
-        """
+        """Return the section of a paper with tables, figures, claims and origin."""
         from .page import latex_section  # noqa: PLC0415 -- loads matplotlib, which tables do without
 
         return latex_section(self.study, self.store, form=form)

@@ -140,10 +140,7 @@ class _Drawn:
 
 
 class _Lines:
-    """Lines of a study's progress.
-
-    There is one at first, one for each trial that ends, and one now and then otherwise.
-    """
+    """Lines of a study's progress."""
 
     def __init__(self, now: StudyNow) -> None:
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())

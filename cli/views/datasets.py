@@ -16,10 +16,7 @@ _MILLION = 1_000_000
 
 
 def format_datasets(availabilities: Sequence[Availability]) -> str:
-    """Return a heading for each kind.
-
-    Each dataset has its name, size, place, description, licence and source.
-    """
+    """Return a heading for each kind."""
     width = max(len(each.dataset.name) for each in availabilities)
     sizes = max(len(_size(each.dataset)) for each in availabilities)
     parts: list[str] = []

@@ -43,10 +43,7 @@ def explain_failures(study: Study, store: Store, study_status: StudyStatus) -> l
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
-    """Return a line for each trial that has begun, the latest first: how far it got, and how long ago.
-
-    Trials of a search that wait come last.
-    """
+    """Return a line for each trial that has begun, the latest first: how far it got, and how long ago."""
     trials = {**{trial.id: trial for trial in study.trials}, **study_status.begun}
     clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []

@@ -71,10 +71,7 @@ class TrialNameColumns:
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name an added trial, padded to their columns.
-
-        `_GAP` spaces go before each.
-        """
+        """Return the texts that name an added trial, padded to their columns."""
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
         levels, columns = _levels(trial), self._fits[max_width]
@@ -236,10 +233,7 @@ def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
-    """Names without the first and last words that all of them share: `recall_` of `recall_addition`.
-
-    Recipes are left as they are.
-    """
+    """Names without the first and last words that all of them share: `recall_` of `recall_addition`."""
     if len(names) < 2 or not all(name.isidentifier() for name in names):
         return names
     words = [name.split("_") for name in names]

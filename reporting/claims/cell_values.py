@@ -150,10 +150,7 @@ class CellResults:
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right by these seeds of all comparable cells.
-
-        None if there is none.
-        """
+        """Return the variance of left minus right by these seeds of all comparable cells."""
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:

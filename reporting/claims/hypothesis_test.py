@@ -133,10 +133,7 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """Return how many seeds decide this effect and spread with a chance of 80 %.
-
-        None if no number does.
-        """
+        """Return how many seeds decide this effect and spread with a chance of 80 %."""
         effect, spread = self.effect, self.spread
         if effect is None or not spread or not self.complete:
             return None

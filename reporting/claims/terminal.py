@@ -87,10 +87,7 @@ def claims_to_terminal(
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return the text in lines, not broken at hyphens.
-
-    Commands and names thus stay whole where they fit.
-    """
+    """Return the text in lines, not broken at hyphens."""
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 

@@ -143,11 +143,7 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Return every selected trial with the number of its level in each role, and the levels of each cell.
-
-    Panels are numbered row by row. The number is 0 in a role without a factor. Trials without the factor of a
-    role have no place.
-    """
+    """Return every selected trial with the number of its level in each role, and the levels of each cell."""
     roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {

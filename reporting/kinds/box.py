@@ -121,10 +121,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """One box for every level in rows, or side by side if they stand at the indices of a metric.
-
-    Rows are in the order of the study, with a box for each level in each panel.
-    """
+    """One box for every level in rows, or side by side if they stand at the indices of a metric."""
 
     boxes: tuple[Box, ...]
     rows: bool

@@ -314,10 +314,7 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
 
 
 def _group_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """Yield unknown levels under a heading, and levels under two headings.
-
-    The members of a heading over columns are metrics if metrics alone are columns.
-    """
+    """Yield unknown levels under a heading, and levels under two headings."""
     columns = levels[spec.columns] if spec.columns else spec.value
     for side, groups, known, factor in (
         ("rows", spec.groups.rows, levels.get(spec.rows, ()), spec.rows),

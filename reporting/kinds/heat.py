@@ -115,10 +115,7 @@ class Matrix(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for a heat map: names at the left and below, room for a number in every cell.
-
-        Names of columns that are wider than a cell are steep; a map without numbers has small square cells.
-        """
+        """Return the room for a heat map: names at the left and below, room for a number in every cell."""
         first = contents[0]
         down, across = max(len(first.rows), 1), max(len(first.columns), 1)
         name_width, pitch = measure_names(first.rows)

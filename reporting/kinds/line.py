@@ -141,10 +141,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for lines: ticks at the left and below, names at the right.
-
-        In panels of one line each, with the others behind, the title is the name.
-        """
+        """Return the room for lines: ticks at the left and below, names at the right."""
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
         published = [number for line in every for number in line.published]

@@ -120,10 +120,7 @@ def _rows(
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """Yield what the text of a model tells of its size.
-
-    Of a size that was solved for equal parameters, that is the size and how far off it is.
-    """
+    """Yield what the text of a model tells of its size."""
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE
@@ -142,10 +139,7 @@ def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
-    """Return a model's recipe, and its diagram with the largest vocabulary of its trials.
-
-    Sequences are as long as those of the costs beside it.
-    """
+    """Return a model's recipe, and its diagram with the largest vocabulary of its trials."""
     every = (trial.settings for trial in trials)
     settings = max(every, key=parameter_count)
     interface = settings.task.interface

@@ -66,10 +66,7 @@ def _value(values: Mapping[str, Level], name: str) -> str:
 
 
 def failures(inputs: PageInputs) -> Mapping[str, object] | None:
-    """Return how often each reason occurred, then every failed trial with its levels.
-
-    Whole messages open on demand.
-    """
+    """Return how often each reason occurred, then every failed trial with its levels."""
     failed = inputs.own_outcomes.filter(pl.col("status") == "failed").select("trial", "epochs", "reason")
     if not len(failed):
         return None

@@ -41,10 +41,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 
 def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
-    """Return the sentences below the parts.
-
-    They say what the figures depend on, and what training and generation keep.
-    """
+    """Return the sentences below the parts."""
     training = _training(analysis.memory(sizes.batch))
     return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis)]))
 
@@ -193,10 +190,7 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Columns as wide as their widest text; those without any figure are left out.
-
-    If a line would be longer than 80 columns, the last column is left out, and then labels are cropped.
-    """
+    """Columns as wide as their widest text; those without any figure are left out."""
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]
     if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:

@@ -194,10 +194,7 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Return a level with its holes filled.
-
-    Fragments fill them, or dimensions that the other point does not take.
-    """
+    """Return a level with its holes filled."""
     if not isinstance(level, str):
         return level
     alone = {name: str(value) for name, value in own.items() if name not in other}

@@ -37,10 +37,7 @@ class PromotionError(ActivememError):
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
-    """Return the file of a study of the baseline and the best points, a claim for each.
-
-    Raises PromotionError.
-    """
+    """Return the file of a study of the baseline and the best points, a claim for each."""
     refuse_ties(study, found)
     baseline, winners = study.baseline, find_winners(study, found, best)
     if not winners:

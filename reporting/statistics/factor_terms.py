@@ -92,10 +92,7 @@ class TermColumns:
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """Return the effect of each level of a term, or of each combination.
-
-        They follow from the coefficients of its columns.
-        """
+        """Return the effect of each level of a term, or of each combination."""
         found: Floats = np.ones((1, 1))
         for name in term:
             count = self.counts[name]
@@ -113,15 +110,6 @@ class TermColumns:
         """Return whether all combinations of a term's levels are observed."""
         seen = set(zip(*(self.levels[name] for name in term), strict=True))
         return seen == set(product(*(range(self.counts[name]) for name in term)))
-
-
-def is_estimable(model: Floats, combinations_of: Floats) -> bool:
-    """Return whether combinations of coefficients are equal in every least-squares fit.
-
-    Each row is a combination.
-    """
-    kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
-    return bool(np.abs(combinations_of - combinations_of @ kept).max(initial=0.0) < _TOLERANCE * 100)
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
@@ -150,10 +138,7 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Return the terms that a model leaves out (Box and Hunter 1961).
-
-    They are keyed by the terms in the model that they would bias.
-    """
+    """Return the terms that a model leaves out (Box and Hunter 1961)."""
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 
 from .estimates import mean, sample_sd, t_quantile
-from .paired_tests import holm_adjusted, paired_p, smallest_p, t_test_p
+from .paired_tests import paired_p, smallest_p, t_test_p
 
 Values = Mapping[int, float]
 """Values by the unit that they are paired by."""
@@ -141,12 +141,6 @@ class Differences:
     error: float | None = None
 
 
-def differences_from(baseline: Values, others: Sequence[Values]) -> Differences:
-    """Return the difference of each from the baseline, as in `differences_between`."""
-    cells = [baseline, *others]
-    return differences_between(cells, [(number, 0) for number in range(1, len(cells))])
-
-
 def all_pairs(count: int) -> list[tuple[int, int]]:
     """Return the numbers of each two of so many cells."""
     return list(combinations(range(count), 2))
@@ -181,12 +175,6 @@ def differences_between(
         degrees=degrees,
         error=math.sqrt(variance / min(counts)),
     )
-
-
-def corrected(differences: Sequence[Difference | None]) -> list[float | None]:
-    """Return the p values of a column of differences, corrected for how many they are (Holm 1979)."""
-    adjusted = iter(holm_adjusted([each.p for each in differences if each and each.p is not None]))
-    return [None if each is None or each.p is None else next(adjusted) for each in differences]
 
 
 def _pairs(values: Values, baseline: Values) -> list[float]:

@@ -37,10 +37,7 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """Return the chance that a t test of n pairs finds an effect of so many standard deviations.
-
-    With its sign.
-    """
+    """Return the chance that a t test of n pairs finds an effect of so many standard deviations."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))

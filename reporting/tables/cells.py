@@ -184,10 +184,7 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spec: CellsTable) -> tuple[str, str]:
-    """Return the text after the ± of a number, and its interval; at most one is not empty.
-
-    A cost that all seeds share has neither.
-    """
+    """Return the text after the ± of a number, and its interval; at most one is not empty."""
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
     if metric.name in ANALYTIC_COSTS and not estimate.spread:

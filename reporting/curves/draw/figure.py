@@ -126,11 +126,7 @@ def _figure(curve: Curve) -> Figure:
 
 
 def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
-    """Return the sizes of everything, from what the panels need.
-
-    As many panels stand side by side as fit, in rows as even as possible. The metric's title is left out if
-    the caption has it already. A curve without words is drawn without them.
-    """
+    """Return the sizes of everything, from what the panels need."""
     row_names = TEXT + 6.0 if curve.columns else 0.0
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
     limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1

@@ -35,10 +35,7 @@ STYLE_SOURCE = f"'sha256-{b64encode(sha256(_TEXT_OF_STYLE.encode()).digest()).de
 
 
 def render(table: Table) -> str:
-    """Render a `<figure>` of caption, table, footnotes and provenance.
-
-    Cells have classes for status and best.
-    """
+    """Render a `<figure>` of caption, table, footnotes and provenance."""
     lines = [
         f'<figure class="activemem-table" id="{escape(table.name)}">',
         STYLE,

@@ -11,10 +11,7 @@ _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 
 
 def render(table: Table) -> str:
-    """Render the float as `latex` does, with a column `S` for numbers.
-
-    A column of text has what follows a number.
-    """
+    """Render the float as `latex` does, with a column `S` for numbers."""
     return render_float(table, _ALIGNED)
 
 
@@ -48,10 +45,7 @@ def _heads(table: Table, number: int) -> str:
 
 
 def _ours(cell: Cell, span: int) -> str:
-    """Return a number for siunitx with its marks, or a text in braces.
-
-    The second result is the text of the column behind it.
-    """
+    """Return a number for siunitx with its marks, or a text in braces."""
     found = _number(cell)
     if found is None:
         return over(text_of(cell), span) if span > 1 else f"{{{text_of(cell)}}}"

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import scipy
 
+from activemem.reporting.statistics.paired_tests import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import (
     all_pairs,
-    corrected,
     differences_between,
-    differences_from,
     pooled_variance,
 )
+
+
+def differences_from(base, others):
+    return differences_between([base, *others], [(number, 0) for number in range(1, len(others) + 1)])
 
 
 def values(rows):
@@ -100,7 +103,7 @@ def test_what_has_no_unit_in_common_or_does_not_vary_is_not_known():
     found = differences_from(base, [same, other])
     assert found.each[1] is None
     assert (found.each[0].mean, found.each[0].half_width, found.each[0].p) == (1.0, None, None)
-    assert corrected(found.each) == [None, None]
+    assert [each and each.p for each in found.each] == [None, None]
 
 
 def test_with_many_seeds_a_permutation_test_decides():
@@ -116,4 +119,5 @@ def test_three_seeds_can_be_enough():
     others = [
         {unit: value + shift + 0.01 * unit for unit, value in base.items()} for shift in (0.0, 1.0, -0.01)
     ]
-    assert [p < 0.05 for p in corrected(differences_from(base, others).each)] == [False, True, False]
+    adjusted = holm_adjusted([each.p for each in differences_from(base, others).each])
+    assert [p < 0.05 for p in adjusted] == [False, True, False]
