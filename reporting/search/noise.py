@@ -133,7 +133,10 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
     assert study.search is not None
     noise, seeds = measure_noise(found, found.goals[0].metric), len(study.seeds)
     count = len(study.point_seeds(study.baseline))
-    if noise is None and study.baseline and count > 1:
+    repeated = any(len(point.measured.get(found.goals[0].metric, {})) > 1 for point in found.points)
+    if noise is None and repeated:
+        yield f"{metric.name} does not differ between the seeds of a point: the noise is unknown so far"
+    elif noise is None and study.baseline and count > 1:
         yield f"the baseline is trained first, with {plural(count, 'seed')}, whose spread tells the noise"
     elif noise is None and max(seeds, count) < 2:
         keys = "baseline_seeds" if study.baseline else "baseline and baseline_seeds"

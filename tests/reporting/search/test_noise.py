@@ -74,6 +74,11 @@ def test_a_plan_tells_what_a_search_can_see(tmp_path):
     assert StudyResults(compared, Store(tmp_path / "empty")).noise == [
         "nothing tells noise from gain: say [study] baseline_seeds, or give more seeds"
     ]
+    study, same = load_study(WITH_BASELINE), Store(tmp_path / "same")
+    fill_search(same, study, [({"lr": 0.01, "choice": "sa"}, (0.0,) * 4, 1)])
+    assert StudyResults(study, same).noise == [
+        "max_length does not differ between the seeds of a point: the noise is unknown so far"
+    ]
     told = searched(tmp_path / "filled", 12.0).noise
     assert told[0] == "one training of max_length has a standard deviation of 0.73"
     assert told[1].startswith("the best of 20 points leads the baseline by up to 1.95")
