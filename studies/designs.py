@@ -63,7 +63,8 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
     for _ in range(factors - basic):
         found: dict[object, tuple[int, ...]] = {}
         for columns in fractions:
-            taken = _sums(columns, resolution - 2)
+            few = (combinations(columns, count) for count in range(resolution - 1))
+            taken = {_sum(iter(some)) for each in few for some in each}
             for column in range(1, 1 << basic):
                 if column not in taken:
                     longer = (*columns, column)
@@ -95,11 +96,6 @@ def _sum(columns: Iterator[int]) -> int:
     for column in columns:
         total ^= column
     return total
-
-
-def _sums(columns: Sequence[int], most: int) -> set[int]:
-    """Return all sums of at most `most` columns."""
-    return {_sum(iter(some)) for count in range(most + 1) for some in combinations(columns, count)}
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
@@ -221,7 +217,7 @@ class Aliases:
 def find_aliases(rows: Sequence[Row]) -> Aliases:
     """Return the aliases in these runs of factors with two levels, 0 and 1."""
     factors = range(len(rows[0]))
-    contrasts = [_bits(row[factor] for row in rows) for factor in factors]
+    contrasts = [int("".join(str(row[factor]) for row in rows), 2) for factor in factors]  # a bit a run
     whole, groups = (1 << len(rows)) - 1, dict[int, list[Effect]]()
     for effect in [*((each,) for each in factors), *combinations(factors, 2)]:
         contrast = _contrast(contrasts, effect)
@@ -244,10 +240,6 @@ def _contrast(contrasts: Sequence[int], effect: Effect) -> int:
     for factor in effect:
         total ^= contrasts[factor]
     return total
-
-
-def _bits(levels: Iterator[int]) -> int:
-    return int("".join(map(str, levels)), 2)
 
 
 _ROUNDS = 200  # over all cells, to part those that are the same

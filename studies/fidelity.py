@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from ..diagnostics import nearest_hint
 from ..grammar import RecipeError
@@ -118,7 +118,7 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
 
     Faults are reported. Faults of other keys of [search] are left to their reader.
     """
-    data = cast("dict[str, Any]", diagnostics.document.data)
+    data = diagnostics.data
     search, factors = data.get("search"), data.get("factors", {})
     if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
         return None

@@ -62,7 +62,7 @@ def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
 
     All faults are reported. The readable sizes of a faulty ladder become factors all the same.
     """
-    data = cast("dict[str, Any]", diagnostics.document.data)
+    data = diagnostics.data
     if TABLE not in data:
         return None
     found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])

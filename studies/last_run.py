@@ -6,6 +6,7 @@ Of an untrained study an outline says how many trials it has, counted from its d
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,7 +56,10 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     if "search" in document.data or "ladder" in document.data:
         return None
     own = traits(document.data)
-    if any(all(_agree(*both) for both in zip(own, each, strict=True)) for each in known):
+    open_keys = [
+        value is None or (isinstance(value, str) and "{" in value) for value in own
+    ]  # or with a hole
+    if any(all(map(operator.or_, open_keys, map(operator.eq, own, each))) for each in known):
         return None
     diagnostics = Diagnostics(document)
     header, trials = read_size(diagnostics)
@@ -86,11 +90,6 @@ def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
         with suppress(ValueError, RecursionError, AttributeError):
             found.add(traits(json.loads(text)))
     return found
-
-
-def _agree(written: object, stored: object) -> bool:
-    """Return whether a key of a file can have a value: a hole any, another value only itself."""
-    return written is None or (isinstance(written, str) and "{" in written) or written == stored
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:

@@ -7,7 +7,6 @@ from the store alone, so that every command, and every driver of a run, has the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
@@ -17,9 +16,7 @@ from ..storage import Store
 from .catalog.metrics import find_metric
 from .planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence, trial_values
 from .resolve.grid import GridBuilder
-from .resolve.trial import Trial
 from .schema.design import level_key
-from .schema.settings import Level
 from .study import Study
 from .text.document import Diagnostics, parse_document
 from .text.errors import StudyError
@@ -38,7 +35,11 @@ def _best_step(study: Study, store: Store) -> str | None:
     """Return the factor whose change the round keeps; None if it is undecided, or no change has all seeds."""
     design = study.design
     tried = {
-        name: [trial for trial in study.cells if _has(trial, levels)]
+        name: [
+            trial
+            for trial in study.cells
+            if all(level_key(trial.levels[each]) == level_key(level) for each, level in levels.items())
+        ]
         for name, levels in design.tries().items()
     }
     ids = {trial.id for trials in tried.values() for trial in trials}
@@ -57,10 +58,6 @@ def _best_step(study: Study, store: Store) -> str | None:
     higher = design.direction == "max" if design.direction else find_metric(design.metric).higher_is_better
     best = max if higher else min
     return best(means, key=means.__getitem__, default=None)
-
-
-def _has(trial: Trial, levels: Mapping[str, Level]) -> bool:
-    return all(level_key(trial.levels[name]) == level_key(level) for name, level in levels.items())
 
 
 def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:

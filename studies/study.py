@@ -333,12 +333,17 @@ def _read_study(
     _check_tables(diagnostics)
     ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
     header, design = _read_design(diagnostics)
-    design = replace(
-        design, as_written=_design_as_written(diagnostics), ladder=tuple(ladder.sizes) if ladder else ()
-    )
+    as_written, written = None, diagnostics
+    if diagnostics.document.as_written is not None:  # without overrides
+        written = Diagnostics(diagnostics.document.as_written)
+        expand_ladder(written)
+        expand_fidelity(written)
+        _, as_written = _read_design(written)
+        as_written = None if written.invalid else as_written  # levels are faulty
+    design = replace(design, as_written=as_written, ladder=tuple(ladder.sizes) if ladder else ())
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
-    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
+    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics, written.data)
     search, space = read_search(diagnostics)
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
@@ -408,7 +413,7 @@ def _read_study(
 
 def _check_tables(diagnostics: Diagnostics) -> None:
     """Note tables that are unknown, and those that are missing."""
-    data = diagnostics.document.data
+    data = diagnostics.data
     for name in data:
         if name not in _TABLES:
             message = f"unknown table '{name}'{nearest_hint(name, _TABLES)}"
@@ -426,34 +431,23 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
 
 def _read_design(diagnostics: Diagnostics) -> tuple[StudySettings | None, Design]:
     """Return the table [study], None if it is faulty, and the design of a document; report faults."""
-    data = diagnostics.document.data
+    data = diagnostics.data
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
     if header is not None and header.ablate is not None:
         expand_ablation(diagnostics)
     return header, read_design(diagnostics, header)
 
 
-def _design_as_written(diagnostics: Diagnostics) -> Design | None:
-    """Return the design of a file without its overrides; None without overrides, or if levels are faulty."""
-    if diagnostics.document.as_written is None:
-        return None
-    written = Diagnostics(diagnostics.document.as_written)
-    expand_ladder(written)
-    expand_fidelity(written)
-    _, design = _read_design(written)
-    return None if written.invalid else design
-
-
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
     """Return the table [decode], if there is one; a study that keeps no weights has no model for it."""
-    data = diagnostics.document.data
+    data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: say keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 
 def _read_template(diagnostics: Diagnostics, design: Design, own_corpus: OwnCorpus | None) -> Template:
-    data = diagnostics.document.data
+    data = diagnostics.data
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
         tables["task"] = own_corpus.complete_task(tables["task"])

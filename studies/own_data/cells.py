@@ -230,7 +230,10 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
             try:
                 cells.append(_find(found, name))
             except KeyError:
-                lacking.setdefault(name, f"line {number:,}: {_missing_key(name, found)}")
+                objects = {key: value for key, value in found.items() if isinstance(value, dict)}
+                nested = [f"{key}.{inner}" for key, value in objects.items() for inner in value]
+                near = hint(name, [*found, *nested][:100])
+                lacking.setdefault(name, f"line {number:,}: expected a key '{name}', got none{near}")
                 counts[name] += 1
         numbers.append(number)
         values.append(cells)
@@ -255,9 +258,3 @@ def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever 
     if not isinstance(inner, dict):
         raise KeyError(name)
     return _find(inner, rest)
-
-
-def _missing_key(name: str, found: dict[str, Any]) -> str:
-    """Say that an object lacks a key, with the nearest that it has."""
-    nested = [f"{key}.{inner}" for key, value in found.items() if isinstance(value, dict) for inner in value]
-    return f"expected a key '{name}', got none{hint(name, [*found, *nested][:100])}"

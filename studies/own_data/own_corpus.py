@@ -159,7 +159,7 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
         return None
     table, facts_class, read = found
     reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
-    kept = KeptFacts.of(folder, table, diagnostics.document.data["task"])
+    kept = KeptFacts.of(folder, table, diagnostics.data["task"])
     if kept and (known := kept.load(facts_class)):
         return _own_corpus(_written(table), *known)
     facts = read(diagnostics, reader, table)
@@ -214,7 +214,7 @@ def _own_table(
     diagnostics: Diagnostics,
 ) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
     """Return the table of files, the class of its facts and what reads it; None where no table is."""
-    task = diagnostics.document.data.get("task")
+    task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
     return None if not isinstance(table, Mapping) or kind is None else (table, *kind)

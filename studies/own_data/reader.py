@@ -49,7 +49,7 @@ class Reader:
     @property
     def tokens(self) -> object:
         """The task's kind of tokens as in the file."""
-        return self._diagnostics.document.data["task"].get("tokens")
+        return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
         """Note what is wrong at a key of the table."""

@@ -41,7 +41,9 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
     summary = study.own_corpus.summary if study.own_corpus else None
     if summary is None:
         return DataFacts(facts=tuple(facts))
-    facts += [_rows(summary), *_classes(summary), *summary.notes]
+    total = plural(sum(summary.rows.values()), summary.unit)
+    splits = ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
+    facts += [f"{total}: {splits}", *_classes(summary), *summary.notes]
     facts += dict.fromkeys(_lengths(by_task.values(), summary))
     return DataFacts(facts=tuple(facts), warnings=summary.warnings)
 
@@ -75,14 +77,10 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
         text = f"the longest {summary.unit} to train on has {plural(lengths.longest, 'token')}"
         if lengths.num_long:
             cut = f"cut to {lengths.longest:,} tokens" if lengths.cut else "left out"
-            scored = ", and their other labels are not learnt" if _has_token_labels(task) else ""
+            scored = ", and their other labels are not learnt" if task.name == "token_classification" else ""
             count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
             text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
         yield text
-
-
-def _has_token_labels(task: TaskSettings) -> bool:
-    return isinstance(task, LabelledSettings) and task.name == "token_classification"
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
@@ -98,11 +96,6 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
             ", the rarer ones are unknown" if found > pieces else ""
         )
     yield text
-
-
-def _rows(summary: CorpusSummary) -> str:
-    total = plural(sum(summary.rows.values()), summary.unit)
-    return f"{total}: " + ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
 
 
 def _classes(summary: CorpusSummary) -> Iterator[str]:

@@ -200,15 +200,14 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
     for rung, trials in enumerate(study.trials_by_rung):
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
         level = study.fidelity.level(rung) if study.fidelity else None
-        one = _point_estimate(rows, study.boundary_trials(level), estimator)
+        # the mean of those done, else the time of the slower end
+        if seconds := rows.filter(pl.col("status") == "done")["seconds"].to_list():
+            one = TimeEstimate(fmean(seconds), "measured")
+        else:
+            ends = map(estimator.estimate, study.boundary_trials(level))
+            one = max(ends, key=lambda each: each.seconds or 0.0)
         found += [one] * max(0, trials - len(rows.filter(pl.col("status") != "incomplete")))
     return found
-
-
-def _point_estimate(tried: pl.DataFrame, ends: Iterable[Trial], estimator: TimeEstimator) -> TimeEstimate:
-    if seconds := tried.filter(pl.col("status") == "done")["seconds"].to_list():
-        return TimeEstimate(fmean(seconds), "measured")
-    return max(map(estimator.estimate, ends), key=lambda one: one.seconds or 0.0)
 
 
 def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:

@@ -194,7 +194,9 @@ class FittingTrials:
         self._study, self._space = study, RecipeSpace(study)
         ends = study.boundary_trials()
         self._tasks = {trial.settings.task.name for trial in ends}
-        self._fixed = _shared([json.loads(settings_to_json(trial.settings)) for trial in ends], self._open())
+        # these differ between points or seeds, or mean the same
+        apart = {*study.template.holes, RECIPE_PATH, (SEED,), ("code",)}
+        self._fixed = _shared([json.loads(settings_to_json(trial.settings)) for trial in ends], apart)
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
@@ -204,10 +206,6 @@ class FittingTrials:
         if row["trial"] not in self._found:
             self._found[row["trial"]] = self._match(row)
         return self._found[row["trial"]]
-
-    def _open(self) -> set[KeyPath]:
-        """Return the paths of settings that differ between points or seeds, or that mean the same."""
-        return {*self._study.template.holes, RECIPE_PATH, (SEED,), ("code",)}
 
     def _match(self, row: Mapping[str, Any]) -> Trial | None:
         if _differs(json.loads(row["settings"]), self._fixed):
@@ -275,7 +273,8 @@ def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     points: dict[str, list[Trial]] = {}
     for row in others.filter(pl.col("seed").is_in(study.seeds)).iter_rows(named=True):
         if (trial := trials.find(row)) is not None:
-            points.setdefault(_point_key(study, trial), []).append(trial)
+            values = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
+            points.setdefault(json.dumps(values), []).append(trial)
     whole = [
         each
         for several in points.values()
@@ -360,7 +359,3 @@ def count_points(study: Study, rows: pl.DataFrame) -> int:
     """Return the number of points of these rows, whose factors are those of the search."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})
-
-
-def _point_key(study: Study, trial: Trial) -> str:
-    return json.dumps({name: trial.levels[name] for name in study.dimensions if name in trial.levels})

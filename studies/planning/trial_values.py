@@ -170,6 +170,7 @@ def trial_values(
     wanted = pl.DataFrame({"trial": list(dict.fromkeys(trials))}, schema={"trial": pl.String})
     found = wanted.join(ends, on="trial", how="left", maintain_order="left")
     stored, value = pl.col("status"), pl.col("value")
+    diverged = pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
     status = (
         pl.when(stored.is_null() & pl.col("trial").is_in(list(begun)))
         .then(pl.lit(ValueStatus.BEGUN))
@@ -178,7 +179,7 @@ def trial_values(
         .when(stored != "done")
         .then(stored)
         .when(value.is_finite())
-        .then(pl.when(_has_diverged(metric)).then(pl.lit(ValueStatus.DIVERGED)).otherwise(stored))
+        .then(pl.when(diverged).then(pl.lit(ValueStatus.DIVERGED)).otherwise(stored))
         .when(value == math.inf if not find_metric(metric).higher_is_better else pl.lit(value=False))
         .then(pl.lit(ValueStatus.INFINITE))
         .when(value.is_null() & _awaits_probe(found, metric))
@@ -233,11 +234,6 @@ def _why(study: str, metric: str) -> pl.Expr:
     failure = pl.format("{}: {}", "status", reason)
     told = pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
     return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(told)
-
-
-def _has_diverged(metric: str) -> pl.Expr:
-    """Return whether a value belongs to a diverged training; a cost never does."""
-    return pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
 
 
 def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:

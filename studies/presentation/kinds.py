@@ -217,7 +217,7 @@ def check_tuned_metrics(
         for index, spec in enumerate(specs):
             for path, name in spec.named_metrics():
                 is_tuned = path[0] == "value" and metric_family(name) in TUNED_METRICS
-                if is_tuned and "decode" not in diagnostics.document.data:
+                if is_tuned and "decode" not in diagnostics.data:
                     message = f"{name} comes from tuning: say in [decode] what to try"
                     diagnostics.report((role, index, "value"), message)
 

@@ -64,8 +64,8 @@ class Draft:
     def declared_names(self) -> set[str]:
         """Every name that can fill a hole, whether its values are valid or not."""
         return {
-            *filler_kinds(self.diagnostics.document.data),
-            *named_fragments(self.diagnostics.document.data),
+            *filler_kinds(self.diagnostics.data),
+            *named_fragments(self.diagnostics.data),
         } - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
@@ -111,7 +111,7 @@ class Draft:
 
         Cells that lack a factor or have an unknown one are left out.
         """
-        tables = self.diagnostics.document.data.get("cells", [])
+        tables = self.diagnostics.data.get("cells", [])
         return [
             {
                 name: (("cells", index, name) if name in tables[index] else (*BASELINE_PATH, name), level)
@@ -129,7 +129,7 @@ def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
 
     An unfilled hole makes a fragment invalid too; it is reported where all holes are checked.
     """
-    others = filler_kinds(diagnostics.document.data)
+    others = filler_kinds(diagnostics.data)
     texts = {
         name: text
         for name, text in diagnostics.table(TABLE).items()
@@ -245,7 +245,7 @@ def check_holes(draft: Draft) -> None:
     without its overrides uses.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
-    fragments = named_fragments(draft.diagnostics.document.data)
+    fragments = named_fragments(draft.diagnostics.data)
     for path, text in _texts(draft):
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
@@ -334,8 +334,8 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
     """Every text that may have holes, with its path: the template's, fragments, textual levels."""
     yield from draft.template.texts.items()
-    for name in named_fragments(draft.diagnostics.document.data):
-        text = draft.diagnostics.document.data["recipes"][name]
+    for name in named_fragments(draft.diagnostics.data):
+        text = draft.diagnostics.data["recipes"][name]
         if isinstance(text, str):
             yield ("recipes", name), text
     for name, levels in draft.axes().items():

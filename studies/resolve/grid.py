@@ -233,7 +233,7 @@ class GridBuilder:
         """
         count = self.design.count()
         if count > MAX_TRIALS:
-            where = "factors" if "factors" in self.diagnostics.document.data else "cells"
+            where = "factors" if "factors" in self.diagnostics.data else "cells"
             self.diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
             return TrialGrid()
         cells: list[Trial] = []

@@ -125,12 +125,8 @@ def _values(name: str, dimension: Dimension) -> range | list[Level]:
         case IntegerDimension():
             return range(dimension.low, dimension.high + 1, dimension.step)
         case ChoiceDimension():
-            return _labels(dimension)
+            return [option_label(option) for option in dimension.options]
         case _:
             raise ValueError(
                 f"expected a dimension with finitely many values, got the real numbers of {name}"
             )
-
-
-def _labels(choice: ChoiceDimension) -> list[Level]:
-    return [option_label(option) for option in choice.options]

@@ -151,7 +151,9 @@ class Design:
             case "cumulative":
                 rows = self.way()
             case "path":
-                rows = self._path_rows()
+                # what each round has tried and tries now
+                rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
+                rows = [self.way()[0], *(row for each in rounds for row in each.tries().values())]
             case "fractional":
                 rows = self._two_level_rows(fractional_rows(len(self.two_level), self.resolution))
             case "plackett_burman":
@@ -188,11 +190,6 @@ class Design:
         base = self.way()[-1]
         left = {name: level for name, level in self.steps.items() if name not in self.taken}
         return {name: {**base, name: level} for name, level in left.items()}
-
-    def _path_rows(self) -> list[dict[str, Level]]:
-        """Return the baseline, and what each round of a path has tried and tries now."""
-        rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
-        return [self.way()[0], *(row for each in rounds for row in each.tries().values())]
 
     @property
     def two_level(self) -> list[str]:

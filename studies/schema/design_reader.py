@@ -169,7 +169,7 @@ def check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, desi
     if header is None or header.max_seeds is None:
         return
     path, count = ("study", "max_seeds"), len(design.combined_factors[SEED])
-    if "search" in diagnostics.document.data:
+    if "search" in diagnostics.data:
         diagnostics.report(path, "a search adds no seeds: it makes no claims")
     elif header.max_seeds <= count:
         diagnostics.report(
@@ -199,7 +199,7 @@ class _DesignReader:
         in_step = header.design == "zip"
         self.factors = read_factors(diagnostics, lambda name: in_step and name not in (SEED, *header.around))
         self.crossed = {name: levels for name, levels in self.factors.items() if name != SEED}
-        tables = diagnostics.document.data.get(TABLE, [])
+        tables = diagnostics.data.get(TABLE, [])
         if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
             diagnostics.report((TABLE,), f"expected [[cells]], got {format_value(tables)}")
             tables = []

@@ -28,7 +28,10 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
         for name, metric in METRICS.items()
         if metric.measure is not None and kind in metric.kinds and metric.split in ("", "dev")
     )
-    return ("loss", *_measured(settings), *_of_objective(settings), *registered)
+    # what callbacks report they may leave out in any epoch, and so may the noise scale
+    measured = (name for name in settings.train.measure if name != "gradient_noise")
+    terms = (each.name for each in settings.train.loss_terms)
+    return ("loss", *measured, *terms, *_of_objective(settings), *registered)
 
 
 def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
@@ -133,12 +136,6 @@ def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, T
         yield way, settings.model_copy(update={"train": train.model_copy(update=update)})
 
 
-def _measured(settings: TrialSettings) -> Iterator[str]:
-    """Those that [train] asks for; what callbacks report they may leave out in any epoch."""
-    yield from (name for name in settings.train.measure if name != "gradient_noise")
-    yield from (each.name for each in settings.train.loss_terms)
-
-
 def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
     """Return the metrics of the kind of task."""
     task = settings.task
@@ -155,7 +152,9 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
             *(() if task.batching == "stream" else ("dev_loss_padded",)),
         )
     if isinstance(task, GeneratedTask):
-        return _of_examples(task)
+        scaled = () if task.chance is None else ("dev_scaled_accuracy",)
+        scores = () if task.spec.kind is TaskKind.REGRESSION else ("dev_accuracy", "dev_exact", *scaled)
+        return ("dev_loss", *scores)
     if isinstance(task, LabelledSettings):
         classes = ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
         return classes if task.corpus.classes is not None else ("dev_loss", "dev_mae")
@@ -163,10 +162,3 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
         return ("accuracy", "best_accuracy")
     pairs = ("dev_loss", "dev_perplexity", "dev_accuracy")
     return (*pairs, "dev_bits_per_byte") if isinstance(task, SentencePairSettings) else pairs
-
-
-def _of_examples(task: GeneratedTask) -> tuple[str, ...]:
-    if task.spec.kind is TaskKind.REGRESSION:
-        return ("dev_loss",)
-    scaled = () if task.chance is None else ("dev_scaled_accuracy",)
-    return ("dev_loss", "dev_accuracy", "dev_exact", *scaled)

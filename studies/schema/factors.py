@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
@@ -185,7 +185,7 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
     `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. A table
     without either, and two tables of one name, are reported.
     """
-    data = cast("dict[str, Any]", diagnostics.document.data)
+    data = diagnostics.data
     found: dict[str, dict[Level, Mapping[str, Any]]] = {}
     replaced: dict[KeyPath, Level] = {}
     for path, factor, level in _placed_levels(data):
@@ -245,7 +245,7 @@ def expand_ablation(diagnostics: Diagnostics) -> None:
 
     An invalid recipe stays as it is and is reported where recipes are checked.
     """
-    data = cast("dict[str, Any]", diagnostics.document.data)
+    data = diagnostics.data
     model, factors = data.get("model"), data.get("factors", {})
     text = model.get(RECIPE) if isinstance(model, Mapping) else None
     if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
@@ -264,5 +264,5 @@ def expand_ablation(diagnostics: Diagnostics) -> None:
         message = f"expected a recipe with parts to take away, got {format_value(text)}"
         diagnostics.report(("study", "ablate"), message)
         return
-    model[RECIPE] = f"{{{RECIPE}}}"
+    data["model"] = {**model, RECIPE: f"{{{RECIPE}}}"}
     data["factors"] = {RECIPE: [text, *(each.text for each in without)], **factors}

@@ -51,7 +51,7 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     """
     if not diagnostics.has_search:
         return None, {}
-    given = diagnostics.document.data["search"]
+    given = diagnostics.data["search"]
     if isinstance(given, Mapping):
         moved = dict(moved_keys(given))
         for path, message in moved.items():
@@ -284,7 +284,10 @@ def search_dimensions(
         for name, levels in factors.items()
         if name not in (SEED, *across) and len(levels) > 1
     }
-    plain = {name: _with_plain_options(dimension) for name, dimension in own.items()}
+    plain = {
+        name: ChoiceDimension(representative_values(each)) if isinstance(each, ChoiceDimension) else each
+        for name, each in own.items()
+    }
     return {**choices, **space, **plain}
 
 
@@ -373,14 +376,6 @@ def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Leve
             return word == "true"
         case _:
             return text[argument.start : argument.end]
-
-
-def _with_plain_options(dimension: Dimension) -> Dimension:
-    return (
-        ChoiceDimension(representative_values(dimension))
-        if isinstance(dimension, ChoiceDimension)
-        else dimension
-    )
 
 
 def _is_truth(value: object) -> bool:

@@ -79,18 +79,20 @@ class SourceSheet:
         return f"{' and '.join(counts)} {verb} not from the paper (activemem study show {study} --sources)."
 
 
-def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
+def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -> SourceSheet:
     """Return the sheet of a study; report faults of its table `[source]`, if it has one.
+
+    `as_written` has the tables without overrides.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
     source, and so do its cells; the source of a table is that of all its keys. A hole has the source of
     what fills it. An override is ours, and so is a default without a source of its own.
     """
-    document = diagnostics.document
-    is_given, data = TABLE in document.data, document.data
+    data = diagnostics.data
+    is_given = TABLE in data
     sources = dict(_read(diagnostics, (TABLE,), data[TABLE])) if is_given else {}
     given = dict(_written(data))
-    as_written = given if document.as_written is None else dict(_written(document.as_written.data))
+    written = dict(_written(as_written))
     defaults = dict(_defaults(data, given))
     _check_names(diagnostics, sources, [*given, *defaults])
     settings: list[SourcedSetting] = []
@@ -98,7 +100,7 @@ def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
         if isinstance(value, str) and _HOLE.fullmatch(value):
             continue
         source = _source_at(path, sources)
-        if path not in as_written or as_written[path] != value:
+        if path not in written or written[path] != value:
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
             expected = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'

@@ -51,10 +51,12 @@ class Document:
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
         """Return the span of a part of a text value if the file has it without escapes."""
+        if within is None:
+            return None
         value: Any = self.data
         for part in path:
             value = value[part]
-        if within is None or not isinstance(value, str):
+        if not isinstance(value, str):
             return None
         text, place = self.places[path]
         start = text.find(value, *place.value)
@@ -163,16 +165,25 @@ def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The faults of a document; `invalid` has the paths of values whose other faults are not reported."""
+    """The faults of a document; `invalid` has the paths of values whose other faults are not reported.
+
+    `data` has the document's tables, in place of some of them those that expansions make: a ladder, rungs of
+    a search, an ablation, and levels that are tables. The document itself stays as written.
+    """
 
     document: Document
     faults: list[StudyFault] = field(default_factory=list)
     invalid: set[KeyPath] = field(default_factory=set)
+    data: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the tables as written."""
+        object.__setattr__(self, "data", dict(self.document.data))
 
     @property
     def has_search(self) -> bool:
         """Whether the file has the table [search], valid or not."""
-        return "search" in self.document.data
+        return "search" in self.data
 
     def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:
         """Note a fault, once."""
@@ -192,7 +203,7 @@ class Diagnostics:
 
     def table(self, name: str) -> dict[str, Any]:
         """Return the table of this name, empty if there is none; report anything else there."""
-        table = self.document.data.get(name, {})
+        table = self.data.get(name, {})
         if isinstance(table, dict):
             return table
         self.report((name,), f"expected a table, got {format_value(table)}")
@@ -200,7 +211,7 @@ class Diagnostics:
 
     def tables(self, name: str) -> list[Any]:
         """Return the array of tables of this name, empty if there is none; report anything else there."""
-        tables = self.document.data.get(name, [])
+        tables = self.data.get(name, [])
         if isinstance(tables, list):
             return tables
         self.report((name,), f"expected [[{name}]], got {format_value(tables)}")

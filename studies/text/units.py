@@ -82,14 +82,13 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
         return list(texts)
     room = max(width - 1, 0)
     ends = sorted(range(room + 1), key=lambda end: abs(end - room // 3))
-    candidates = ([_abbreviate(text, width, end) for text in texts] for end in ends)
+
+    def abbreviated(text: str, end: int) -> str:
+        return text if len(text) <= width else text[: max(room - end, 0)] + "…" + text[len(text) - end :]
+
+    candidates = ([abbreviated(text, end) for text in texts] for end in ends)
     first = next(candidates)
     return next((short for short in chain([first], candidates) if len(set(short)) == len(set(texts))), first)
-
-
-def _abbreviate(text: str, width: int, end: int) -> str:
-    """Return the text, or as much of it as fits before an ellipsis and its last `end` characters."""
-    return text if len(text) <= width else text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
 
 
 def format_reach(value: Reach) -> str:
