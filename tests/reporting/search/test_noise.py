@@ -75,7 +75,7 @@ def test_a_plan_tells_what_a_search_can_see(tmp_path):
         "nothing tells noise from gain: say [study] baseline_seeds, or give more seeds"
     ]
     study, same = load_study(WITH_BASELINE), Store(tmp_path / "same")
-    fill_search(same, study, [({"lr": 0.01, "choice": "sa"}, (0.0,) * 4, 1)])
+    fill_search(same, study, [({"lr": 0.01, "choice": "sa"}, (7.0,) * 4, 1)])
     assert StudyResults(study, same).noise == [
         "max_length does not differ between the seeds of a point: the noise is unknown so far"
     ]
