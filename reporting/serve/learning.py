@@ -15,6 +15,7 @@ from ...storage.checkpoint_notes import thinned
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.schema.search_settings import EPOCHS
+from ...studies.schema.settings import Level
 from ...studies.study import Study
 from .progress import study_progress
 from .store_reader import StudyNow
@@ -92,10 +93,10 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
         return None
     chosen = metric if metric in metrics else metrics[0]
     ended = _ended_courses(now, courses, chosen)
-    shown: list[tuple[str, str, Points, int]] = [
+    shown: list[tuple[str, Mapping[str, Level], Points, int]] = [
         (
             each.trial.id,
-            trial_words(now.study, trial_levels(each.trial)),
+            trial_levels(each.trial),
             course,
             each.trial.settings.train.epochs,
         )
@@ -108,11 +109,13 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
     if not live:
         rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
         shown = [
-            (trial, trial_words(now.study, row_levels(rows[trial])), course, course[-1][0])
+            (trial, row_levels(rows[trial]), course, course[-1][0])
             for trial, course in list(ended.items())[:MAX_ENDED]
         ]
     title = _title(chosen, now)
-    return _plotted(chosen, title, metrics, shown=shown, behind=ended, live=live)
+    words = trial_words(now.study, [levels for _, levels, *_ in shown])
+    named = [(trial, name, *rest) for (trial, _, *rest), name in zip(shown, words, strict=True)]
+    return _plotted(chosen, title, metrics, shown=named, behind=ended, live=live)
 
 
 def _title(metric: str, now: StudyNow) -> str:

@@ -73,19 +73,26 @@ def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
     return {SEED: row["seed"], **json.loads(row["factors"]), RECIPE: row["recipe"]}
 
 
-def trial_words(study: Study, levels: Mapping[str, Level]) -> str:
-    """Return what sets a trial apart, on one line: texts in short forms, numbers with their factor's name."""
-    words = list[str]()
-    for name in factor_names(study):
-        if (level := levels.get(name)) == ABSENT:
-            continue
-        if isinstance(level, str):
-            texts = [each for each in study.factors.get(name, (level,)) if isinstance(each, str)]
-            short = dict(zip(texts, short_level_names(texts), strict=True))
-            words.append(short.get(level, level_name(level)))
-        elif level is not None:
-            words.append(f"{name} {level_name(level)}")
-    return " · ".join(words) or str(levels[RECIPE])
+def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
+    """Return a line for each trial, given by its levels: what sets it apart from the study's other trials.
+
+    Texts are in short forms, numbers have their factor's name. Points of a search, whose levels are not
+    listed, are set apart from each other.
+    """
+    names, short = factor_names(study), dict[str, dict[Level, str]]()
+    for name in names:
+        known = (*study.factors.get(name, ()), *(levels[name] for levels in trials if name in levels))
+        texts = list(dict.fromkeys(each for each in known if isinstance(each, str)))
+        short[name] = dict(zip(texts, short_level_names(texts), strict=True))
+
+    def words(name: str, level: Level) -> str:
+        return short[name][level] if isinstance(level, str) else f"{name} {level_name(level)}"
+
+    told = [
+        [words(name, levels[name]) for name in names if levels.get(name) not in (None, ABSENT)]
+        for levels in trials
+    ]
+    return [" · ".join(each) or str(levels[RECIPE]) for each, levels in zip(told, trials, strict=True)]
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from activemem.reporting.serve.trial_rows import metric_words, own_metrics
+from activemem.reporting.serve.trial_rows import metric_words, own_metrics, trial_levels, trial_words
 from activemem.storage import Store
 from activemem.storage.checkpoint_notes import STARTS_FILE, write_note
 from activemem.studies.study import load_study
@@ -236,3 +236,19 @@ def test_a_trial_shows_the_metric_of_its_study_first():
     own = own_metrics(load_study("search-mixers"))
     assert metric_words({**measured, own[0]: 2.0}, own)[0][0] == own[0]
     assert own_metrics(load_study("quickstart")) == ["max_length"]
+
+
+def test_the_curves_of_points_of_a_search_have_different_names():
+    space = {"mixer": "choice(conv(k={k}), sa)", "k": "choice(3, 5)"}
+    study = load_study(
+        study_text(
+            space,
+            model={"recipe": "2 * ({mixer} >> ff(8))"},
+            task={"name": "sort"},
+            search={"trials": 3, "metric": "loss", "sampler": "grid"},
+        )
+    )
+    points = ({"mixer": "conv(k={k})", "k": 3}, {"mixer": "conv(k={k})", "k": 5}, {"mixer": "sa"})
+    names = trial_words(study, [trial_levels(study.trial_for(point)) for point in points])
+    assert len(set(names)) == 3
+    assert all("ff(8)" not in name for name in names)
