@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..studies.catalog.datasets import Dataset
     from ..studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
     from ..studies.planning.plan import Plan
+    from ..studies.planning.time_estimates import MeasureSteps
     from ..studies.schema.settings import TrialSettings
     from ..studies.study import Study
     from .machine_settings import ResolvedSettings
@@ -31,8 +32,29 @@ def plan_here(
         checkpoints=settings.values.activation_checkpointing,
     )
     return make_plan(
-        study, settings.store, only, memory=memory, locate=lambda dataset: _locate(settings.data, dataset)
+        study,
+        settings.store,
+        only,
+        memory=memory,
+        measure=_measure_steps(settings),
+        locate=lambda dataset: _locate(settings.data, dataset),
     )
+
+
+def _measure_steps(settings: ResolvedSettings) -> MeasureSteps:
+    """Return what measures steps on this machine's CPU, where trials are to train on it."""
+
+    def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
+        from ..engine.core.gpus import has_gpu
+        from ..engine.core.resources import Machine
+        from ..engine.run.short_grids import measure_steps
+
+        gpus = settings.values.gpus
+        if settings.values.address is not None or (gpus and (gpus != "auto" or has_gpu())):
+            return None
+        return measure_steps(trials, Machine(gpus=0.0, data=settings.data))
+
+    return measure
 
 
 def _locate(folder: Path, dataset: Dataset) -> str:

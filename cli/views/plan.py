@@ -81,11 +81,18 @@ def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -
         unknown = f"{NO_ESTIMATE}:\n{first_trial}" if first_trial else NO_ESTIMATE
         return unknown if trains_on_gpu else _cpu_months(plan) or unknown
     bound = "at most " if plan.estimate.basis == "at most" else ""
+    expected = plan.estimate.expected
     if trains_on_gpu:
-        return f"{bound}{format_duration(seconds)} of training, one trial after the other"
+        about = "" if expected is None else f"about {format_duration(expected)}, "
+        return f"{about}{bound}{format_duration(seconds)} of training, one trial after the other"
+    about = "" if expected is None else f"about {_on_cpus(plan, machine, expected)}; "
+    return f"{about}{bound}{_on_cpus(plan, machine, seconds)} on this machine"
+
+
+def _on_cpus(plan: Plan, machine: MachineSettings, seconds: float) -> str:
+    """`3.1 core-hours, 1.6 h`: so many seconds of training in all, and how long this machine takes."""
     workers = max(1, int(cpus_here() / machine.cpus))
-    wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split
+    longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # no trial is split
+    wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "
-    if core_hours.startswith("0.0"):
-        core_hours = ""
-    return f"{bound}{core_hours}{format_duration(wall_s)} on this machine"
+    return f"{'' if core_hours.startswith('0.0') else core_hours}{format_duration(wall_s)}"

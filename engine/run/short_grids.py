@@ -1,13 +1,14 @@
-"""Short grids, which train in this process, as Ray would save little time."""
+"""Measured steps: which grids are so short that they train in this process, and what others take."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 
+from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.resolve.costs import flops_of_test, highest_length, max_training_flops
 from ...studies.resolve.trial import Trial
@@ -22,6 +23,9 @@ SHORT_S = 200.0
 
 MEASURED_FLOPS = 1e10
 """Steps of at most so many FLOPs are measured: a slow core takes about a second for the largest."""
+
+PLANNED_FLOPS = 3e10
+"""The same for a plan, which may wait some seconds for what a run of hours costs."""
 
 MEASURED_S = 0.2
 """How long the steps of one kind of trial are measured."""
@@ -54,21 +58,35 @@ def short_grid_seconds(
     unknown = [trial.settings for trial, seconds in zip(trials, known, strict=True) if seconds is None]
     total = sum(seconds for seconds in known if seconds is not None)
     if unknown and total <= limit:
-        speed = _measure_speed(unknown, machine)
-        total += sum(_seconds(settings, speed) for settings in unknown)
+        speed = _measure_speed(unknown, machine, MEASURED_FLOPS) or [
+            (flops, STEP_S + flops / FLOPS_PER_S) for flops in sorted(_steps_to_measure(unknown))
+        ]
+        total += sum(_seconds(settings, speed, grows_every=2) for settings in unknown)
     return total if total <= limit else None
 
 
-def _seconds(settings: TrialSettings, speed: _Speed) -> float:
+def measure_steps(
+    all_settings: Sequence[TrialSettings], machine: Machine
+) -> Callable[[TrialSettings], float] | None:
+    """Measure some steps, and return a function that gives the seconds of a whole trial at most.
+
+    None if steps are too large to be tried, or need data that may not be here.
+    """
+    if not all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in all_settings):
+        return None
+    speed = _measure_speed(all_settings, machine, PLANNED_FLOPS)
+    return None if speed is None else lambda settings: _seconds(settings, speed, grows_every=1)
+
+
+def _seconds(settings: TrialSettings, speed: _Speed, *, grows_every: int) -> float:
     """Return how long a trial takes by the speed of measured steps, its tests at the speed of the largest.
 
-    A length that grows is taken to do so in every second epoch.
+    A length that grows is taken to do so every so many epochs.
     """
     epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
-    growing = settings.model_copy(
-        update={"train": settings.train.model_copy(update={"epochs": (epochs + 1) // 2})}
-    )
-    flops = max_training_flops(growing) / ((epochs + 1) // 2 * steps)
+    growing = -(-epochs // grows_every)
+    grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})
+    flops = max_training_flops(grown) / (growing * steps)
     largest_flops, largest_s = speed[-1]
     return epochs * steps * _interpolate(flops, speed) + flops_of_test(settings) * largest_s / largest_flops
 
@@ -84,10 +102,10 @@ def _interpolate(flops: float, speed: _Speed) -> float:
     return speed[0][1]
 
 
-def _measure_speed(all_settings: Sequence[TrialSettings], machine: Machine) -> _Speed:
-    """Measure steps of the cheapest and of the dearest of these trials, the latter at its longest length too.
+def _steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
+    """Return the cheapest and the dearest of these trials, by the FLOPs of a step.
 
-    Steps that are too large to be tried, or that fail, have the speed of a slow core.
+    The dearest is there at its longest length too.
     """
     kinds = sorted(all_settings, key=max_training_flops)
     tried = [
@@ -95,16 +113,18 @@ def _measure_speed(all_settings: Sequence[TrialSettings], machine: Machine) -> _
         _short(kinds[-1], longest=False),
         _short(kinds[-1], longest=True),
     ]
-    points = {max(1.0, max_training_flops(each) / each.train.steps_per_epoch): each for each in tried}
-    assumed = [(flops, STEP_S + flops / FLOPS_PER_S) for flops in sorted(points)]
-    if max(points) > MEASURED_FLOPS:
-        return assumed
+    return {max(1.0, max_training_flops(each) / each.train.steps_per_epoch): each for each in tried}
+
+
+def _measure_speed(all_settings: Sequence[TrialSettings], machine: Machine, most: float) -> _Speed | None:
+    """Measure some steps of at most so many FLOPs; None if there are none, or one fails."""
+    steps = {flops: each for flops, each in _steps_to_measure(all_settings).items() if flops <= most}
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
-        return sorted((flops, _measure_step(each, machine)) for flops, each in points.items())
+        return sorted((flops, _measure_step(each, machine)) for flops, each in steps.items()) or None
     except Exception:  # noqa: BLE001 -- whatever fails here fails in the trial, which reports it
-        return assumed
+        return None
     finally:
         torch.set_num_threads(threads)
 

@@ -23,7 +23,7 @@ from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, Tr
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
 from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes
-from .time_estimates import TimeEstimate, TimeEstimator, total_time
+from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
 
 SIZE_KEYS = (
@@ -107,18 +107,20 @@ def make_plan(
     only: Collection[str] | None = None,
     *,
     memory: MemoryEstimator = OF_SETTINGS_ALONE,
+    measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
     """Return the plan of a study, or of some trials of a grid, given a store; load neither torch nor Ray.
 
     `memory` estimates steps: callers that can count an optimiser's numbers or read sequence lengths pass
-    their own. `locate` says where a corpus is.
+    their own. `measure` measures the time of some steps where the store tells no speed. `locate` says where a
+    corpus is.
     """
     memory = replace(memory, find_longest=longest_of_own_data(study, memory.find_longest))
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes).select("trial", "status")
     statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
-    estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials())
+    estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials(), measure)
     planned = tuple(
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
         for one in study.trials
@@ -246,7 +248,7 @@ def model_costs(
             parameters=max(parameter_count(trial.settings) for trial in group),
             step_flops=max(step_flops(trial.settings) for trial in group),
             memory=max((steps[trial.id].total for trial in group if trial.id in steps), default=None),
-            estimate=TimeEstimate(None if time.seconds is None else time.seconds / len(group), time.basis),
+            estimate=time.per(len(group)),
             excess=budget.describe_excess(costliest),
             size_match=max(matches, key=lambda one: (abs(one.residual), one.target), default=None),
         )

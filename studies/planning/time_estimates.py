@@ -1,31 +1,48 @@
-"""Time estimates of trials, only from outcomes in the store on this machine."""
+"""Time estimates of trials: from outcomes in the store on this machine, or from a few measured steps."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 from typing import Literal, get_args
 
 import polars as pl
 
-from ..resolve.costs import flops_of_test, max_training_flops
+from ..catalog.tasks import AlgorithmicTask
+from ..resolve.costs import flops_of_test, highest_length, max_training_flops
 from ..resolve.trial import Trial
 from ..schema.factors import SEED
-from ..schema.settings import read_recipe
+from ..schema.settings import TrialSettings, read_recipe
+from .trial_values import final_value
 
 EstimateBasis = Literal["measured", "at most", "unknown"]
-"""How a time is known: from finished trials that differ only in the seed; from the speed of other trials, for
-a length that grows in every epoch until its ceiling; or not before a first trial has run on this machine."""
+"""How a time is known: from finished trials that differ only in the seed; from the speed of other trials or
+of measured steps, for a length that grows in every epoch until its ceiling; or not."""
+
+MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], float] | None]
+"""Measures some steps of these trials; the result gives the seconds that each takes at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Seconds of training, None where nothing is known."""
+    """Seconds of training, None where nothing is known.
+
+    Of a bound, `expected` is what it takes if its length grows as far as that of like models in the store.
+    """
 
     seconds: float | None
     basis: EstimateBasis
+    expected: float | None = None
+
+    def per(self, count: int) -> TimeEstimate:
+        """Return the mean of this total over so many trials."""
+        parts = (None if each is None else each / count for each in (self.seconds, self.expected))
+        seconds, expected = parts
+        return TimeEstimate(seconds, self.basis, expected)
 
 
 MIN_INFORMATIVE_FLOPS = 1e8
@@ -37,8 +54,14 @@ UNKNOWN_TIME = TimeEstimate(None, "unknown")
 class TimeEstimator:
     """Estimates from the outcomes of this machine, on the device that it used last."""
 
-    def __init__(self, outcomes: pl.DataFrame, trials: Iterable[Trial]) -> None:
-        """Take speeds from all outcomes, and times from those of these trials."""
+    def __init__(
+        self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
+    ) -> None:
+        """Take speeds from all outcomes, and times from those of these trials.
+
+        Where no outcome tells a speed, `measure` is asked for it.
+        """
+        self._outcomes, self._trials, self._measure = outcomes, trials, measure
         rows = _outcomes_on_this_device(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
@@ -66,11 +89,33 @@ class TimeEstimator:
         """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
-        speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)
-        if speed is None:
+        settings = trial.settings
+        speed = self._speeds.get(read_recipe(settings.model.recipe).id, self._speed)
+        flops = max_training_flops(settings)
+        if speed is not None:
+            seconds = (flops + flops_of_test(settings)) / speed
+        elif self._measured is not None:
+            seconds = self._measured(settings)
+        else:
             return UNKNOWN_TIME
-        flops = max_training_flops(trial.settings) + flops_of_test(trial.settings)
-        return TimeEstimate(flops / speed, "at most")
+        reached = self._reached.get((settings.task.name, _blocks(settings.model.recipe)))
+        if reached is None:
+            return TimeEstimate(seconds, "at most")
+        return TimeEstimate(seconds, "at most", expected=seconds * _flops_to(settings, reached) / flops)
+
+    @cached_property
+    def _measured(self) -> Callable[[TrialSettings], float] | None:
+        return self._measure([trial.settings for trial in self._trials]) if self._measure else None
+
+    @cached_property
+    def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
+        """Return the mean length that finished trials have reached, on any machine, by task and blocks."""
+        done = self._outcomes.filter(pl.col("status") == "done")
+        lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
+        found: dict[tuple[str, frozenset[str]], list[float]] = {}
+        for task, recipe, length in lengths.iter_rows():
+            found.setdefault((task, _blocks(recipe)), []).append(length)
+        return {key: fmean(each) for key, each in found.items()}
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
@@ -78,8 +123,27 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
     found = list(estimates)
     bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
     basis = max(bases, key=get_args(EstimateBasis).index)
-    seconds = None if basis == "unknown" else sum(one.seconds or 0.0 for one in found)
-    return TimeEstimate(seconds, basis)
+    if basis == "unknown":
+        return UNKNOWN_TIME
+    expected = sum(one.seconds or 0.0 if one.expected is None else one.expected for one in found)
+    is_bounded = any(one.expected is not None for one in found)
+    return TimeEstimate(sum(one.seconds or 0.0 for one in found), basis, expected if is_bounded else None)
+
+
+def _blocks(recipe: str) -> frozenset[str]:
+    """Return the names of a recipe's blocks, without their arguments."""
+    return frozenset(re.findall(r"[a-z_]\w*", re.sub(r"(?<=\w)\([^()]*\)", "", recipe)))
+
+
+def _flops_to(settings: TrialSettings, length: float) -> float:
+    """Return the training operations of a trial whose length grows until one step past `length`."""
+    train, task = settings.train, settings.task.spec
+    if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
+        return max_training_flops(settings)
+    end = max(train.curriculum.start, int(length) + task.length_step)
+    curriculum = train.curriculum.model_copy(update={"end": min(end, highest_length(settings))})
+    ended = train.model_copy(update={"curriculum": curriculum})
+    return max_training_flops(settings.model_copy(update={"train": ended}))
 
 
 def _cell(trial: Trial) -> str:

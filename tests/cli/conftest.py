@@ -49,6 +49,13 @@ def run():
 
 
 @pytest.fixture
+def steps_of_a_second(monkeypatch):
+    """Let each step that a plan measures take one second, on a machine of two cores."""
+    monkeypatch.setattr("activemem.cli.views.plan.cpus_here", lambda: 2.0)
+    monkeypatch.setattr("activemem.engine.run.short_grids._measure_step", lambda *_: 1.0)
+
+
+@pytest.fixture
 def run_python():
     """Run Python in a process of its own."""
 

@@ -15,11 +15,10 @@ tiny · A study of seconds
 to run
 
   mixer                      parameters  MFLOPs/step   memory  est./trial
-  sa(heads=1, head_width=4)       2,020          1.3  64.6 kB           –
-  conv(k=3)                       2,092          1.1  64.3 kB           –
+  sa(heads=1, head_width=4)       2,020          1.3  64.6 kB       ≤ 4 s
+  conv(k=3)                       2,092          1.1  64.3 kB       ≤ 4 s
 
-  in all   no estimate before a first trial has run on this machine:
-           activemem study run tiny.toml --max-trials 1
+  in all   at most 4 s on this machine
 
   where  this machine's CPU: torch finds no GPU here
 
@@ -54,7 +53,7 @@ wrong.toml: 4 faults
 """
 
 
-def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny):
+def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny, steps_of_a_second):
     make_partial_store(tiny)
     result = run("study", "plan", tiny)
     assert (result.exit_code, result.stdout, result.stderr) == (0, PLAN, "")
@@ -70,11 +69,11 @@ def test_a_plan_with_overrides_counts_other_trials(run, tiny):
     )
 
 
-def test_a_plan_as_json_has_every_trial(run, tiny):
+def test_a_plan_as_json_has_every_trial(run, tiny, steps_of_a_second):
     make_partial_store(tiny)
     page = json.loads(run("study", "plan", tiny, "--json").stdout)
     assert (page["total"], page["left"], page["counts"]) == (8, 1, {"done": 6, "failed": 1})
-    assert page["estimate"] == {"seconds": None, "basis": "unknown"}
+    assert page["estimate"] == {"seconds": 4.0, "basis": "at most", "expected": None}
     assert [each["status"] for each in page["trials"]] == ["done"] * 6 + ["failed", "missing"]
     assert page["trials"][0]["levels"] == {"mixer": "sa(heads=1, head_width=4)", "task": "not", "seed": 0}
     (limit,) = page["reach_limits"]

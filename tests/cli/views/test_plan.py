@@ -31,13 +31,12 @@ equal · Equal parameters
 4 mixers × 2 tasks = 8 trials · 0 in the store · 8 to run
 
   mixer           filter  residual  parameters  GFLOPs/step   memory  est./trial
-  sa                 512         0   1,603,428         13.4  52.7 MB           –
-  conv(k=20)         256      −512   1,602,916         12.2  33.4 MB           –
-  highway_conv     1,021       −12   1,603,416         12.2  55.1 MB           –
-  sa + conv(k=3)     320      −256   1,603,172         13.4  50.1 MB           –
+  sa                 512         0   1,603,428         13.4  52.7 MB    ≤ 17 min
+  conv(k=20)         256      −512   1,602,916         12.2  33.4 MB    ≤ 17 min
+  highway_conv     1,021       −12   1,603,416         12.2  55.1 MB    ≤ 17 min
+  sa + conv(k=3)     320      −256   1,603,172         13.4  50.1 MB    ≤ 17 min
 
-  in all   no estimate before a first trial has run on this machine:
-           activemem study run equal.toml --max-trials 1
+  in all   at most 2.2 core-hours, 1.1 h on this machine
 
   where  this machine's CPU: torch finds no GPU here
 
@@ -56,11 +55,10 @@ equal · Equal parameters
 2 cells × 1 seed = 2 trials · 0 in the store · 2 to run · 2 over budget
 
   mixer        parameters   GFLOPs/step    memory   est. per trial
-  sa            1,319,700          11.3   43.3 MB                –
-  conv(k=20)    1,582,356          12.1   33.1 MB                –
+  sa            1,319,700          11.3   43.3 MB         ≤ 17 min
+  conv(k=20)    1,582,356          12.1   33.1 MB         ≤ 17 min
 
-  in all   no estimate before a first trial has run on this machine:
-           activemem study run budget.toml --max-trials 1
+  in all   at most 0.6 core-hours, 17 min on this machine
 
   where  this machine's CPU: torch finds no GPU here
 
@@ -81,7 +79,7 @@ def study():
     return "equal.toml"
 
 
-def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(run, study):
+def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(run, study, steps_of_a_second):
     result = run("study", "plan", study)
     assert (result.exit_code, result.stdout, result.stderr) == (0, EQUAL, "")
 
@@ -109,7 +107,7 @@ PLAIN = (
 )
 
 
-def test_a_plan_tells_what_is_over_budget_and_not_run(run):
+def test_a_plan_tells_what_is_over_budget_and_not_run(run, steps_of_a_second):
     Path("budget.toml").write_text(PLAIN, encoding="utf-8")
     result = run("study", "plan", "budget.toml")
     assert (result.exit_code, result.stdout, result.stderr) == (0, OVER, "")
