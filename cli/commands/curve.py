@@ -81,7 +81,10 @@ def _output_files(
         listed = ", ".join(names)
         raise CurveError(f"--out: expected a folder such as {out}/ for {len(names)} figures: {listed}")
     suffix = Path(out).suffix.removeprefix(".").lower()
+    if image_format is not None and suffix not in ("", image_format):
+        raise CurveError(f"--out: expected a name in .{image_format}, as --format says, got '{out}'")
     for known in get_args(FigureFormat):
         if known == (image_format or suffix):
             return known, [Path(out)]
-    raise CurveError(f"--out: expected a name in .svg, .png or .pdf, or --format, got '{out}'")
+    others = "or --format" if suffix else f"--format, or a folder such as {out}/"
+    raise CurveError(f"--out: expected a name in .svg, .png or .pdf, {others}, got '{out}'")

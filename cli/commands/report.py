@@ -46,6 +46,10 @@ def build(
 
     found = open_study(study, load_settings({"results": results}).store)
     require_results(found)
+    suffixes = ("", ".html", ".htm") if report_format == "html" else ("", ".tex")
+    if out is not None and out.suffix.lower() not in suffixes:
+        expected = f"expected a name in {suffixes[1]} for --format {report_format}"
+        raise typer.BadParameter(f"--out: {expected}, got '{out}'")
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
     path.parent.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path costs no drawing
     files: list[Path] = []

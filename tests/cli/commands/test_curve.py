@@ -73,6 +73,14 @@ def test_the_numbers_behind_a_figure_are_data(run, drawn):
         (("--curve", "fell"), "study tiny has no curve 'fell'; nearest: fall"),
         (("--out", "one.svg"), "--out: expected a folder such as one.svg/ for 2 figures: reached, fall"),
         (
+            ("--curve", "fall", "--out", "figs"),
+            "--out: expected a name in .svg, .png or .pdf, --format, or a folder such as figs/, got 'figs'",
+        ),
+        (
+            ("--curve", "fall", "--out", "a.png", "--format", "svg"),
+            "--out: expected a name in .svg, as --format says, got 'a.png'",
+        ),
+        (
             ("--curve", "fall", "--out", "one.gif"),
             "--out: expected a name in .svg, .png or .pdf, or --format, got 'one.gif'",
         ),

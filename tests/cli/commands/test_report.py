@@ -51,6 +51,16 @@ def test_nothing_is_written_of_a_store_without_results(run, command):
     assert str(Path(command[-1] if "--results" in command else "results").resolve()) in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "suffix"), [(("--out", "a.pdf"), ".html"), (("--out", "a.html", "--format", "latex"), ".tex")]
+)
+def test_a_file_whose_name_says_something_else_is_refused(run, tiny, options, suffix):
+    make_partial_store(tiny)
+    result = run("report", "build", *options)
+    assert (result.exit_code, f"--out: expected a name in {suffix} " in result.stderr) == (2, True)
+    assert not Path(options[1]).exists()
+
+
 def test_the_section_of_a_paper_has_its_figures_beside_it(run, tiny):
     make_partial_store(tiny)
     result = run("report", "build", "--format", "siunitx", "--out", "paper.tex")
