@@ -352,6 +352,8 @@ def _read_study(
     dimensions = _check_draft(diagnostics, template, design, search, space)
     if header is None or diagnostics.faults:
         return None
+    if search is not None:
+        search = with_sampler(search, dimensions)
     limits = search.bounds if search else ()
     budget = StudyBudget(
         max_parameters=header.max_parameters,
@@ -376,7 +378,7 @@ def _read_study(
         path=path,
         text=diagnostics.document.text,
         overrides=overrides,
-        search=search and with_sampler(search, dimensions),
+        search=search,
         dimensions=dimensions,
         tables=tables,
         curves=curves,
@@ -402,10 +404,10 @@ def _read_study(
         own_corpus=own_corpus,
     )
     _check_data(diagnostics, study)
-    if study.search is not None:
+    if search is not None:
         study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
-        check_search_space(diagnostics, study.search, dimensions, study.choose)
-        check_search_ends(diagnostics, study.search, [each.settings for each in study.boundary_trials()])
+        check_search_space(diagnostics, search, dimensions, study.choose)
+        check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
         check_metrics(diagnostics, study)
     return study
@@ -477,9 +479,10 @@ def _check_draft(
 
 def _check_data(diagnostics: Diagnostics, study: Study) -> None:
     """Report why trials cannot be trained on the user's own corpus, each reason once."""
-    summary = study.own_corpus.summary if study.own_corpus else None
+    if study.own_corpus is None or (summary := study.own_corpus.summary) is None:
+        return
     seen = set[str]()
-    for trial in (study.trials or (study.boundary_trials() if study.search else ())) if summary else ():
+    for trial in study.trials or (study.boundary_trials() if study.search else ()):
         task, train = trial.settings.task, trial.settings.train
         key = repr((task.model_dump_json(), train.batch_size, train.batch_tokens, train.accumulate))
         if key not in seen:

@@ -28,10 +28,8 @@ from .search_settings import (
     RungSettings,
     SamplerSettings,
     SearchSettings,
-    find_quantity,
     is_known_before,
     moved_keys,
-    quantity_fault,
     read_sampler,
     usual_direction,
 )
@@ -59,24 +57,12 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
         given = {key: value for key, value in given.items() if ("search", key) not in moved}
     settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:
-        _check_parts(diagnostics, given)
+        space = given.get("space") if isinstance(given, Mapping) else None
+        texts = space if isinstance(space, Mapping) else {}
+        _read_space(diagnostics, {name: text for name, text in texts.items() if isinstance(text, str)})
         return None, {}
     _check_quantities(diagnostics, settings)
     return settings, _read_space(diagnostics, settings.space)
-
-
-def _check_parts(diagnostics: Diagnostics, given: object) -> None:
-    """Note what is wrong with the names and dimensions of a table of which something else is wrong."""
-    table = given if isinstance(given, Mapping) else {}
-    metric, limits, space = (table.get(key) for key in ("metric", "limits", "space"))
-    for name in metric if isinstance(metric, list) else [metric]:
-        if isinstance(name, str) and find_quantity(name) is None:
-            diagnostics.report(("search", "metric"), quantity_fault(name))
-    for name in limits if isinstance(limits, Mapping) else ():
-        if find_quantity(name) is None:
-            diagnostics.report(("search", "limits", name), quantity_fault(name), key=True)
-    if isinstance(space, Mapping):
-        _read_space(diagnostics, {name: text for name, text in space.items() if isinstance(text, str)})
 
 
 def _read_space(diagnostics: Diagnostics, texts: Mapping[str, str]) -> dict[str, Dimension]:
@@ -171,18 +157,12 @@ def check_search_ends(
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
-    """Note unknown objectives and limits, and what the sampler and the scheduler cannot do with them."""
+    """Note objectives and limits with which the sampler or the scheduler can do nothing."""
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
-        if find_quantity(name) is None:
-            diagnostics.report(path, quantity_fault(name))
-        elif not settings.direction and usual_direction(name) is None:
-            diagnostics.report(
-                path, f"neither way is better of {name} by itself: say direction = 'max' or 'min'"
-            )
-    unknown = [each.name for each in settings.bounds if find_quantity(each.name) is None]
-    for name in unknown:
-        diagnostics.report(("search", "limits", name), quantity_fault(name), key=True)
+        if not settings.direction and usual_direction(name) is None:
+            message = f"neither way is better of {name} by itself: say direction = 'max' or 'min'"
+            diagnostics.report(path, message)
     several = f"for one metric alone, got {', '.join(names)}"
     if len(names) > 1 and settings.sampler_name in ONE_OBJECTIVE:
         diagnostics.report(("search", "sampler"), f"{settings.sampler_name} is {several}")

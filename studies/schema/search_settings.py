@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, mo
 from ...plugins import Registry
 from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, unknown_metric
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
-from ..text.strict_model import StrictModel, format_value, validate
+from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .settings import Names
@@ -364,15 +364,24 @@ class SearchSettings(StrictModel):
             )
         return self
 
+    @field_validator("metric")
+    @classmethod
+    def _check_metric(cls, metric: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [name for name in metric if find_quantity(name) is None]:
+            raise InvalidTableError(tuple(ValidationProblem((), quantity_fault(name)) for name in unknown))
+        return metric
+
     @field_validator("limits")
     @classmethod
     def _check_limits(cls, limits: dict[str, str]) -> dict[str, str]:
-        faults: list[str] = []
+        problems: list[ValidationProblem] = []
         for name, text in limits.items():
+            if find_quantity(name) is None:
+                problems.append(ValidationProblem((name,), quantity_fault(name), key=True))
             try:
                 read_limit(name, text)
             except ValueError as error:
-                faults.append(f"{name}: {error}")
-        if faults:
-            raise ValueError("; ".join(faults))
+                problems.append(ValidationProblem((name,), str(error)))
+        if problems:
+            raise InvalidTableError(tuple(problems))
         return limits
