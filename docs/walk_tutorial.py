@@ -32,9 +32,9 @@ COMMAND = re.compile(
     re.DOTALL,
 )
 NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b[0-9a-f]{7,}\b")
-TIME = re.compile(r"\d+(?:\.\d+)? (?:s|min|h)\b")
-TRIAL = re.compile(r" *\d+/\d+ ")
-LONGEST_RUN = 6
+TIME = re.compile(r"(?P<column>  (?:≤ )?)?\d+(?:\.\d+)? (?:s|min|h)\b")
+TRIALS = re.compile(r"((?:^ *\d+/\d+ .*\n){3})(?:^ *\d+/\d+ .*\n){3,}(^ *\d+/\d+ .*\n)", re.MULTILINE)
+"""More than six lines of trials, of which the first three and the last are shown."""
 
 
 def pages() -> list[Path]:
@@ -78,13 +78,10 @@ def run_in(folder: Path, command: str) -> str:
 
 def shorten(text: str) -> str:
     """Return an output without times, without the tables at a run's end, and with few lines of trials."""
-    lines = TIME.sub("…", text).splitlines(keepends=True)
-    see = next((at for at, line in enumerate(lines) if line.startswith("see: ")), len(lines))
-    lines = lines[: see + 1]
-    trials = [at for at, line in enumerate(lines) if TRIAL.match(line)]
-    if len(trials) > LONGEST_RUN:
-        lines[trials[3] : trials[-1]] = ["  …\n"]
-    return "".join(lines)
+    text = TIME.sub(lambda found: "…".rjust(len(found[0])) if found["column"] else "…", text)
+    if (see := text.rfind("\nsee: ")) >= 0:
+        text = text[: see + 1] + text[see + 1 :].split("\n\n")[0].rstrip() + "\n"
+    return TRIALS.sub(r"\1  …\n\2", text)
 
 
 def shape(text: str) -> str:
@@ -98,11 +95,12 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def keep_results(store: Path) -> None:
-    """Put a store's rows in place of those that are kept."""
+def keep(folder: Path) -> None:
+    """Put a reader's rows in place of those that are kept, and keep the study that `study promote` wrote."""
     for dataset in KEPT:
         shutil.rmtree(RESULTS / dataset, ignore_errors=True)
-        shutil.copytree(store / dataset, RESULTS / dataset)
+        shutil.copytree(folder / "results" / dataset, RESULTS / dataset)
+    shutil.copy(folder / "winners.toml", TUTORIAL / "steps" / "10")
 
 
 def walk(folder: Path, *, write: bool) -> Iterator[str]:
@@ -117,7 +115,7 @@ def walk(folder: Path, *, write: bool) -> Iterator[str]:
         if write:
             page.write_text(text, encoding="utf-8")
     if write:
-        keep_results(folder / "results")
+        keep(folder)
         return
     yield from (f"another shape: {each}" for each in differing)
 
