@@ -3,8 +3,8 @@ from .blocks import Linear as Linear
 from .blocks import build as build
 from .blocks import register_block as register_block
 from .engine.inference.trained_model import load_model as load_model
-from .engine.probes import probe_study as probe_study
-from .engine.probes import tune_study as tune_study
+from .engine.probes.study_probes import probe_study as probe_study
+from .engine.probes.tuning import tune_study as tune_study
 from .engine.run.driver import run_study as run_study
 from .errors import ActivememError as ActivememError
 from .grammar import Budget as Budget

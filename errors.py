@@ -8,7 +8,7 @@ ActivememError              a ValueError
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
         InvalidTableError   a table of a file, before it has lines    activemem.studies.text.strict_model
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
-        PointError          a point that a search does not have       activemem.engine.run.search.handed_in
+        PointError          a point that a search does not have       activemem.engine.run.search.proposals
         ResourceError       resources that no trial can use           activemem.engine.core.resources
     ask for something else
         SpaceError          what a space cannot answer                activemem.grammar.space.space
@@ -37,15 +37,15 @@ ActivememError              a ValueError
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
         PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
-        LossTermError       a term that is no number                activemem.engine.training_parts.loss_terms
-        CallbackError       a callback that reports others          activemem.engine.training_parts.callbacks
+        LossTermError       a term that is no number                activemem.engine.trial.loss_terms
+        CallbackError       a callback that reports others          activemem.engine.trial.callbacks
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
         CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.compiled_body
     mend the machine
         TrackingError       a program that cannot be told of trials   activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
-            HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
+            HeadLostError   a Ray cluster without its head            activemem.engine.run.ray_connection
         BucketError         a bucket that cannot be reached           activemem.storage.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files

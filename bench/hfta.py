@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from activemem.engine.objectives import Stackable
-from activemem.engine.objectives.base import on_device
+from activemem.engine.objectives.base import Stackable, on_device
 from activemem.engine.trial.training import Training
 
 LAYERS = 8

@@ -34,8 +34,8 @@ import polars as pl
 from optuna.trial import TrialState
 
 from activemem.engine.run.search.ask_tell import MAX_REJECTED_PROPOSALS, REJECTED_PROPOSALS, UnseenPoints
-from activemem.engine.run.search.samplers.factory import make_sampler
-from activemem.engine.run.search.samplers.optuna_space import suggest
+from activemem.engine.run.search.factories import make_sampler
+from activemem.engine.run.search.samplers.dimensions import suggest
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import Study, load_study
 

@@ -58,7 +58,7 @@ def _measure_steps(settings: ResolvedSettings) -> MeasureSteps:
 
 
 def _locate(folder: Path, dataset: Dataset) -> str:
-    from ..engine.corpora import check_availability
+    from ..engine.corpora.availability import check_availability
     from .views.datasets import format_location
 
     return format_location(check_availability(dataset, folder))
@@ -78,7 +78,7 @@ def count_state(settings: TrialSettings) -> WeightState | None:
     """Return what an optimiser keeps; load torch only where that needs the shapes of weights."""
     if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
-    from ..engine.optimisers.state_size import weight_state
+    from ..engine.optimisers.build import weight_state
 
     return weight_state(settings)
 

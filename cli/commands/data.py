@@ -16,7 +16,7 @@ app = typer.Typer(help="List, fetch and check texts, pairs and treebanks.", no_a
 @app.command("list")
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List everything to train on: its size, its place on this machine, licence and source."""
-    from ...engine.corpora import check_availability
+    from ...engine.corpora.availability import check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
     from ..views import datasets as views
@@ -50,7 +50,7 @@ def fetch(
     that is named as the corpus, may have them plain, packed as .xz or .gz, or as they were published. Of what
     has no address, such as a licensed treebank, this says where to get it and where its files belong.
     """
-    from ...engine.corpora import copy_from, fetch
+    from ...engine.corpora.download import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset
     from ..live.display import download_progress
     from ..machine_settings import load_settings
@@ -92,7 +92,7 @@ def check(
 
     Ends with status 1 if one is not all there, or not the one that was published.
     """
-    from ...engine.corpora import available_datasets, check_availability
+    from ...engine.corpora.availability import available_datasets, check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
     from ..views import datasets as views

@@ -17,7 +17,7 @@ from .study import StudyName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...engine.probes import ProbeResult
+    from ...engine.probes.study_probes import ProbeResult
     from ...storage import Store
     from ...studies.study import Study
     from ..machine_settings import ResolvedSettings
@@ -67,7 +67,7 @@ def run(
     settings = load_settings({"results": results, "data": data})
     last_run = load_last_run(study, settings.store)
     _require_weights(last_run, settings.store, train_command(last_run, settings.store))
-    from ...engine.run.interrupts import left_by_sigterm
+    from ...engine.core.interruption import left_by_sigterm
     from ...engine.run.last_resort import killed_if_stuck
 
     try:
@@ -138,7 +138,9 @@ def compare(
 
 def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterator[_Report]:
     from ...engine.core.resources import Machine
-    from ...engine.probes import probe_study, run_registered_probes, tune_study  # loads torch
+    from ...engine.probes.registered_probes import run_registered_probes  # loads torch
+    from ...engine.probes.study_probes import probe_study  # loads torch
+    from ...engine.probes.tuning import tune_study  # loads torch
     from ...studies.catalog.metrics import PROBES
 
     store, values = settings.store, settings.values
@@ -190,7 +192,8 @@ class _Report:
 
 
 def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:
-    from ...engine.probes import NO_ENCODER, NO_TRANSLATION
+    from ...engine.probes.encoders import NO_ENCODER
+    from ...engine.probes.tuning import NO_TRANSLATION
     from ..views.trial_names import TrialNameColumns
 
     counts, left, failed = Counter[str](), dict[str, str](), False

@@ -18,10 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
-from ...engine import corpora
 from ...engine.core.events import ClusterNode, Ended, Event, Listener, Started, Taken
 from ...engine.core.interruption import GRACE_S
-from ...engine.core.progress import Progress, StudyProgress
+from ...engine.core.progress import StudyProgress
+from ...engine.corpora import download
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
@@ -63,7 +63,9 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
         yield
 
 
-def draw(name: str, progress: Progress, columns: TrialNames, width: int, below: Sequence[str]) -> Group:
+def draw(
+    name: str, progress: trial_lines.Progress, columns: TrialNames, width: int, below: Sequence[str]
+) -> Group:
     """Return a study's display: a bar, its running trials, and lines below, within the terminal's width."""
     bar = ProgressBar(total=1, completed=progress.share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
@@ -194,7 +196,7 @@ def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
 
 
 @contextmanager
-def download_progress() -> Iterator[corpora.Progress]:
+def download_progress() -> Iterator[download.Progress]:
     """Yield a function that shows the progress of files on standard error, until the context ends."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)

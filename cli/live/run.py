@@ -120,7 +120,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
     """Return the error for a failed machine; if its cluster's head is gone, end this process."""
-    from ...engine.run.head_watch import HeadLostError
+    from ...engine.trial.machine_failures import HeadLostError
 
     told = f"stopped, and no trial has failed by it: {failure}. Continue: {request.resume_command}"
     if isinstance(failure, HeadLostError):

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ...engine.corpora import Availability
+from ...engine.corpora.availability import Availability
 from ...plugins import OWN
 from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
 from ..pages import DatasetEntry

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from typing import Protocol
 
 from ...engine.core.events import Ended, Started, Taken
-from ...engine.core.progress import Progress
+from ...engine.core.progress import RunningTrial
 from ...studies.catalog.metrics import METRICS
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
@@ -27,6 +28,34 @@ _METRICS = (
     ("loss", "loss", ".4f"),
 )
 """The displayed metrics: their names, short names and formats."""
+
+
+class Progress(Protocol):
+    """The progress of a study, as displays read it from a driver or from its store."""
+
+    @property
+    def total(self) -> int:
+        """Return the trials of the study, as far as they are known."""
+        ...
+
+    @property
+    def share(self) -> float:
+        """Return how much of the study is done, including the epochs of running trials."""
+        ...
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Return the trials that have ended, by status."""
+        ...
+
+    @property
+    def running(self) -> Mapping[str, RunningTrial]:
+        """Return the trials that are trained now."""
+        ...
+
+    def remaining_s(self) -> float | None:
+        """Return the wall seconds that are left; None while they are not known."""
+        ...
 
 
 def format_counts(progress: Progress) -> str:

@@ -50,7 +50,6 @@ def restored_process() -> Iterator[None]:
 
 
 def _optuna_level() -> int | None:
-    """Return the level of Optuna's logger; None where Optuna is not loaded."""
     optuna = sys.modules.get("optuna")
     return None if optuna is None else optuna.logging.get_verbosity()
 

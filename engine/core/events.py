@@ -108,31 +108,24 @@ class Relay(Listener):
         self._listener = listener
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Pass it on."""
         self._listener.on_planned(trials)
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Pass it on."""
         self._listener.training_here(trials, seconds)
 
     def starting_ray(self, attempt: int) -> None:
-        """Pass it on."""
         self._listener.starting_ray(attempt)
 
     def stopping(self) -> None:
-        """Pass it on, from a signal's handler."""
         self._listener.stopping()
 
     def waiting(self, others: Sequence[Taken]) -> None:
-        """Pass it on."""
         self._listener.waiting(others)
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Pass it on."""
         self._listener.on_nodes(nodes)
 
     def on_event(self, event: Event) -> None:
-        """Pass it on."""
         self._listener.on_event(event)
 
 

@@ -1,8 +1,9 @@
-"""A training is left between steps, or within one, when its time is over or somebody has asked to stop.
+"""Stops in order: a training is left between steps, or within one, when its time is over or somebody asks.
 
 Between two steps it can be saved, so whoever trains asks there whether to stop. For steps that last too long
 a timer's signal raises in the main thread at its next Python instruction, whatever a block does there: a loop
-without an end is left as any other.
+without an end is left as any other. After the first Ctrl-C trials end at their next step; the second ends at
+once.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 GRACE_S = 5.0
@@ -106,3 +108,86 @@ def leave_if_asked() -> None:
 def forget_stop() -> None:
     """Let trainings run again."""
     _alarm.stop_at = math.inf
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What asks for a stop: Ctrl-C, and what batch systems send."""
+
+
+@dataclass(slots=True)
+class Stop:
+    """State of a run: whether it must stop, and whether a signal has asked for it."""
+
+    requested: bool = False
+    interrupted: bool = False
+
+
+@contextmanager
+def _handled_by(
+    handler: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]
+) -> Iterator[None]:
+    """Replace the handlers of signals within a context."""
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
+    """Yield a Stop that Ctrl-C or SIGTERM requests, with `on_request`.
+
+    A second one raises KeyboardInterrupt.
+    """
+    stop = Stop()
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        if stop.interrupted:
+            raise KeyboardInterrupt
+        stop.requested = stop.interrupted = True
+        stop_soon()
+        on_request()
+
+    try:
+        with _handled_by(ask, SIGNALS):
+            yield stop
+    finally:
+        forget_stop()
+
+
+@contextmanager
+def left_by_sigterm() -> Iterator[None]:
+    """Let a SIGTERM leave the context by KeyboardInterrupt, as Ctrl-C does."""
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    with _handled_by(leave, (signal.SIGTERM,)):
+        yield
+
+
+class StartLeft(BaseException):
+    """A start of Ray is left, as somebody has asked to stop."""
+
+
+@contextmanager
+def left_when_asked() -> Iterator[None]:
+    """Yield a context that the first Ctrl-C or SIGTERM leaves by StartLeft.
+
+    The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. At
+    the end all handlers are restored.
+    """
+    before = {int(number): signal.getsignal(number) for number in SIGNALS}
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        if callable(handler := before[number]):
+            handler(number, frame)
+        raise StartLeft
+
+    with _handled_by(leave, SIGNALS):
+        try:
+            yield
+        except SystemExit:
+            leave(signal.SIGTERM, None)

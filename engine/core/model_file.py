@@ -109,7 +109,6 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def _plugins(description: Mapping[str, Any]) -> str:
-    """Return the plug-ins that a file's model was trained with; "" for unexpected values."""
     try:
         code: dict[str, str] = json.loads(description["trial"]["settings"])["code"]
         return ", ".join(f"{what} of {shown(source)}" for what, source in code.items())

@@ -1,12 +1,14 @@
-"""A trial's model, built from its settings and what its task needs, and the cost of a training step."""
+"""A trial's model, built from its settings and what its task needs; its cost, and what it recomputes."""
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 
 import torch
 
 from ...blocks import Model, build
+from ...blocks.core.residual_stack import outermost_stacks
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...blocks.models.sequence_model import build_on_meta
 from ...grammar import ModelConfig, analyse
@@ -41,3 +43,27 @@ def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: i
 @lru_cache(maxsize=4096)
 def _training_flops(recipe: str, config: ModelConfig, tokens: int, past: int) -> int:
     return analyse(read_recipe(recipe), config, length=tokens, past=past).training_flops
+
+
+_warned = set[str]()
+
+_log = logging.getLogger(__name__)
+
+
+def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
+    """Make a trial's model keep only the inputs of its sub-layers; warn once where one cannot."""
+    if (fault := checkpointing_fault(settings, model)) is None:
+        for stack in outermost_stacks(model):
+            stack.checkpoints = True
+    elif fault not in _warned:
+        _warned.add(fault)
+        _log.warning("all activations are kept: %s", fault)
+
+
+def checkpointing_fault(settings: TrialSettings, model: AnyModel) -> str | None:
+    """Return why a trial's model must keep all its activations; None if it need not."""
+    if settings.train.compile:
+        return "its model is compiled ([train] compile)"
+    if not any(outermost_stacks(model)):
+        return f"{settings.model.recipe} has no residual stack"
+    return None

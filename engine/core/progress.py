@@ -5,41 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ...storage import Store
 from ...studies.planning.status import study_status
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from .events import Ended, EpochFinished, Event, Started, Taken
-
-
-class Progress(Protocol):
-    """The progress of a study, as displays read it from a driver or from its store."""
-
-    @property
-    def total(self) -> int:
-        """Return the trials of the study, as far as they are known."""
-        ...
-
-    @property
-    def share(self) -> float:
-        """Return how much of the study is done, including the epochs of running trials."""
-        ...
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Return the trials that have ended, by status."""
-        ...
-
-    @property
-    def running(self) -> Mapping[str, RunningTrial]:
-        """Return the trials that are trained now."""
-        ...
-
-    def remaining_s(self) -> float | None:
-        """Return the wall seconds that are left; None while they are not known."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -183,7 +154,6 @@ class StudyProgress:
         return max(sum(parts) / self._workers, *parts, 0.0)
 
     def _expected_share(self) -> float:
-        """Return the share of its epochs that an unknown trial is expected to train, as earlier ones."""
         return sum(self._trained) / len(self._trained) if self._trained else 1.0
 
 

@@ -28,7 +28,6 @@ def gpus_fault(gpus: Gpus) -> str | None:
 
 
 def _gpus_argument_fault(gpus: object) -> str | None:
-    """Return why a machine cannot have so much of a GPU for each trial; None if it can."""
     if gpus == "auto":
         return None
     fault = argument_fault("gpus", gpus, Real, "auto or a number up to 1")

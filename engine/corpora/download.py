@@ -11,9 +11,8 @@ from urllib.request import Request, urlopen
 
 from ...storage.durable_write import put_in_place, replacing
 from ...studies.catalog.datasets import Dataset, Download
-from ..core.locks import locked
 from .availability import Availability, check_availability, check_folder
-from .files import DataError, dataset_folder, file_digest, missing_error
+from .files import DataError, dataset_folder, file_digest, locked, missing_error
 
 Progress = Callable[[str, int, int | None], None]
 """Told of a file that is fetched: its name, the bytes that are here, and all of them where that is known."""
@@ -59,7 +58,6 @@ def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
 
 
 def _manual_download_error(found: Availability) -> DataError:
-    """Return the error for files that are wrong or cannot be downloaded."""
     name = found.dataset.name
     expected = [f"expected {files}, got nothing" for files in found.missing]
     return DataError(
@@ -132,7 +130,6 @@ def _resume_download(
 
 
 def _copy(path: Path, target: Path) -> Path:
-    """Copy a file completely or not at all."""
     with replacing(target) as temporary:
         shutil.copyfile(path, temporary)
     return target

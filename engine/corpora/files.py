@@ -14,8 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from filelock import FileLock
+
 from ...errors import ActivememError
 from ...studies.catalog.datasets import Dataset, SourceFile
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a path, a file beside it, in a folder that is made where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f"{path.name}.lock")):
+        yield
+
 
 _SUFFIXES = ("", ".xz", ".gz")
 _DAMAGE = (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
@@ -119,7 +130,6 @@ def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
 
 
 def _verify(dataset: Dataset, source: SourceFile, path: Path, size: int, got: str | None) -> None:
-    """Compare what was read with what was published."""
     if source.size is not None and size < source.size:
         raise DataError(f"{dataset.name}: {path}: expected {source.size:,} bytes of text, got {size:,}")
     if got != source.digest:
@@ -128,7 +138,6 @@ def _verify(dataset: Dataset, source: SourceFile, path: Path, size: int, got: st
 
 @contextmanager
 def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
-    """Open a stream over the part of a source that counts, in whatever file contains it."""
     with _unpacked(path, source) as file:
         if source.size is None:
             yield file
@@ -140,13 +149,11 @@ def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
 
 
 def _segment(text: str) -> bytes:
-    """Return a line of what stands between two marks."""
     return " ".join(filter(None, text.split(" "))).encode() + b"\n"
 
 
 @contextmanager
 def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
-    """Open a stream over all of a source, in whatever file contains it."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             name = _member(archive.namelist(), source)
@@ -168,7 +175,6 @@ def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
 
 
 def _member(names: list[str], source: SourceFile) -> str:
-    """Return the name that a source has within an archive."""
     known = [name for name in source.names if name in names]
     if not known:
         raise zipfile.BadZipFile(f"expected {source.names[-1]} within, got {', '.join(names) or 'nothing'}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...storage.durable_write import replacing
-from ..core.locks import locked
-from .files import DataError, file_digest
+from ...studies.catalog.own_corpora import OwnRows, own_source
+from ...studies.own_data.cells import RowsError
+from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_part
+from .files import DataError, dataset_folder, file_digest, locked, read_source
 
 
 def keep_files(files: Mapping[str, Path], place: Path) -> None:
@@ -29,7 +31,19 @@ def keep_files(files: Mapping[str, Path], place: Path) -> None:
 
 
 def _compare(copy: Path, sha256: str, path: Path) -> None:
-    """Raise DataError if a copy has another content."""
     expected = f"sha256:{sha256}"
     if (got := file_digest(copy, expected)) != expected:
         raise DataError(f"{path} has changed since the study was read: expected {expected}, got {got}")
+
+
+def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
+    """Yield all rows, each in its split; DataError for a file that is not there, or not what it was."""
+    dataset = facts.dataset
+    place = dataset_folder(dataset, folder)
+    for split, digests in iter_parts(facts.layout):
+        data = [read_source(dataset, own_source(digest), place) for digest in digests]
+        try:
+            rows = read_part(facts.layout, kind, split, *data)
+        except RowsError as error:
+            raise DataError(f"{dataset.name}: {error}") from error
+        yield from (draw_split(facts.layout, row) for row in rows)

@@ -87,7 +87,6 @@ def sentence_count_faults(treebank: Treebank, files: Iterable[tuple[int, bytes]]
 
 
 def _sentences(text: bytes) -> int:
-    """Return the number of outermost brackets."""
     depth = count = 0
     for bracket in _BRACKET.findall(text):
         depth += 1 if bracket == b"(" else -1
@@ -100,7 +99,6 @@ def _name(number: int) -> str:
 
 
 def _joined(treebank: Treebank, index: Path) -> TreeFiles:
-    """Return the files that are joined in one file, next to their index."""
     plain = index.with_name(index.name.replace(".index.tsv", ".mrg"))
     path = plain if plain.is_file() else plain.with_name(f"{plain.name}.xz")
     if not path.is_file():
@@ -118,14 +116,12 @@ def _joined(treebank: Treebank, index: Path) -> TreeFiles:
 
 
 def _read_slices(path: Path, sizes: tuple[int, ...]) -> Iterator[bytes]:
-    """Yield one file in pieces of these sizes in bytes."""
     with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
         for size in sizes:
             yield file.read(size)
 
 
 def _archived(treebank: Treebank, path: Path) -> TreeFiles:
-    """Return the files within an archive."""
     with as_data_error(treebank, path), zipfile.ZipFile(path) as archive:
         named = ((_FILE.fullmatch(name.rsplit("/", 1)[-1]), name) for name in archive.namelist())
         found = sorted((int(match[1]), name) for match, name in named if match)
@@ -136,13 +132,11 @@ def _archived(treebank: Treebank, path: Path) -> TreeFiles:
 
 
 def _members(path: Path, names: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the files of these names within an archive."""
     with zipfile.ZipFile(path) as archive:
         for name in names:
             yield archive.read(name)
 
 
 def _bytes(paths: tuple[Path, ...]) -> Iterator[bytes]:
-    """Yield files unchanged."""
     for path in paths:
         yield path.read_bytes()

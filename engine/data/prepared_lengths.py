@@ -20,12 +20,12 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.planning.memory_estimates import LongestBatch
 from ...studies.schema.settings import TrialSettings
-from ..corpora import DataError
-from .labelled.corpus import place_of_labelled
-from .pairs.corpus import place_of_pairs
+from ..corpora.files import DataError
+from .labelled_sequences import place_of_labelled
+from .sentence_pairs import place_of_pairs
 from .text.corpus import place_of_corpus
-from .token_files import open_numbers
-from .trees.corpus import place_of_trees
+from .token_files import ABOUT, open_numbers
+from .treebanks import place_of_trees
 
 
 class PreparedLengths:
@@ -51,7 +51,6 @@ class PreparedLengths:
 
 
 def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> LongestBatch | None:
-    """Return the longest batch of a task; raise as `_train_lengths`."""
     lengths = _train_lengths(task, folder)
     if lengths is None:
         return None
@@ -83,12 +82,11 @@ def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
     """Return the tokens of each line of files of a prepared folder; None if it is not there."""
     if not place.is_dir():
         return None
-    files = json.loads((place / "about.json").read_text("utf-8"))["files"]
+    files = json.loads((place / ABOUT).read_text("utf-8"))["files"]
     return [open_numbers(place, name, files).diff() for name in names]
 
 
 def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> LongestBatch | None:
-    """Return the longest batch of pairs of similar lengths, as wide as their longer sides."""
     sizes = torch.maximum(*sides)
     fitting = sizes.where(sizes <= longest, 0).topk(min(batch_size, len(sizes)))
     widest = int(fitting.values.amax()) if len(sizes) else 0

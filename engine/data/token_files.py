@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ...storage.durable_write import replacing
-from ..core.locks import locked
-from ..corpora import DataError
+from ..corpora.files import DataError, locked
+
+ABOUT = "about.json"
+"""The file of a prepared corpus that says what its other files hold."""
 
 _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64, "f8": torch.float64}
 
@@ -60,21 +66,46 @@ class Split:
         return pad_sequence(rows, batch_first=True), ends - starts
 
 
-def write_once(place: Path, write: Callable[[Path], None]) -> None:
-    """Have `write` fill a folder that appears when it is complete, unless it is there already.
+def smallest_dtype(vocab: int) -> np.dtype[Any]:
+    """Return the smallest signed type (or bytes) that holds the numbers of a vocabulary."""
+    small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
+    return np.dtype(small).newbyteorder("<")
 
-    Of several processes that ask at once, one writes and the others wait for it.
+
+def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object], *, pieces: bool) -> Path:
+    """Return the folder of a prepared corpus: its parts, and a hash of all that its content depends on.
+
+    With `pieces` it depends on the version of SentencePiece as well.
     """
-    if place.is_dir():
+    version = [importlib.metadata.version("sentencepiece")] if pieces else []
+    digest = hashlib.sha256(json.dumps([*depends, *version]).encode()).hexdigest()
+    return folder / "encoded" / "-".join([*parts, digest[:12]])
+
+
+def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is said of the files of a prepared corpus; if they are missing, `write` fills their folder.
+
+    The folder appears when it is complete. Of several processes that ask at once, one writes and the others
+    wait for it. Raises DataError if it cannot be written.
+    """
+    try:
+        if not place.is_dir():
+            with locked(place):
+                _fill_once(place, write)
+    except OSError as error:
+        raise DataError(f"{name}: its numbers cannot be written: {error}") from error
+    return json.loads((place / ABOUT).read_text("utf-8"))
+
+
+def _fill_once(place: Path, write: Callable[[Path], Mapping[str, Any]]) -> None:
+    if place.is_dir():  # another process was first
         return
-    with locked(place):
-        if place.is_dir():
-            return
-        for left in place.parent.glob(f".{place.name}.*"):
-            shutil.rmtree(left)  # of a process that died
-        with replacing(place) as folder:
-            folder.mkdir()
-            write(folder)
+    for left in place.parent.glob(f".{place.name}.*"):
+        shutil.rmtree(left)  # of a process that died
+    with replacing(place) as folder:
+        folder.mkdir()
+        about = json.dumps(write(folder), indent=2)
+        (folder / ABOUT).write_text(about, encoding="utf-8")
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:

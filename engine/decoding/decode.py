@@ -10,9 +10,8 @@ from torch import Tensor
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...errors import ActivememError
 from ..data.vocabularies.base import END
-from .beam import beam_search
+from .beam import Ranking, beam_search
 from .greedy import greedy_search
-from .length_penalty import Ranking
 from .length_search import SizeSearch, search_lengths, size_bounds
 from .outputs import Bounds, Outputs
 
@@ -88,7 +87,6 @@ def _search(
     sizes: SizeSearch | None,
     end: int,
 ) -> Outputs:
-    """Return the outputs of the selected search."""
     if sizes is not None:
         return search_lengths(model, sources, max_length, beam=beam, end=end, sizes=sizes)
     bounds = Bounds(min_length=torch.ones_like(max_length), max_length=max_length)
@@ -102,7 +100,6 @@ def _search(
 def _search_faults(
     model: TransductionModel, ranking: Ranking, *, beam: int, try_lengths: bool, end: int
 ) -> list[str]:
-    """Return what is wrong with the selected search."""
     vocab, lengths, coverage = model.config.symbols, ranking.length_penalty, ranking.coverage_penalty
     rules = (
         (beam >= 1, f"expected a beam of at least 1, got {beam}"),
@@ -119,7 +116,6 @@ def _search_faults(
 
 
 def _batch_faults(sources: Tensor, max_length: Tensor) -> list[str]:
-    """Return what is wrong with the sentences, or with their bounds."""
     if sources.dim() != 2 or 0 in sources.shape:
         return [f"expected sources (batch, n), got {tuple(sources.shape)}"]
     empty, batch = int((sources[:, 0] == PAD).sum()), len(sources)
@@ -135,7 +131,6 @@ def _batch_faults(sources: Tensor, max_length: Tensor) -> list[str]:
 
 
 def _require_attention_weights(model: TransductionModel, sources: Tensor, ranking: Ranking) -> None:
-    """Raise DecodingError for a coverage penalty where no weights can be had."""
     if ranking.coverage_penalty > 0.0:
         state = model.begin(sources[:1], torch.ones_like(sources[:1, 0]))
         if model.body.attention_weights(state) is None:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
-from .output_costs import OutputCosts
-from .outputs import Bounds, Outputs, log_probabilities
+from .outputs import Bounds, OutputCosts, Outputs, log_probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ..core.cpu import give_back_memory
-from .beam import beam_search
+from .beam import Ranking, beam_search
 from .greedy import Race, greedy_search
-from .length_line import LengthLine
-from .length_penalty import Ranking
-from .output_costs import NoCosts, OutputCosts
-from .outputs import Bounds, Outputs
+from .outputs import Bounds, NoCosts, OutputCosts, Outputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthLine:
+    """An output has `slope` times as many symbols as its source, and `constant` more, the ends counted.
+
+    The numbers are exact, so that what is rounded up is the same on every machine.
+    """
+
+    slope: Fraction
+    constant: Fraction
+
+    @classmethod
+    def fit(cls, sources: Tensor, targets: Tensor) -> Self:
+        """Return the line of least squares through the lengths (pairs,) of sources and targets.
+
+        They are whole numbers. If all sources have one length, it is the mean of the targets. At least one
+        pair is needed.
+        """
+        sources, targets = sources.long(), targets.long()
+        count, total, written = len(sources), int(sources.sum()), int(targets.sum())
+        spread = count * int(sources.dot(sources)) - total**2
+        together = count * int(sources.dot(targets)) - total * written
+        slope = Fraction(together, spread) if spread else Fraction(0)
+        return cls(slope=slope, constant=(written - slope * total) / count)
+
+    def estimate(self, lengths: Tensor) -> Tensor:
+        """Return the estimated output length of each source length (rows,), rounded up; it may be below 1."""
+        found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
+        return torch.tensor(found, device=lengths.device)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the line as plain values that `from_dict` reads."""
+        return {"slope": str(self.slope), "constant": str(self.constant)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, str]) -> Self:
+        """Return the line that `to_dict` wrote."""
+        return cls(slope=Fraction(values["slope"]), constant=Fraction(values["constant"]))
+
 
 MAX_POSITIONS = 16384
 """The positions of all outputs that are written at once: about two gigabytes for images of 4 x 512."""
@@ -89,7 +129,6 @@ def search_lengths(
 
 
 def _beams(model: TransductionModel, sources: Tensor, told: Tensor, beam: int, end: int) -> Outputs:
-    """Return the beam's output for each source (batch, n) at the size (batch,) that the model receives."""
     bounds = size_bounds((sources != PAD).sum(1), told)
     symbols = sources.new_full((len(sources), int(told.max())), PAD)
     scores = torch.zeros(len(sources), dtype=torch.float64, device=sources.device)
@@ -148,5 +187,4 @@ def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
 
 
 def _trim_padding(sources: Tensor) -> Tensor:
-    """Return sources without the padding that all of them have."""
     return sources[:, : int((sources != PAD).sum(1).max())]

@@ -82,7 +82,6 @@ def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
 
 
 def _export_torch(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:
-    """Write a program of torch.export, for batches and lengths of any size."""
     module, program = _trace(trained, lengths=lengths)
     with replacing(path) as temporary:
         buffer = io.BytesIO()
@@ -94,7 +93,6 @@ def _export_torch(trained: TrainedModel, path: Path, *, lengths: bool) -> Export
 
 
 def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:
-    """Write an ONNX model, for batches and lengths of any size, and compare it as ONNX Runtime runs it."""
     try:
         import onnxruntime  # noqa: PLC0415 -- an extra
         import onnxscript  # noqa: PLC0415, F401 -- as above, torch needs it
@@ -152,7 +150,6 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
 
 @torch.no_grad()
 def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedModel, *, lengths: bool) -> float:
-    """Return the largest difference of outputs over batches and lengths; ExportError if it is too large."""
     differences: list[Tensor] = []
     for place, length in enumerate(_compared_lengths(trained, module)):
         batch = 1 + place % 3
@@ -189,7 +186,6 @@ def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
 
 
 def _inputs(trained: TrainedModel, batch: int, length: int, *, lengths: bool) -> tuple[Tensor, ...]:
-    """Return random inputs of the model: a padded batch and, with `lengths`, the lengths of its sequences."""
     interface, generator = trained.file.trial.settings.task.interface, torch.Generator().manual_seed(length)
     if interface.columns is not None:
         inputs = torch.randn(batch, length, interface.columns, generator=generator)
@@ -203,7 +199,6 @@ def _inputs(trained: TrainedModel, batch: int, length: int, *, lengths: bool) ->
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without the progress and the warnings of the exporters."""
     logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

@@ -22,15 +22,15 @@ from ...studies.schema.settings import TrialSettings
 from ..core.model_file import ModelFile
 from ..data.vocabularies import vocabulary_from_dict
 from ..data.vocabularies.base import END, FIRST_SYMBOL, START, Vocabulary
-from ..decoding import LengthLine, SizeSearch
+from ..decoding.length_search import LengthLine, SizeSearch
 from ..objectives.generation import (
     Decoding,
+    TreeCosts,
     number_line,
     output_sizes,
     prefers_trees,
     search_outputs,
 )
-from ..objectives.tree_costs import TreeCosts
 
 BATCH_SIZE = 32
 
@@ -102,7 +102,6 @@ def answer_lines(
 
 
 def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
-    """Read a line by its number; InputError."""
     if number == 1:
         line = line.removeprefix("\ufeff")  # a byte order mark is no symbol
     try:
@@ -123,7 +122,6 @@ def surrogate_fault(error: UnicodeEncodeError) -> str:
 
 
 def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> tuple[_Reader, _Answerer]:
-    """Return what reads a model's lines, and what answers them."""
     settings, interface = file.trial.settings, file.trial.settings.task.interface
     if isinstance(model, TransductionModel):
         if file.symbols is not None:
@@ -153,7 +151,6 @@ def _read_symbols(vocab: int, line: str, *, first: int = 0) -> _Input | None:
 
 
 def _read_drawn(vocab: int, line: str) -> _Input | None:
-    """Read a source of drawn pairs, between its start and its end."""
     found = _read_symbols(vocab, line, first=FIRST_SYMBOL)
     return found and _Input(pad(pad(found.values, (1, 0), value=START), (0, 1), value=END))
 
@@ -185,14 +182,11 @@ def _read_numbers(columns: int, line: str) -> _Input | None:
 
 
 def _pad(inputs: list[_Input]) -> tuple[Tensor, Tensor]:
-    """Return inputs as the rows of one batch, and their lengths."""
     lengths = torch.tensor([len(each.values) for each in inputs])
     return pad_sequence([each.values for each in inputs], batch_first=True), lengths
 
 
 def _symbol_answer(model: Model) -> _Answerer:
-    """Answer with the likeliest output at each position."""
-
     def answer(inputs: list[_Input]) -> list[Prediction]:
         padded, lengths = _pad(inputs)
         outputs = model(padded, None if bool((lengths == lengths[0]).all()) else lengths)
@@ -209,7 +203,6 @@ def _symbol_answer(model: Model) -> _Answerer:
 
 
 def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
-    """Answer with the class of each sequence or of each of its tokens, or with a number in its unit."""
     names: list[str] = symbols.get("classes", [])
     as_list = any(name.split() != [name] or name.startswith("[") for name in names)
 
@@ -241,18 +234,15 @@ def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
 
 
 def _shares(names: list[str], logits: Tensor) -> dict[str, float]:
-    """Return the probability of each class."""
     return dict(zip(names, logits.double().softmax(-1).tolist(), strict=True))
 
 
 def _answer(text: str, **known: Any) -> Prediction:  # noqa: ANN401 -- the fields of an answer
-    """Return an answer of one text, which is quoted as JSON if it has line breaks."""
     is_one_line = text.splitlines() in ([], [text])
     return Prediction(text=text if is_one_line else _json(text), output=text, **known)
 
 
 def _json(data: str | list[str | None]) -> str:
-    """Return JSON in one line, with letters of all languages as they are."""
     text = json.dumps(data, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(data)
 
@@ -289,7 +279,6 @@ def _sentence_answer(
 
 
 def _drawn_answer(model: TransductionModel, settings: TrialSettings) -> _Answerer:
-    """Answer with the numbers of the symbols that the search finds for each source."""
     decoding, sizes = Decoding.of_task(settings), output_sizes(settings)
 
     def answer(inputs: list[_Input]) -> list[Prediction]:

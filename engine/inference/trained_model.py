@@ -6,17 +6,48 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Unpack
 
+import torch
+
 from ...blocks import Model
 from ...errors import ActivememError, argument_fault, check_arguments
 from ...studies.catalog.tasks import LanguageModelSettings
 from ..core.model_file import ModelFile, ModelFileError, read_model_file, rebuild
-from ..data import DataError
+from ..corpora.files import DataError
 from ..data.text.batches import LINE_START
 from ..data.text.symbols import TextSymbols
-from ..objectives.text_scores import TextScore
+from ..data.text.tokenization import sentences_as_lines
+from ..data.token_files import Split
+from ..objectives.text_scores import TextScore, score_lines, score_stream
 from .predictions import Prediction, answer_lines, surrogate_fault
-from .text_file import score_text
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
+
+BATCH_SIZE = 32
+_CPU = torch.device("cpu")
+
+
+def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
+    """Every token once, as the splits of a corpus are scored.
+
+    Raises DataError for what has no symbol, and for a text in which nothing can be scored.
+    """
+    data, end = text.encode(), symbols.end_of_line
+    encoded = symbols.encode_bytes(sentences_as_lines(data) if task.batching == "sentences" else data)
+    split = Split(
+        tokens=torch.tensor(encoded.tokens),
+        lines=torch.tensor(encoded.lines),
+        line_words=torch.tensor(encoded.words),
+        words=int(encoded.words.sum()),
+        line_bytes=torch.tensor(encoded.bytes),
+        first_bytes=encoded.first_bytes,
+    )
+    if task.batching == "stream":
+        if len(split.tokens) < 2 or split.words < 2:
+            raise DataError(f"expected at least two words, got {len(text)} characters")
+        return score_stream(model, split, batch_size=BATCH_SIZE, context=task.context, end=end, device=_CPU)
+    if not bool(((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any()):
+        raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
+    return score_lines(model, split, batch_size=BATCH_SIZE, longest=task.longest, end=end, device=_CPU)
+
 
 HUB_WEIGHTS = "model.safetensors"
 """The name of a model's file in a folder as the Hugging Face Hub has it."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..data.trees.penn_trees import TRACE, Leaf, Tree
+from ..data.treebanks import TRACE, Leaf, Tree
 
 _DELETED = frozenset(["TOP", TRACE, ",", ":", "``", "''", "."])
 _EQUIVALENT_LABELS = {"PRT": "ADVP"}
@@ -65,11 +65,6 @@ class BracketScore:
         """Return the share of words, but deleted ones, with the right tag."""
         return _percent(self.right_tags, self.words)
 
-    @property
-    def complete_match(self) -> float:
-        """Return the share of the compared sentences that were complete."""
-        return _percent(self.complete, self.sentences - self.errors - self.skipped)
-
 
 def score_brackets(
     gold: Iterable[Tree], guesses: Iterable[Tree | None], *, max_words: int | None = None
@@ -87,7 +82,6 @@ def score_brackets(
 
 
 def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
-    """Return what one sentence adds to the score."""
     words, right = _words_and_brackets(tree)
     found, guessed = ([], Counter()) if guess is None else _words_and_brackets(guess)
     if not found:
@@ -107,7 +101,6 @@ def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
 
 
 def _words_and_brackets(tree: Tree) -> tuple[list[Leaf], Counter[Bracket]]:
-    """Return the words of a tree that are not deleted, and its brackets over them that count."""
     words: list[Leaf] = []
     found: Counter[Bracket] = Counter()
 

@@ -2,8 +2,7 @@
 
 `base` is their interface. `generated` is for tasks that draw examples, `regression` for the long-term
 problems, `labelled`, `language_modelling` and `seq2seq` for corpora. `text_scores` says how likely a text is,
-`generation` measures what a model writes, `tree_costs` keep that close to trees, and `registered_metrics` are
-those of plug-ins.
+and `generation` measures what a model writes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 
 from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from .base import Metrics, Objective, Stackable, StepShape
+from .base import Objective, Stackable
 from .generated import (
     DrawnLengthObjective,
     GrowingLengthObjective,
@@ -26,16 +25,6 @@ from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
-
-__all__ = [
-    "Metrics",
-    "Objective",
-    "Stackable",
-    "StepShape",
-    "build_objective",
-    "has_one_shape",
-    "objective_class",
-]
 
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,

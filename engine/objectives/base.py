@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from ...blocks import Model
 from ...blocks.models.base_model import find_places
+from ...plugins import plugin_errors
 from ...storage import WrittenOutputs
-from ...studies.catalog.tasks import Examples, ModelInterface
+from ...studies.catalog.metrics import METRICS, Measure
+from ...studies.catalog.tasks import Examples, ModelInterface, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ..core.seeds import derive_seed
+from ..core.random_streams import derive_seed
 
 Metrics = dict[str, float]
 ModelOf = TypeVar("ModelOf", bound=nn.Module)
@@ -129,7 +132,6 @@ class Objective(ABC, Generic[ModelOf]):
 
     @property
     def _scored_at_once(self) -> int:
-        """Return how many sequences are computed at once where splits are scored."""
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
@@ -148,7 +150,6 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
-        """Show a loss to the observer, if there is one."""
         if self.observer is not None:
             self.observer(inputs, outputs, targets)
 
@@ -190,9 +191,14 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
         self._batch: BatchOf | None = None
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
         del parts
         self._batch = self._draw_batch()
+
+    def state(self) -> dict[str, Any]:
+        return {"data": self._data.get_state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._data.set_state(state["data"].cpu())
 
     @property
     def _current(self) -> BatchOf:
@@ -255,3 +261,35 @@ class DrawnBatches(Generic[BatchOf]):
         """Go on from a state."""
         self._count, self._batches = state["position"], None
         self._symbols, self._sequences = state["padded"], state["drawn"]
+
+
+class RegisteredMetrics:
+    """One evaluation of what is registered for a kind of task, on one of its splits if it has any."""
+
+    def __init__(self, kind: TaskKind, split: str = "") -> None:
+        self._measures: dict[str, Measure] = {}
+        for name, metric in METRICS.items():
+            if metric.measure is not None and kind in metric.kinds and metric.split == split:
+                with plugin_errors("metric", name, metric.measure):
+                    self._measures[name] = metric.measure()
+
+    def update(self, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
+        """Take a batch into account, or what is valid of it, in the form that `Measure.update` has."""
+        if self._measures and valid is not None:
+            outputs, targets = outputs[valid], targets[valid]
+        for name, measure in self._measures.items():
+            with plugin_errors("metric", name, METRICS[name].measure):
+                measure.update(outputs, targets)
+
+    def compute(self) -> Metrics:
+        """Return each metric over all batches; NaN for one without a value."""
+        found: Metrics = {}
+        for name, measure in self._measures.items():
+            with plugin_errors("metric", name, METRICS[name].measure):
+                found[name] = reported_number(measure.compute())
+        return found
+
+
+def reported_number(value: SupportsFloat | None) -> float:
+    """Return what a plug-in reports as a number; NaN for None, which says that there is no value."""
+    return math.nan if value is None else float(value)

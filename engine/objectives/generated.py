@@ -32,7 +32,7 @@ from ...studies.catalog.tasks import (
     TaskKind,
 )
 from ...studies.schema.settings import TrialSettings
-from ..core.seeds import derive_seed
+from ..core.random_streams import derive_seed
 from ..tasks import Batch, get_task
 from ..tasks.algorithmic import draw_dev_batches, draw_test_batch
 from ..tasks.generated import draw_examples, draw_test_set
@@ -41,13 +41,13 @@ from .base import (
     CausalView,
     FreshObjective,
     Metrics,
+    RegisteredMetrics,
     StepShape,
     on_device,
     rows_of_part,
     scored_on_device,
     weight_of_part,
 )
-from .registered_metrics import RegisteredMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,6 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a batch of inputs of the length that represents the task."""
         assert self.interface.tokens is not None, "the sizes of a task say its length"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
@@ -110,7 +109,6 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._scored(examples)
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the mean over what is scored in a whole batch."""
         assert isinstance(model, Model)
         return self._task_losses(*self._scored_outputs(model, *batch)).mean()
 
@@ -129,23 +127,13 @@ class GeneratedObjective(FreshObjective[Examples]):
         return measured | self._measures(total, "test") | registered.compute()
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield those of the test sets, or the dev examples where there are none."""
         size, names = self.settings.train.batch_size, tuple(self._task.test_sets())
         for examples in [draw_test_set(self._task, name) for name in names] or [self._dev]:
             for start in range(0, len(examples.inputs), size):
                 yield self._rows(examples, start, size)
 
-    def state(self) -> dict[str, Any]:
-        """Return the generator of the training's examples."""
-        return {"data": self._data.get_state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self._data.set_state(state["data"].cpu())
-
     @cached_property
     def _dev(self) -> Examples:
-        """Return the dev examples, drawn from a seed of their own."""
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         return draw_examples(self._task, self._task.dev_examples, generator)
 
@@ -214,13 +202,11 @@ class GeneratedObjective(FreshObjective[Examples]):
         return total
 
     def _rows(self, examples: Examples, start: int, count: int) -> Examples:
-        """Return some of the examples."""
         rows = slice(start, start + count)
         inputs, targets, lengths = examples
         return Examples(inputs[rows], targets[rows], None if lengths is None else lengths[rows])
 
     def _given(self, examples: Examples) -> tuple[Tensor, Tensor | None]:
-        """Return the inputs and their lengths, on the device."""
         inputs, _, lengths = examples
         return on_device(inputs, self.device), None if lengths is None else on_device(lengths, self.device)
 
@@ -244,7 +230,6 @@ class TaggingExamplesObjective(GeneratedObjective):
         )
 
     def _causal_outputs(self, model: nn.Module, rows: Tensor) -> Tensor:
-        """Return what may depend on no later input."""
         assert isinstance(model, Model)
         return model.codes(rows) if self.interface.bottleneck else model(rows)
 
@@ -344,18 +329,11 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return functional.cross_entropy(logits, targets.flatten()) * weight_of_part(count, part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU."""
         return tuple(self._draw_batch())
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the cross-entropy of every token of a whole batch."""
         inputs, targets = batch
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-
-    @property
-    def _tested_at_once(self) -> int:
-        """Return how many sequences are scored at once: at most those in a part of a step."""
-        return max(1, self._scored_at_once // self.settings.train.accumulate)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return what is measured after each epoch, and after the last one at each test length."""
@@ -393,12 +371,17 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return {name: fmean(values) for name, values in means.items()} | found
 
     def _score(
-        self, model: Model, batches: Iterable[Batch], registered: RegisteredMetrics | None = None
+        self,
+        model: Model,
+        batches: Iterable[Batch],
+        registered: RegisteredMetrics | None = None,
+        at_once: int | None = None,
     ) -> Score:
-        """Score sequences, as many at a time as in training; registered metrics see them too."""
+        """Score sequences, by default as many `at_once` as in training; registered metrics see them too."""
+        at_once = at_once or max(1, self._scored_at_once // self.settings.train.accumulate)
         total = Score()
         for batch in batches:
-            rows = zip(*(each.split(self._tested_at_once) for each in batch), strict=True)
+            rows = zip(*(each.split(at_once) for each in batch), strict=True)
             for inputs, targets in rows:
                 total += self._score_rows(model, inputs.to(self.device), targets.to(self.device), registered)
         return total
@@ -437,21 +420,15 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a batch of the current length."""
         tokens = self._task.spec.sequence_length(self._curriculum.length)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def state(self) -> dict[str, Any]:
-        """Return the generators and the curriculum."""
-        return {
-            "data": self._data.get_state(),
-            "fresh": self._fresh.get_state(),
-            "curriculum": self._curriculum.state(),
-        }
+        fresh, curriculum = self._fresh.get_state(), self._curriculum.state()
+        return {**super().state(), "fresh": fresh, "curriculum": curriculum}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self._data.set_state(state["data"].cpu())
+        super().restore(state)
         self._fresh.set_state(state["fresh"].cpu())
         self._curriculum = Curriculum(**state["curriculum"])
 
@@ -459,13 +436,10 @@ class GrowingLengthObjective(AlgorithmicObjective):
         return self._draw(self.settings.train.batch_size, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """Return the accuracy on fresh sequences, their length, and the longest length passed."""
         length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
-        if self._settings.dev_sequences is None:
-            accuracy = self._accuracy_of_one_batch(model, registered)
-        else:
-            fresh = self._draw(self._settings.dev_sequences, self._fresh)
-            accuracy = self._score(model, [fresh], registered).accuracy
+        # a batch of training is scored at once, however many parts its steps have
+        at_once = self._scored_at_once if self._settings.dev_sequences is None else None
+        accuracy = self._score(model, self._dev_batches(), registered, at_once).accuracy
         self._curriculum.record(accuracy)
         return {
             "accuracy": accuracy,
@@ -476,16 +450,6 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
     def _dev_batches(self) -> Sequence[Batch]:
         return [self._draw(self._settings.dev_sequences or self.settings.train.batch_size, self._fresh)]
-
-    def _accuracy_of_one_batch(self, model: Model, registered: RegisteredMetrics) -> float:
-        """Return the accuracy in as many sequences as a step has, all at once where memory is enough."""
-        batch, right = self._draw(self.settings.train.batch_size, self._fresh), 0
-        for rows in zip(*(each.split(self._scored_at_once) for each in batch), strict=True):
-            inputs, targets = (each.to(self.device) for each in rows)
-            logits = model(inputs)
-            registered.update(logits.flatten(0, 1), targets.flatten())
-            right += int((logits.argmax(-1) == targets).sum())
-        return right / batch.targets.numel()
 
     def _draw(self, count: int, generator: torch.Generator) -> Batch:
         return self._task.batch(count, self._curriculum.length, generator, vocab=self.interface.vocab)
@@ -502,20 +466,16 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a batch of the longest length."""
         return self._shape(self._lengths[-1])
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
-        """Return how many steps of the epoch had each length."""
         return {self._shape(length): steps for length, steps in self._drawn.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the generator of the training, and the lengths of the epoch so far."""
-        return {"data": self._data.get_state(), "drawn": dict(self._drawn)}
+        return {**super().state(), "drawn": dict(self._drawn)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self._data.set_state(state["data"].cpu())
+        super().restore(state)
         self._drawn = Counter(state["drawn"])
 
     def _draw_batch(self) -> Batch:
@@ -525,7 +485,6 @@ class DrawnLengthObjective(AlgorithmicObjective):
         return self._task.batch(self.settings.train.batch_size, length, self._data, vocab=vocab)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """Return the score of the dev sequences."""
         registered = RegisteredMetrics(TaskKind.TAGGING)
         score = self._score(model, self._dev, registered)
         self._drawn.clear()
@@ -536,7 +495,6 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
     @cached_property
     def _dev(self) -> tuple[Batch, ...]:
-        """Return the dev sequences, drawn from a seed of their own."""
         return draw_dev_batches(
             self._task,
             self._lengths,
@@ -568,5 +526,4 @@ class Curriculum:
                 self.length += self.step
 
     def state(self) -> dict[str, float | None]:
-        """Everything needed to resume, as plain numbers."""
         return asdict(self)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -22,17 +23,68 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
-from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
-from ..data.pairs.batches import PairBatch
-from ..data.pairs.corpus import PairSplit
+from ..data.pair_batches import PairBatch, iter_pair_eval
+from ..data.sentence_pairs import PairSplit, ParallelText, open_pairs
 from ..data.token_files import Split
-from ..data.trees.linearised import parse_linearised
-from ..data.vocabularies.base import END, PADDING, START
-from ..decoding import LengthLine, OutputCosts, SizeSearch, decode
-from ..measures import bleu, bleu_by_length, score_brackets
+from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linearised
+from ..data.vocabularies.base import END, PADDING, START, Vocabulary
+from ..decoding.decode import decode
+from ..decoding.length_search import LengthLine, SizeSearch
+from ..decoding.outputs import Bounds, OutputCosts
+from ..measures.bleu import bleu, bleu_by_length
+from ..measures.evalb import score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits
 from .base import Metrics
-from .tree_costs import TreeCosts
+
+TAG_COST, BRACKET_COST = 1000.0, 100.0
+"""In nats per missing or surplus tag or bracket, if trees are preferred (the program of Kaiser and Bengio
+2016)."""
+
+
+class TreeCosts(OutputCosts):
+    """Costs for outputs that are no trees of sentences with these numbers of words (sentences,).
+
+    That are tags too many or too few, and opening brackets that have no closing one or the other way round,
+    whatever the labels and their order. Of each symbol `tags` and `brackets` (vocab,) say what it is: 1 for
+    a tag, 1 for an opening bracket and -1 for a closing one.
+    """
+
+    def __init__(self, words: Tensor, *, tags: Tensor, brackets: Tensor) -> None:
+        self._words, self._tags, self._brackets = words, tags, brackets
+
+    @classmethod
+    def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
+        """Return the costs of outputs for these sentences; a start symbol in them is one tag too many."""
+        words = torch.tensor([len(sentence.split(" ")) for sentence in sentences])
+        brackets = [bracket_of(target.decode_symbols([number])) for number in range(target.size)]
+        tags = torch.tensor([not bracket for bracket in brackets]).long()
+        tags[[PADDING, END]] = 0
+        return cls(words, tags=tags, brackets=torch.tensor(brackets))
+
+    def select(self, sentences: Tensor) -> Self:
+        """Return the costs for some sentences, (rows,), on the device of these."""
+        tables = (self._words[sentences.to(self._words.device)], self._tags, self._brackets)
+        words, tags, brackets = (table.to(sentences.device) for table in tables)
+        return type(self)(words, tags=tags, brackets=brackets)
+
+    def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
+        """Return the costs of outputs (rows, longest) of these sentences (rows,)."""
+        tags, open_brackets = self._tags[symbols].sum(1), self._brackets[symbols].sum(1)
+        return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
+
+    def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
+        """Return the least cost of outputs that begin so: missing tags come first, then brackets."""
+        missing = self._words[sentences] - self._tags[symbols].sum(1)
+        most = left.max_length - 1
+        tags = torch.minimum(missing.clamp(min=0), most)
+        open_brackets, room = self._brackets[symbols].sum(1).abs(), most - tags
+        odd = (left.min_length == left.max_length) & ((room - open_brackets) % 2 == 1)
+        return _cost((missing - tags).abs(), torch.where(odd, 1, 0).maximum(open_brackets - room))
+
+
+def _cost(tags: Tensor, brackets: Tensor) -> Tensor:
+    return TAG_COST * tags.double() + BRACKET_COST * brackets.double()
+
 
 MAX_LENGTH_RATIO = 2
 """Outputs may be at most this many times as long as their sources, plus MARGIN symbols."""
@@ -192,7 +244,6 @@ def search_outputs(
 
 
 def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
-    """Return the length of the longest output that any search may give for each source."""
     ratio, margin = max(ratio, MAX_LENGTH_RATIO), max(margin, MAX_LENGTH_MARGIN)
     return (ratio * lengths.double()).floor().long() + margin
 
@@ -211,7 +262,6 @@ def write_outputs(
 
 @lru_cache(maxsize=4)  # trials of one seed often follow each other, and drawing takes as long as some epochs
 def _draw_pairs(problem: DegradationProblem, seed: int) -> tuple[PairSplit, PairSplit, PairSplit]:
-    """Return the splits of a problem of this seed, to train on, to validate with and to test on."""
     drawn = generate_splits(problem, seed)
     return as_pairs(drawn.train), as_pairs(drawn.dev), as_pairs(drawn.test)
 
@@ -228,7 +278,6 @@ def number_line(symbols: Sequence[int]) -> str:
 
 
 def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
-    """Return the share of outputs that equal their targets, end symbol included."""
     lines, tokens = split.target.lines.tolist(), split.target.tokens.tolist()
     right = 0
     for number, output in enumerate(outputs):

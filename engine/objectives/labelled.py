@@ -15,22 +15,66 @@ from torch.nn import functional
 from ...blocks import Model
 from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings
 from ...studies.schema.settings import TrialSettings
-from ..core.seeds import derive_seed
-from ..data.labelled.batches import LabelledBatch, iter_labelled_batches, iter_labelled_eval
-from ..data.labelled.corpus import LabelledSplit, open_labelled
+from ..core.random_streams import derive_seed
+from ..data.labelled_sequences import (
+    LabelledBatch,
+    LabelledSplit,
+    iter_labelled_batches,
+    iter_labelled_eval,
+    open_labelled,
+)
 from ..data.vocabularies import vocabulary_to_dict
-from ..measures import ClassificationScore
 from .base import (
     Answers,
     DrawnBatches,
     Metrics,
     Objective,
+    RegisteredMetrics,
     StepShape,
     on_device,
     rows_of_part,
     scored_on_device,
 )
-from .registered_metrics import RegisteredMetrics
+
+BINS = 15
+"""Of confidence, for the expected calibration error (Guo et al. 2017, section 2)."""
+
+
+class ClassificationScore:
+    """The loss, accuracy, macro F1 and calibration of predictions, updated batch by batch."""
+
+    def __init__(self, classes: int) -> None:
+        self._confusion = torch.zeros(classes, classes, dtype=torch.int64)  # (true, predicted)
+        self._loss = 0.0
+        self._bins = torch.zeros(3, BINS, dtype=torch.float64)  # confidence, what is right, how many
+
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        """Take logits (examples, classes) and what is right (examples,) into account."""
+        logits, labels = logits.float().cpu(), labels.cpu()
+        self._loss += float(functional.cross_entropy(logits, labels, reduction="sum").double())
+        confidence, predicted = logits.softmax(-1).double().max(-1)
+        count = len(self._confusion)
+        pairs = torch.bincount(labels * count + predicted, minlength=count * count)
+        self._confusion += pairs.view(count, count)
+        places = (confidence * BINS).ceil().long().clamp(1, BINS) - 1  # each bin has its upper end
+        found = torch.stack([confidence, (predicted == labels).double(), torch.ones_like(confidence)])
+        self._bins.index_add_(1, places, found)
+
+    def compute(self) -> dict[str, float]:
+        """Return the mean loss in nats, accuracy, macro F1, and the expected calibration error.
+
+        Macro F1 is the mean over the classes that are right or named at least once.
+        """
+        total, right = int(self._confusion.sum()), self._confusion.diagonal()
+        named = self._confusion.sum(0) + self._confusion.sum(1)  # true and predicted, twice what is right
+        f1 = (2 * right / named)[named > 0]
+        confidence, correct, _ = self._bins
+        return {
+            "loss": self._loss / total,
+            "accuracy": int(right.sum()) / total,
+            "macro_f1": float(f1.mean()),
+            "ece": float((confidence - correct).abs().sum()) / total,
+        }
 
 
 class LabelledObjective(Objective[Model]):
@@ -50,7 +94,6 @@ class LabelledObjective(Objective[Model]):
         return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
         del parts
         self._drawn.draw()
 
@@ -70,25 +113,20 @@ class LabelledObjective(Objective[Model]):
         return measured | self._scores(model, self._corpus.test, "test") if last else measured
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield the sequences of the test split, short ones first."""
         size = self.settings.train.batch_size
         for batch in iter_labelled_eval(self._corpus.test, batch_size=size, longest=self._task.longest):
             yield Examples(batch.sequences, batch.labels, batch.lengths)
 
     def symbols(self) -> dict[str, Any]:
-        """Return the vocabulary, and what outputs stand for."""
         return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._meaning()}
 
     def state(self) -> dict[str, Any]:
-        """Return how many batches have been read."""
         return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
         self._drawn.restore(state)
 
     def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
-        """Return the training batches from number `position` on."""
         return iter_labelled_batches(
             self._corpus.train,
             batch_size=self.settings.train.batch_size,
@@ -98,7 +136,6 @@ class LabelledObjective(Objective[Model]):
         )
 
     def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
-        """Return the outputs and labels of a batch."""
         sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))
         if drawn.labels.dim() == 1:
             return Answers(sequences, model(sequences, lengths), on_device(drawn.labels, self.device))
@@ -106,7 +143,6 @@ class LabelledObjective(Objective[Model]):
         return Answers(sequences, model.outputs_at(sequences, places, lengths), labels)
 
     def _iter_answers(self, model: Model, split: LabelledSplit) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the same of all of a split, in single precision."""
         size = self._scored_at_once
         for drawn in iter_labelled_eval(split, batch_size=size, longest=self._task.longest):
             _, outputs, labels = self._answers(model, drawn)
@@ -117,7 +153,6 @@ class LabelledObjective(Objective[Model]):
         """Return what outputs stand for, as plain values."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return outputs and labels in the form of registered metrics."""
         return outputs, labels
 
     @abstractmethod

@@ -15,29 +15,29 @@ from ...blocks import Model
 from ...blocks.core.streaming import StreamState, split_streams
 from ...studies.catalog.tasks import IGNORED, Examples, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ..core.seeds import derive_seed
-from ..data import (
+from ..core.random_streams import derive_seed
+from ..data.text.batches import (
     LineBatch,
-    Split,
     StreamBatch,
     iter_line_batches,
     iter_line_eval,
     iter_stream_batches,
     iter_stream_eval,
-    open_corpus,
 )
+from ..data.text.corpus import open_corpus
+from ..data.token_files import Split
 from .base import (
     CausalView,
     DrawnBatches,
     Metrics,
     Objective,
+    RegisteredMetrics,
     StepShape,
     on_device,
     rows_of_part,
     scored_on_device,
     weight_of_part,
 )
-from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
 
 
@@ -60,11 +60,9 @@ class LanguageObjective(Objective[Model]):
         return measured | self._measures(model, self._text.test, "test") if last else measured
 
     def symbols(self) -> dict[str, Any]:
-        """Return the symbols of the text."""
         return self._text.symbols.to_dict()
 
     def causal_view(self) -> CausalView | None:
-        """Return a piece of the dev split, and the loss at each of its tokens."""
         tokens = self._causal_tokens().to(self.device)
         inputs, targets = tokens[:-1], tokens[1:]
         assert self.interface.vocab is not None, "a text has symbols"
@@ -126,14 +124,12 @@ class StreamObjective(LanguageObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a block of every row, after the past that blocks keep."""
         train, block = self.settings.train, self._task.context
         return StepShape(
             sequences=train.batch_size, tokens=block, past=max(0, self._streams[0].past_length - block)
         )
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
         self._batch = self._next_batch()
         if self._batch.reset:
             self._streams = [StreamState()] * parts
@@ -149,18 +145,15 @@ class StreamObjective(LanguageObjective):
         return nats.mean() * weight_of_part(count, part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield the test split in blocks, each by itself, without the past before it."""
         train, tokens = self.settings.train, self._text.test.tokens
         for batch in iter_stream_eval(tokens, batch_size=train.batch_size, context=self._task.context):
             yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
 
     def state(self) -> dict[str, Any]:
-        """Return how far the text has been read, and the states of its rows."""
         streams = [(stream.past_length, stream.block_states) for stream in self._streams]
         return {"position": self._position, "streams": streams}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
         self._position, self._batches = state["position"], None
         streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
         self._streams = split_streams(streams, self.settings.train.accumulate)
@@ -172,7 +165,6 @@ class StreamObjective(LanguageObjective):
         return model.nll_stream(inputs, targets, StreamState())[0]
 
     def _next_batch(self) -> StreamBatch:
-        """Return the next block of every row."""
         if self._batches is None:
             offsets = torch.Generator().manual_seed(derive_seed(self.settings.seed, "offsets"))
             self._batches = iter_stream_batches(
@@ -209,11 +201,9 @@ class LineObjective(LanguageObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a batch of the mean length of the lines so far, padding included."""
         return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
         del parts
         self._drawn.draw()
 
@@ -230,7 +220,6 @@ class LineObjective(LanguageObjective):
         return nats.sum() * parts / int(batch.lengths.sum())
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield the lines of the test split, short ones first."""
         size, longest = self.settings.train.batch_size, self._task.longest
         for batch in iter_line_eval(self._text.test, batch_size=size, max_length=longest):
             yield Examples(batch.inputs, batch.targets, batch.lengths)
@@ -240,11 +229,9 @@ class LineObjective(LanguageObjective):
         return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
         self._drawn.restore(state)
 
     def _causal_tokens(self) -> Tensor:
-        """Return the longest of the lines that are scored and not too long to be trained on."""
         splits, most = (self._text.dev, self._text.test), self._task.longest + 1
         lengths = [torch.where(each.line_lengths <= most, each.line_lengths, 0) for each in splits]
         split, found = max(zip(splits, lengths, strict=True), key=lambda each: int(each[1].max()))
@@ -256,7 +243,6 @@ class LineObjective(LanguageObjective):
         return model.nll(inputs, targets, lengths)
 
     def _iter_batches(self, position: int) -> Iterator[LineBatch]:
-        """Return the training batches from number `position` on."""
         return iter_line_batches(
             self._text.train,
             batch_size=self.settings.train.batch_size,

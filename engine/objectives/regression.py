@@ -13,10 +13,17 @@ from torch.nn import functional
 from ...blocks import Model
 from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ..core.seeds import derive_seed
+from ..core.random_streams import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
-from .base import FreshObjective, Metrics, StepShape, on_device, rows_of_part, weight_of_part
-from .registered_metrics import RegisteredMetrics
+from .base import (
+    FreshObjective,
+    Metrics,
+    RegisteredMetrics,
+    StepShape,
+    on_device,
+    rows_of_part,
+    weight_of_part,
+)
 
 _TEST_SEQUENCES = 1000
 _TEST_BATCH_SIZE = 100
@@ -36,12 +43,10 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
 
     @property
     def solved(self) -> bool:
-        """Return whether all test sequences have been right."""
         return self._best == 1.0
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a batch of sequences of the length that represents the task."""
         assert self.interface.tokens is not None, "the lengths are those of the task"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
@@ -70,27 +75,22 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return measured | {"solved_epochs": float(self._epochs)} if self.solved else measured
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield the test sequences."""
         for batch in self._test_batches():
             lengths = None if self._task.padding == "read" else batch.lengths
             yield Examples(batch.inputs, batch.targets.unsqueeze(-1), lengths)
 
     def state(self) -> dict[str, Any]:
-        """Return the generator, the epochs, and the best accuracy so far."""
-        return {"data": self._data.get_state(), "reached": (self._epochs, self._best)}
+        return {**super().state(), "reached": (self._epochs, self._best)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self._data.set_state(state["data"].cpu())
+        super().restore(state)
         self._epochs, self._best = state["reached"]
 
     def _predictions(self, model: Model, batch: RegressionBatch) -> Tensor:
-        """Return the model's number for each sequence, (batch,)."""
         lengths = None if self._task.padding == "read" else batch.lengths
         return model(batch.inputs, lengths).squeeze(-1)
 
     def _draw_batch(self) -> RegressionBatch:
-        """Draw a batch of sequences, each of its own length or, if the task's lengths vary, all of one."""
         size, data = self.settings.train.batch_size, self._data
         if self._task.variable:
             lengths = draw_lengths(self._shortest, self._longest, 1, data).expand(size)
@@ -99,7 +99,6 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return self._problem.batch(lengths, self._longest, data)
 
     def _test_batches(self) -> Iterator[RegressionBatch]:
-        """Yield the test sequences, drawn again from their seed."""
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         if not self._task.variable:
             for _ in range(_TEST_SEQUENCES // _TEST_BATCH_SIZE):

@@ -16,23 +16,23 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
-from ..core.seeds import derive_seed
-from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
-from ..data.pairs.corpus import PairSplit
+from ..core.random_streams import derive_seed
+from ..data.pair_batches import PairBatch, collate, iter_pair_batches
+from ..data.sentence_pairs import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
-from ..measures import Likelihood
 from .base import (
     CausalView,
     DrawnBatches,
     Metrics,
     Objective,
+    RegisteredMetrics,
     StepShape,
     on_device,
     rows_of_part,
     scored_on_device,
 )
 from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
-from .registered_metrics import RegisteredMetrics
+from .text_scores import Likelihood
 
 
 class Seq2SeqObjective(Objective[TransductionModel]):
@@ -48,7 +48,6 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return the mean shape of the batches so far, padding included."""
         train = self.settings.train
         return self._drawn.mean_shape(train.batch_size if train.batch_tokens is None else None)
 
@@ -101,7 +100,6 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield the pairs of the test split: sources as inputs."""
         for batch in self._in_order(self._pairs.test):
             yield Examples(batch.sources, batch.targets)
 
@@ -136,26 +134,21 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return CausalView(inputs=target, first=PAD + 1, symbols=self.interface.vocab - 1, outputs=scores)
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the outputs for the test split."""
         if not self._outputs:
             return None
         return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches read, and the outputs at the end."""
         return {**self._drawn.state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
         self._drawn.restore(state)
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
     def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
-        """Return each pair of a split once, in batches as large as those of training."""
         return iter_scored_pairs(split, self.settings.train, self.evaluation_parts)
 
     def _iter_batches(self, position: int) -> Iterator[PairBatch]:
-        """Return the training batches from number `position` on."""
         train = self.settings.train
         return iter_pair_batches(
             self._pairs.train,
@@ -190,7 +183,6 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return torch.where(replaced, logits.argmax(-1), targets)
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
-        """Return the scores of a split with teacher forcing, each pair once."""
         nats, right, symbols, words, num_bytes = 0.0, 0, 0, 0, 0
         sizes = split.target_bytes()
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
@@ -273,7 +265,6 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _size_of(batch: PairBatch) -> tuple[int, int]:
-    """Return the pairs of a batch, and the symbols of the longer side of all, padding included."""
     pairs = len(batch.sources)
     return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
 

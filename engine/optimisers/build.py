@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
+from math import prod
 from typing import Any
 
 import torch
@@ -13,8 +14,11 @@ from ...blocks.core.weight_roles import find_weights
 from ...blocks.models.base_model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
+from ...studies.planning.memory_estimates import NUMBER, WeightState
+from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import CHANGEABLE, ParameterGroupSettings
-from .parameter_groups import regroup
+from ..core.models import outline_model
+from .parameter_groups import assign_groups, regroup
 from .rules import SGD, Lion, Muon, muon_maps
 
 
@@ -109,7 +113,6 @@ _RULES: Mapping[str, Callable[[OwnOptimizerSettings, nn.Module], torch.optim.Opt
 def _groups(
     model: nn.Module, settings: OwnOptimizerSettings, *, without: Collection[nn.Parameter] = ()
 ) -> list[dict[str, Any]]:
-    """Return the weights of a model in one group, or those that do not decay by their role in another."""
     weights = {each: found for each, found in find_weights(model).items() if each not in without}
     if settings.decay_norms:
         return [{"params": list(weights)}]
@@ -119,7 +122,6 @@ def _groups(
 
 
 def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer:
-    """Return what a plug-in has made, if it moves every weight once."""
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(f"{name}: expected a torch.optim.Optimizer, got {type(made).__name__}")
     moved = list(chain.from_iterable(group["params"] for group in made.param_groups))
@@ -163,3 +165,31 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
         scaled = {**group, "params": inside, "lr": group["lr"] / model.config.relative_width}
         groups += [each for each in (scaled, {**group, "params": others}) if each["params"]]
     optimizer.param_groups[:] = groups
+
+
+def weight_state(settings: TrialSettings) -> WeightState:
+    """Return how many numbers of a trial's weights are frozen, and the optimiser's state of the others.
+
+    Counters of steps are left out: 4 bytes a weight, in some rules. Raises ParameterGroupError.
+    """
+    model, groups, optimizer = outline_model(settings), settings.train.groups, settings.train.optimizer
+    weights = dict(model.named_parameters())
+    places = assign_groups(weights, groups).items() if groups else ()
+    frozen = {weights[name] for name, place in places if place is not None and groups[place].freeze}
+    maps = muon_maps(model) if optimizer.name == "muon" else {}
+    kept = (
+        _numbers_kept(optimizer, weight, is_map=weight in maps)
+        for weight in weights.values()
+        if weight not in frozen
+    )
+    return WeightState(frozen=sum(weight.numel() for weight in frozen), bytes=NUMBER * sum(kept))
+
+
+def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
+    """Return the numbers that a rule keeps of a weight; of a plug-in's rule as many as it says, at most."""
+    if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "muon" and is_map:
+        return weight.numel()
+    if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "adafactor" and weight.dim() > 1:
+        *rest, rows, columns = weight.shape
+        return prod(rest) * (rows + columns)
+    return optimizer.state_per_weight * weight.numel()

@@ -92,7 +92,6 @@ class _CompiledBody:
                 self._tell(error)
 
     def _tell(self, error: TorchDynamoException) -> None:
-        """Warn once that some length is not compiled with the others."""
         if not self._has_told:
             self._has_told = True
             reason = str(error).strip().splitlines()[0]

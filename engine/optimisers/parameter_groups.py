@@ -57,7 +57,6 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
 
 
 def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
-    """Return the size of each group of a trial."""
     groups = settings.train.groups
     shapes = {name: weight.shape for name, weight in outline_model(settings).named_parameters()}
     chosen = assign_groups(shapes, groups)
@@ -93,7 +92,6 @@ def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSetting
 
 
 def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
-    """Return why a group has no weight."""
     if any(fnmatchcase(name, group.match) for name in names):
         return f"'{group.match}' fits only weights of groups before it"
     known = [*names][:_SHOWN]
@@ -134,7 +132,6 @@ def _divide(
 
 
 def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) -> dict[str, Any]:
-    """Return what is different in a part of a group."""
     if settings is None:
         return {}
     if settings.weight_decay is None:

@@ -108,7 +108,6 @@ class Packer:
         return True
 
     def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, Sequence[Member]]]:
-        """Yield those that can take their next steps together, by their form, no more at once than may."""
         found: list[tuple[tuple[str, str], Member]] = []
         for attempt in attempts:
             training = attempt.packable
@@ -195,7 +194,6 @@ def _take_some(members: Sequence[Member], left_s: float | None) -> None:
 
 
 def _time_left_s(members: Sequence[Member]) -> float | None:
-    """Return the training seconds that are left to the trial that has least."""
     left = [attempt.time_left_s for attempt, _ in members if attempt.time_left_s is not None]
     return min(left, default=None)
 
@@ -209,7 +207,6 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
 
 
 def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """Advance each attempt and yield the events, up to a failure of the machine."""
     events: list[Event] = []
     try:
         for attempt in attempts:

@@ -177,7 +177,6 @@ def _numbers(counts: Sequence[Tensor]) -> list[float]:
 
 
 def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -> torch.optim.Optimizer:
-    """Return an optimiser of stacked weights with the rule and groups of one training's optimiser."""
     names = {weight: name for name, weight in own.items()}
     groups = [
         {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
@@ -191,12 +190,10 @@ def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -
 
 
 def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
-    """Return what an optimiser keeps of a weight; nothing before its first step."""
     return optimizer.state.get(weight, {})
 
 
 def _put(state: dict[str, Any], key: str, value: object, place: int, weight: Tensor) -> None:
-    """Put what is kept of one training's weight into the state of the stacked one."""
     if key == _STEP or not isinstance(value, Tensor):
         state[key] = value.clone() if isinstance(value, Tensor) else value
         return
@@ -206,7 +203,6 @@ def _put(state: dict[str, Any], key: str, value: object, place: int, weight: Ten
 
 
 def _taken_from(key: str, value: object, place: int) -> object:
-    """Return what is kept of one training's weight, as a tensor of its own."""
     if isinstance(value, Tensor):
         return value.clone() if key == _STEP else value[place].clone()
     return value

@@ -14,8 +14,7 @@ from ...blocks.core.dropout import RandomCall, draw_dropout, given_dropout, noti
 from ...blocks.layers.window_attention import looks_at_weights
 from ...errors import ActivememError
 from ..core.interruption import TimeLimitPassed
-from ..objectives import Objective, Stackable
-from ..objectives.base import on_device
+from ..objectives.base import Objective, Stackable, on_device
 from ..trial.precision import float32_products
 from ..trial.training import Training
 from .stacked_optimiser import StackedOptimisers
@@ -59,7 +58,6 @@ class StackedPasses:
             return functional_call(self._loss, named, batch)
 
     def _random_calls(self, batch: Sequence[Tensor]) -> list[RandomCall]:
-        """Return the random calls of a pass over batches of this shape, noted in a first pass."""
         shape = tuple(rows.shape for rows in batch)
         if self._calls is None or self._calls[0] != shape:
             with torch.no_grad(), noting_dropout() as calls:
@@ -125,7 +123,6 @@ class StackedSteps:
             training.noise.state = noise.get_state()
 
     def _stack(self) -> None:
-        """Put the weights of all, and what their optimisers keep of them, side by side."""
         for training in self._trainings:
             training.is_stacked = True
         self._passes.begin(self._trainings)
@@ -163,7 +160,6 @@ class StackedSteps:
             stacked.grad = None
 
     def _draw(self) -> list[Tensor]:
-        """Return the next batch of each training, stacked, on the device."""
         batches = [objective.draw() for objective in self._objectives]
         drawn = list(zip(*batches, strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):

@@ -14,7 +14,7 @@ from ...errors import ActivememError
 from ...studies.catalog.schedules import OwnScheduleSettings
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import plural
-from ..core.seeds import derive_seed
+from ..core.random_streams import derive_seed
 from ..trial.training import Training
 
 GROWS = 0.25
@@ -80,7 +80,6 @@ def coordinate_check(
 
 
 def _layer(name: str, changes: Mapping[int, float]) -> LayerChange:
-    """Return a layer with the slope of a straight line through the logarithms."""
     floor = 1e-30
     xs, ys = [math.log(width) for width in changes], [math.log(max(y, floor)) for y in changes.values()]
     center, middle = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -93,7 +92,6 @@ def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float]:
-    """Return how much the activations of each layer change in that many steps."""
     train = settings.train.model_copy(
         update={"epochs": 1, "steps_per_epoch": steps + 1, "schedule": OwnScheduleSettings()}
     )
@@ -107,7 +105,6 @@ def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float
 
 
 def _inputs(training: Training) -> Tensor:
-    """Return inputs that are the same at all widths: symbols, or numbers."""
     interface = training.objective.interface
     tokens = min(interface.tokens or _MOST_TOKENS, _MOST_TOKENS)
     generator = torch.Generator().manual_seed(derive_seed(0, "coordinates"))
@@ -120,7 +117,6 @@ def _inputs(training: Training) -> Tensor:
 
 @torch.no_grad()
 def _activations(model: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
-    """Return the outputs of the embedding, of each sub-layer's residual sum, and of the model."""
     found: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable[[nn.Module, object, Tensor], None]:

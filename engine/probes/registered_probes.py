@@ -78,7 +78,6 @@ def run_probe(
 def _measure(
     probe: RegisteredProbe, trained: TrainedTrial, store: Store, machine: Machine
 ) -> Mapping[str, float]:
-    """Return the results, and a mark of the probe's source; raise ProbeError or DataError."""
     settings = trained.trial.settings
     model = load_kept_model(settings, store.files.weights_file(trained.trial.id)).eval()
     objective = build_objective(settings, torch.device("cpu"), machine.data)
@@ -89,7 +88,6 @@ def _measure(
 
 
 def _mark(probe: RegisteredProbe) -> str:
-    """Return the metric that records which source of a probe has measured a model."""
     return f"{probe.name}[source-{digest(PROBES.code(probe.name) or '')[:SHOWN_DIGITS]}]"
 
 

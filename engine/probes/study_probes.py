@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -11,27 +12,80 @@ from pathlib import Path
 from torch import Tensor
 
 from ...errors import argument_fault, check_arguments, number_fault
+from ...grammar.canonical import identity
+from ...grammar.vocabulary.spec import as_word
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.metrics import PROBED_METRIC
 from ...studies.catalog.tasks import DegradationProblem
-from ...studies.planning.trial_values import trial_values
+from ...studies.planning.trial_values import encoder_arguments, trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault
 from ..core.cpu import prepare_cpu, restored_process
 from ..core.interruption import TimeLimitPassed, interruptible
 from ..core.resources import ONE_CPU, Machine
-from ..corpora import DataError
-from ..data.pairs.corpus import PairSplit
+from ..corpora.files import DataError
+from ..data.sentence_pairs import PairSplit
 from ..data.vocabularies.base import FIRST_SYMBOL
 from ..objectives.generation import PairData
 from ..tasks.memory_degradation import fixed_bigrams
 from ..trial.machine_failures import MachineError, machine_failure, note_lost_gpu
 from ..trial.memory_retries import is_out_of_memory
-from .comparison_groups import StandardTrials, group_key, standard_trials
-from .encoders import NO_ENCODER, EncoderProbe, choose_pair
-from .memory_change import theta
+from .encoders import NO_ENCODER, EncoderProbe, choose_pair, theta
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, trained_trials
+
+_DURATION_KEYS = ("epochs", "steps_per_epoch", "stop")
+"""Keys of [train] in which compared trials may differ: models without attention take longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandardTrials:
+    """The trials that a trial is compared with: those that attend to the encoder's outputs."""
+
+    by_attention: dict[str, Trial]
+    ambiguous: tuple[str, ...] = ()  # attentions that several trials have
+
+
+def group_key(settings: TrialSettings) -> str | None:
+    """Return what trials that read the same sequences with the same encoder have in common.
+
+    They may differ in the decoder's attention and in the length of training. None without a recurrent
+    encoder.
+    """
+    arguments = encoder_arguments(settings.model.recipe)
+    if arguments is None:
+        return None
+    record = settings.model_dump(mode="json")
+    record["model"]["recipe"] = [identity(arguments[name]) for name in ("encoder", "decoder")]
+    record["train"] = {key: value for key, value in record["train"].items() if key not in _DURATION_KEYS}
+    return json.dumps(record, sort_keys=True)
+
+
+def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
+    """Return the trials of its group that attend to the encoder's outputs, possibly itself.
+
+    Of several with the same attention, the one with the same [train] is taken.
+    """
+    candidates: dict[str, list[Trial]] = {}
+    for other in others:
+        attention = _standard_attention(other.settings)
+        if attention is not None:
+            candidates.setdefault(attention, []).append(other)
+    for name, trials in candidates.items():
+        trained_alike = [other for other in trials if other.settings.train == trial.settings.train]
+        candidates[name] = trained_alike if len(trained_alike) == 1 else trials
+    return StandardTrials(
+        by_attention={name: trials[0] for name, trials in candidates.items() if len(trials) == 1},
+        ambiguous=tuple(name for name, trials in candidates.items() if len(trials) > 1),
+    )
+
+
+def _standard_attention(settings: TrialSettings) -> str | None:
+    arguments = encoder_arguments(settings.model.recipe)
+    assert arguments is not None, "only trials of a group are compared"
+    attention = as_word(arguments, "attention")
+    return attention if attention != "none" and as_word(arguments, "attend") == "outputs" else None
+
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
 """How many sequences were requested and measured, and which pair is in the map of attention."""
@@ -194,7 +248,6 @@ def _measure(group: _Group, trial: str, pairs: Callable[[], PairData]) -> Mappin
 
 
 def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:
-    """Return the stored metrics of each trial that show whether something is left to measure."""
     stored = {trial: dict[str, float]() for group in groups for trial in group.members}
     names = {REQUESTED_METRIC}.union(
         *(group.theta_names(trial) for group in groups for trial in group.members)
@@ -214,7 +267,6 @@ def _theta(attention: str) -> str:
 def _pair_metrics(
     settings: TrialSettings, split: PairSplit, pair: int, changes: Tensor
 ) -> Iterator[tuple[str, float]]:
-    """Yield the symbols of a pair, and Δ at each of the problem's frequent bigrams in its source."""
     source, target = (
         side.tokens[side.lines[pair] : side.lines[pair + 1]].tolist() for side in (split.source, split.target)
     )

@@ -22,8 +22,8 @@ from ...studies.study import Study, study_fault
 from ..core.cpu import prepare_cpu, restored_process
 from ..core.models import autocast
 from ..core.resources import ONE_CPU, Machine
-from ..data.pairs.corpus import PairSplit
-from ..measures import bleu
+from ..data.sentence_pairs import PairSplit
+from ..measures.bleu import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
 from ..trial.machine_failures import check_gpu
 from ..trial.memory_retries import in_smaller_parts
@@ -135,14 +135,12 @@ class _Tuning:
 
     @cached_property
     def _is_told_sizes(self) -> bool:
-        """Whether the model needs the length of an output in advance."""
         root = read_recipe(self._settings.model.recipe).root
         assert isinstance(root, BlockNode), "a translation needs a whole model"
         return spec_of(root.name).depends_on_target_length
 
     @cached_property
     def _model(self) -> TransductionModel:
-        """The trained model, on the machine's device."""
         model = load_kept_model(self._settings, self._store.files.weights_file(self._trained.trial.id))
         assert isinstance(model, TransductionModel), "a translation has a source and a target"
         return model.to(self._device)
@@ -152,7 +150,6 @@ class _Tuning:
         return PairData(self._settings, self._data)
 
     def _dev_score(self, decoding: Decoding) -> float:
-        """BLEU of what is written for the dev split."""
         written = self._write(self._pairs.dev, decoding)
         return _score(written, self._decode.tokenizers[0])
 
@@ -174,7 +171,6 @@ class _Tuning:
         return scores
 
     def _test_outputs(self, decoding: Decoding) -> WrittenOutputs:
-        """Return the outputs for the test split, from the store if it has them."""
         return (
             self._stored_outputs(decoding, tuned=True)
             or self._stored_outputs(decoding, tuned=False)
@@ -197,7 +193,6 @@ class _Tuning:
         return write_outputs(outputs, self._pairs, split, decoding)
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:
-        """Return the stored outputs of this search for the test split, if any."""
         lines = self._store.outputs([self._trained.trial.id], tuned=tuned)
         lines = lines.with_columns(lines["sizes"].fill_null("all"))  # as files of earlier versions had them
         lines = lines.filter(**asdict(decoding))
@@ -207,7 +202,6 @@ class _Tuning:
         return WrittenOutputs(**asdict(decoding), **dict(zip(_TEXTS, texts, strict=True)))
 
     def _stored_metrics(self) -> dict[str, float]:
-        """Return the metrics of an earlier tuning."""
         rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
         return {name: value for name, value in rows if metric_family(name) in _TUNING}
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import ray
 import ray.exceptions
@@ -23,7 +23,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from .gpu_share import Accelerators, share
-from .worker_code import Code, look_at_code
+from .worker_code import look_at_code
 
 ANSWER_S = 300.0
 """The time in which a node must answer; it may have to read its corpora first."""
@@ -50,31 +50,8 @@ class NodeError(ActivememError):
     """Nodes of a cluster cannot train the study; the message names each with its reason."""
 
 
-class _Question(TypedDict):
-    """What a node must have: versions, code, plug-ins, corpora, and the store with its marker.
-
-    Plug-ins and settings are pickled; `gpu` asks whether torch can use a GPU.
-    """
-
-    gpu: bool
-    versions: dict[str, str]
-    code: Code
-    plugins: bytes
-    settings: bytes
-    data: str
-    marker: str | None
-    store: str
-
-
-class _Answer(TypedDict):
-    """A node's answer; the problem is empty if there is none.
-
-    `gpu_bytes` are the free bytes of its fullest GPU, 0 if torch can use none or none was asked for.
-    """
-
-    gpu_bytes: int
-    versions: dict[str, str]
-    problem: str
+_Answer = dict[str, Any]
+"""What a node says: its versions, its problem ("" without one), and the free bytes of its fullest GPU."""
 
 
 def inspect_nodes(
@@ -167,7 +144,6 @@ class FitNodes:
                 self._asked.append((node, answer))
 
     def _take(self, node: ClusterNode) -> None:
-        """Use a node that has joined, or leave it out."""
         self._fit = self._fit if node.problem else self._fit | {node.id}
         self._listener.on_nodes([node])
 
@@ -191,11 +167,11 @@ class _Inspector:
     """Checker of whether nodes can train trials of these settings."""
 
     def __init__(self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]) -> None:
-        self._question: _Question = {
+        self._question: dict[str, Any] = {
             "gpu": bool(machine.gpus),
             "versions": {"activemem": __version__, "torch": torch.__version__},
             "code": look_at_code(),
-            "plugins": pickle.dumps(loaded_files()),
+            "plugins": pickle.dumps(loaded_files()),  # which a node without activemem cannot read
             "settings": pickle.dumps(list(settings)),
             "data": str(machine.data),
             "marker": place.marker,
@@ -214,7 +190,6 @@ class _Inspector:
 
 
 def _find_nodes(machine: Machine) -> list[dict[str, Any]]:
-    """Return the living nodes with room for a trial."""
     return [node for node in ray.nodes() if node["Alive"] and _has_room(node["Resources"], machine)]
 
 
@@ -228,7 +203,6 @@ def _gpus(node: dict[str, Any]) -> float:
 
 
 def _lacking_room(machine: Machine) -> str:
-    """Return what a trial needs that no node has, what the largest node has, and what would do."""
     gpus = 0.0 if machine.gpus == "auto" else machine.gpus
     found = [node for node in ray.nodes() if node["Alive"]]
     counts = [(min(_gpus(node), gpus), node["Resources"].get("CPU", 0.0), _gpus(node)) for node in found]
@@ -257,7 +231,6 @@ def marked(store: Store) -> Iterator[str]:
 
 
 def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNode:
-    """Return a node with its answer, or with the reason why it has none."""
     host = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
     found: _Answer = {"gpu_bytes": 0, "versions": {}, "problem": ""}
     try:
@@ -276,10 +249,10 @@ def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNo
     )
 
 
-def _make_look() -> Callable[[_Question], _Answer]:
+def _make_look() -> Callable[[dict[str, Any]], _Answer]:
     """Return the task of a node; an inner function is sent whole, even to nodes without activemem."""
 
-    def look(asked: _Question) -> _Answer:
+    def look(asked: dict[str, Any]) -> _Answer:
         import pickle  # noqa: PLC0415 -- all of these are those of the node
         from pathlib import Path  # noqa: PLC0415
 

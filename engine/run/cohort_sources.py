@@ -95,7 +95,6 @@ class GridCohorts:
         self._seconds_of_work, self._num_ended = deque[float](maxlen=_REMEMBERED), 0
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the next jobs; a single one until the first cohort has ended."""
         if self._next == len(self._jobs):
             return None
         if workers > 1 and not self._is_sorted:
@@ -141,7 +140,6 @@ class GridCohorts:
         return len(chosen)
 
     def _share(self, work: Sequence[float], workers: int) -> int:
-        """Return how many jobs of a form, given their work, one of the workers gets at once."""
         most = PACKS_OF_A_FORM * self._pack
         even = -(-len(work) // -(-len(work) // most))  # no few are left behind
         if workers == 1:
@@ -151,43 +149,13 @@ class GridCohorts:
         return max(fitting, min(FEW, even, -(-len(work) // workers)))
 
     def may_have_more(self) -> bool:
-        """Return False: all jobs are known from the beginning."""
         return False
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return False: every trial of a grid is wanted."""
         return False
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Note the speed of a cohort, which sizes the next ones."""
         begun, work = self._begun.pop(name)
         self._num_ended += 1
         self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
         return []
-
-
-class BegunCohorts:
-    """A source whose first cohort was taken already, to see whether there is one."""
-
-    def __init__(self, first: tuple[str, list[Job]], source: CohortSource) -> None:
-        self._first: tuple[str, list[Job]] | None = first
-        self._source = source
-
-    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the cohort that was taken, then those of the source."""
-        if (first := self._first) is None:
-            return self._source.next_cohort(workers)
-        self._first = None
-        return first
-
-    def may_have_more(self) -> bool:
-        """Ask the source."""
-        return self._source.may_have_more()
-
-    def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Ask the source."""
-        return self._source.should_prune(name, epoch, value)
-
-    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Tell the source."""
-        return self._source.cohort_ended(name, completed=completed)

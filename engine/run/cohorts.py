@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from statistics import fmean
@@ -13,19 +13,92 @@ import torch
 
 from ...storage import Store
 from ..core.cpu import prepare_cpu
-from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
+from ..core.events import Ended, EpochFinished, Event, Listener, MachineFailed, Started, Taken
+from ..core.interruption import Stop, StoppedMidway
 from ..core.resources import Machine
 from ..packs.form import form_of
 from ..packs.packer import Packer
 from ..trial import provenance
 from ..trial.checkpoints import checkpoint_of
 from ..trial.claims import Claims
+from ..trial.machine_failures import MachineError, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
+from .cohort_sources import CohortSource
 from .gpu_share import device_bytes, gpu_memory
-from .held_outcomes import HeldOutcomes
 from .memory_guard import MemoryGuard
+
+FLUSH_S = 1.0
+"""The least seconds between two flushes; outcomes wait no longer than until the next step after it."""
+
+
+class HeldOutcomes:
+    """The trials of a worker that have ended and are not stored yet; they are reported once they are.
+
+    Until then a trial keeps its lease and its checkpoint: if the worker dies, it is resumed and ends again.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._clock = store, clock
+        self._flushed_at = -FLUSH_S
+        self._held: dict[str, Attempt] = {}
+        self._untold: dict[str, Event] = {}
+
+    def add(self, attempt: Attempt) -> None:
+        """Hold an attempt that has ended."""
+        self._held[attempt.job.trial.id] = attempt
+
+    def flush_if_due(self) -> None:
+        """Store what is held, if the last flush is long enough ago; raises MachineError."""
+        if self._held and self._clock() - self._flushed_at >= FLUSH_S:
+            self._flush()
+
+    def told(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield events, ends of trials once these are stored, up to a failure of the machine."""
+        try:
+            for event in events:
+                if isinstance(event, Ended) and event.trial in self._held:
+                    self._untold[event.trial] = event
+                else:
+                    yield event
+                for stored in self._tell(self.flush_if_due):
+                    yield stored
+                    if isinstance(stored, MachineFailed):
+                        return
+        except StoppedMidway:
+            yield from self.flush()
+            raise
+        yield from self.flush()
+
+    def flush(self) -> list[Event]:
+        """Store all that is held; return the events of it."""
+        return self._tell(self._flush)
+
+    def _tell(self, flush: Callable[[], None]) -> list[Event]:
+        try:
+            flush()
+        except MachineError as error:
+            return [MachineFailed(reason=str(error))]
+        stored = [trial for trial in self._untold if trial not in self._held]
+        return [self._untold.pop(trial) for trial in stored]
+
+    def _flush(self) -> None:
+        """Store what is held and still this process's; after a failure nothing is held or reported."""
+        held, self._held = self._held, {}
+        untold, self._untold = self._untold, {}
+        taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
+        kept = [attempt for trial, attempt in held.items() if trial not in taken]
+        with storing():
+            if len(kept) == 1:
+                self._store.write(*kept[0].outcome)
+            elif kept:
+                self._store.write_together([attempt.outcome for attempt in kept])
+        for attempt in kept:
+            attempt.close()
+        self._flushed_at = self._clock()
+        self._untold = untold | {trial: event for trial, event in taken.items() if trial in untold}
+
 
 SAVED_AFTER_S = 1.0
 """The least seconds of training between two checkpoints of a trial of a grid.
@@ -110,19 +183,16 @@ class Worker:
                     return
 
     def _claims_of(self, run: str) -> Claims:
-        """Return the claims of a run, which remember what they have read of the store."""
         if run not in self._claims:
             self._claims[run] = Claims(self._store, run)
         return self._claims[run]
 
 
 def _share(machine: Machine) -> float:
-    """Return the share of a GPU that a trial has; 1 where it has none, or several."""
     return 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
 
 
 def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
-    """Return the packer that trains trials together, if that is wanted."""
     if machine.pack == "off":
         return None
     bytes_here = int(_share(machine) * device_bytes(machine)) if device.type == "cuda" else None
@@ -202,7 +272,6 @@ class Lockstep:
                 return
 
     def _start(self) -> list[Event]:
-        """Begin the trials that have not begun, up to one that another process has, or a failure."""
         events: list[Event] = []
         for attempt in self._open():
             if attempt.epoch is None and not any(isinstance(each, Taken | MachineFailed) for each in events):
@@ -210,7 +279,6 @@ class Lockstep:
         return events
 
     def _open(self) -> list[Attempt]:
-        """Return the attempts that have not ended."""
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def _leave(self) -> list[Event]:
@@ -231,3 +299,49 @@ def collect(events: Iterator[Event], seconds: float) -> list[Event]:
         if time.monotonic() >= deadline:
             break
     return taken
+
+
+def run_local(
+    source: CohortSource,
+    store: Store,
+    machine: Machine,
+    listener: Listener,
+    stop: Stop,
+    *,
+    metric: str | None = None,
+    make_training: TrainingFactory = Training,
+) -> None:
+    """Run a source's cohorts to their end, or until a stop is requested, which leaves epochs midway."""
+    worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
+    while not stop.requested and (cohort := source.next_cohort()) is not None:
+        if worker is None:
+            worker = Worker(store, machine, make_training)
+        name, tasks = cohort
+        attempts = worker.attempts(tasks)
+        events = (
+            worker.events(attempts)
+            if metric is None
+            else _judged(name, worker.in_step(attempts), metric, source)
+        )
+        try:
+            for event in events:
+                listener.on_event(event)
+                if stop.requested and not isinstance(event, Started):
+                    return
+            completed = all(attempt.ended for attempt in attempts)
+        except StoppedMidway:
+            return
+        finally:
+            for attempt in attempts:
+                attempt.release()
+            for event in worker.flush():
+                listener.on_event(event)
+        for event in source.cohort_ended(name, completed=completed):
+            listener.on_event(event)
+
+
+def _judged(name: str, cohort: Lockstep, metric: str, source: CohortSource) -> Iterator[Event]:
+    while not cohort.ended:
+        yield from cohort.advance()
+        if not cohort.ended and source.should_prune(name, cohort.epoch, cohort.mean_metric(metric)):
+            return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,33 +17,47 @@ from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.plan import left_of_search, most_at_once
+from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
+from ...studies.planning.trials_to_run import start_turns, trials_to_run
+from ...studies.resolve.trial import Trial
 from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault
 from ...studies.text.units import plural
 from ..core.cpu import restored_process
-from ..core.events import Listener
+from ..core.events import Ended, Event, Listener, MachineFailed, Relay, Taken
+from ..core.interruption import Stop, on_interrupt
 from ..core.resources import ONE_CPU, Machine
-from ..corpora import keep_files
+from ..corpora.own_files import keep_files
 from ..optimisers.parameter_groups import group_sizes
 from ..packs.form import count_packs
-from ..training_parts.loss_terms import check_watched
-from ..trial.machine_failures import MachineError, check_gpu, storing
+from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
+from ..trial.claims import taken
+from ..trial.loss_terms import check_watched
+from ..trial.machine_failures import MachineError, check_gpu, lost_gpu, storing
+from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
+from .cohorts import run_local
 from .gpu_share import with_gpu_bytes, with_whole_gpu
-from .interrupts import Stop, on_interrupt
 from .last_resort import killed_if_stuck
-from .local_run import run_local
 from .notebook_progress import notebook_listener
-from .plugin_rehearsal import rehearse_plugins
-from .preflight import check_device, check_leaks, check_reaches, check_test_lengths, prepare_corpora
-from .rounds import RunCounter, RunRounds, find_missing
+from .preflight import (
+    check_device,
+    check_leaks,
+    check_reaches,
+    check_test_lengths,
+    prepare_corpora,
+    rehearse_plugins,
+)
 from .short_grids import short_grid_seconds
 
 MERGED_TOGETHER = 256
 """During a run, the files of this many ended trials become one."""
+
+ENDED_BETWEEN_LOOKS = 32
+"""After this many trials have ended, the run checks whether their files should be merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +165,13 @@ def _run_round(
     """Train the trials that are known; of a path, those up to its current round."""
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
-    missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
+    if study.search is None:
+        statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+        turns = start_turns(study)
+        missing = trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
+        missing = sorted(missing, key=lambda trial: turns[trial.id])
+    else:
+        missing = study.boundary_trials()
     settings = [trial.settings for trial in missing]
     _prepare(study, settings, machine)
     if local is None:
@@ -168,13 +190,20 @@ def _run_round(
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = RunCounter(listener, stop, max_failures, merge)
+        metric = study.search.objectives[0].name if study.search else None
 
         def run(source: CohortSource) -> list[str]:
-            places = {"machine": machine, "listener": counter, "stop": stop, "local": local}
-            return _run(source, study, store, settings, at_once=at_once, **places)
+            if local:
+                with killed_if_stuck():
+                    run_local(source, store, machine, counter, stop, metric=metric)
+                return []
+            from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
-        make_grid = partial(GridCohorts, pack=machine.most_packed)
-        rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
+            return run_cohorts(
+                source, store, machine, counter, stop, settings=settings, at_once=at_once, metric=metric
+            )
+
+        rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, pack=machine.most_packed)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
@@ -191,7 +220,6 @@ def _count_at_once(
     *,
     retry_failed: bool,
 ) -> int:
-    """Return how many of the trials that are left can train at once; a pack counts as one."""
     if study.search is None:
         return count_packs(settings, most_packed)
     outcomes = store.trials()
@@ -202,7 +230,6 @@ def _count_at_once(
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
-    """Check that these trials can train, and prepare their corpora; raises as `run_study`."""
     group_sizes(settings)
     check_watched(settings)
     check_leaks(settings)
@@ -234,29 +261,185 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
     )
 
 
-def _run(
-    source: CohortSource,
-    study: Study,
-    store: Store,
-    settings: Sequence[TrialSettings],
-    *,
-    at_once: int | None,
-    machine: Machine,
-    listener: Listener,
-    stop: Stop,
-    local: bool,
-) -> list[str]:
-    """Run the cohorts of a source here or on Ray; return why cohorts were given up."""
-    metric = study.search.objectives[0].name if study.search else None
-    if local:
-        with killed_if_stuck():
-            run_local(source, store, machine, listener, stop, metric=metric)
-        return []
-    from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
+class RunCounter(Relay):
+    """Listener of a run: it passes events on, counts ended trials, and requests a stop where needed.
 
-    return run_cohorts(
-        source, store, machine, listener, stop, settings=settings, at_once=at_once, metric=metric
-    )
+    Now and then it merges the files of what has ended, so that a folder never holds thousands.
+    """
+
+    def __init__(
+        self, listener: Listener, stop: Stop, max_failures: int | None, merge: Callable[[], object]
+    ) -> None:
+        super().__init__(listener)
+        self._stop, self._max_failures, self._merge = stop, max_failures, merge
+        self.planned: set[str] = set()
+        self.ended: dict[str, str] = {}
+        self.machine_failure: str | None = None
+        self.taken: dict[str, Taken] = {}
+
+    @property
+    def has_failed_too_often(self) -> bool:
+        """Return whether as many trials have failed as are allowed."""
+        failed = list(self.ended.values()).count("failed")
+        return self._max_failures is not None and failed >= self._max_failures
+
+    def pop_taken(self) -> dict[str, Taken]:
+        """Return the trials that other drivers train, of which this one has heard since the last call."""
+        taken, self.taken = self.taken, {}
+        return taken
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Note them as trials of this run."""
+        self.planned.update(trial.id for trial in trials)
+        super().on_planned(trials)
+
+    def on_event(self, event: Event) -> None:
+        """Note what ends and what other drivers train."""
+        if isinstance(event, Ended):
+            self.ended[event.trial] = event.status
+            if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
+                with suppress(OSError):  # it can wait for the end of the run
+                    self._merge()
+        elif isinstance(event, MachineFailed):
+            self.machine_failure = event.reason
+        elif isinstance(event, Taken):
+            self.taken[event.trial] = event
+            self.planned.discard(event.trial)
+        self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
+        super().on_event(event)
+
+
+class RunRounds:
+    """The rounds of one run; methods return why cohorts were given up, if any were."""
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        counter: RunCounter,
+        stop: Stop,
+        run: Callable[[CohortSource], list[str]],
+        *,
+        run_id: str,
+        pack: int,
+    ) -> None:
+        """`run` trains the cohorts of a source and returns why some were given up."""
+        self._study, self._store, self._counter = study, store, counter
+        self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
+        self._leases = store.leases(run_id)
+
+    def train(
+        self,
+        missing: Sequence[Trial],
+        last: Mapping[str, int],
+        max_trials: int | None,
+        *,
+        retry_failed: bool,
+    ) -> list[str]:
+        """Train the missing trials of a grid, or search; note that the rest has stopped in order."""
+        try:
+            if self._study.search is None:
+                return self.train_grid(missing, last, max_trials)
+            return self.search(max_trials, retry_failed=retry_failed)
+        finally:
+            if lost_gpu() is None:  # else the trial whose kernel has failed counts as a death
+                left = self._counter.planned - self._counter.ended.keys()
+                with suppress(OSError):  # a stop that cannot be recorded counts as a death
+                    for trial in self._store.files.trials_with_checkpoint(left):
+                        checkpoint_of(self._store, trial).record_stop()
+
+    def train_grid(
+        self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
+    ) -> list[str]:
+        """Train these trials, at most `max_trials` of them, after the last attempts at them."""
+        free, elsewhere, given_up = self._jobs(missing, last), dict[str, Taken](), list[str]()
+        jobs = {job.trial.id: job for job in free}
+        left = len(free) if max_trials is None else max_trials
+        while free and left > 0 and not self._stop.requested:
+            now, free = free[:left], free[left:]
+            self._counter.on_planned([job.trial for job in now])
+            given_up += self._run(GridCohorts(now, pack=self._pack))
+            taken_now = self._counter.pop_taken()
+            left -= len(now) - len(taken_now)
+            elsewhere |= {trial: event for trial, event in taken_now.items() if not event.ended}
+            if not free and left > 0:
+                found = self._wait(elsewhere)
+                free = [replace(jobs[trial], gone=gone) for trial, gone in found.items()]
+                for trial in found:
+                    del elsewhere[trial]
+        return given_up
+
+    def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
+        """Return the jobs of these trials; those at which processes have died come last."""
+        folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
+        turns = start_turns(self._study)
+        last_turn = max(turns.values(), default=0) + 1
+        turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
+        return [
+            Job(
+                trial=trial,
+                attempt=last.get(trial.id, -1) + 1,
+                run=self._id,
+                keep_weights=self._study.keep_weights,
+                keep_checkpoint=self._study.keep_checkpoints,
+                shorter=shorter.find(trial),
+                turn=turns[trial.id],
+            )
+            for trial in sorted(missing, key=lambda trial: turns[trial.id])
+        ]
+
+    def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
+        """Search until its points are tried, with at most `max_trials` trials."""
+        from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
+
+        given_up: list[str] = []
+        gone: dict[str, int] = {}
+        while True:
+            left = None if max_trials is None else max_trials - len(self._counter.ended)
+            source = Search(
+                self._study,
+                self._store,
+                self._id,
+                self._counter,
+                max_trials=left,
+                retry_failed=retry_failed,
+                gone=gone,
+            )
+            if source.has_next():  # else no worker is started
+                given_up += self._run(source)
+            taken_now = self._counter.pop_taken()
+            if not taken_now or len(self._counter.ended) == max_trials:
+                return given_up
+            gone = self._wait(taken_now)
+            if self._stop.requested:
+                return given_up
+
+    def _wait(self, trials: Mapping[str, Taken]) -> dict[str, int]:
+        """Wait until some trials of other drivers can be taken over, all have ended, or a stop is requested.
+
+        Return each trial that is free, with the last attempt whose owner is gone; -1 if there was none.
+        """
+        waiting, shown = dict(trials), set[Taken]()
+        while waiting and not self._stop.requested:
+            found = {trial: self._leases.find(trial, each.attempt) for trial, each in waiting.items()}
+            stored = self._store.last_numbers() if any(each and each.ended for each in found.values()) else {}
+            free: dict[str, int] = {}
+            for trial, state in found.items():
+                if state is None:
+                    free[trial] = -1
+                elif state.ended and stored.get(trial, -1) >= state.attempt:
+                    del waiting[trial]
+                elif state.lists_are_current if state.ended else state.gone:
+                    free[trial] = state.attempt
+                else:
+                    waiting[trial] = taken(state)
+            if free:
+                return free
+            if waiting and shown != (now := set(waiting.values())):
+                self._counter.waiting(list(waiting.values()))
+                shown = now
+            time.sleep(self._leases.poll_s)
+        return {}
 
 
 def _summary(

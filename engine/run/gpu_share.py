@@ -11,7 +11,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
 from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
-from ..optimisers.state_size import weight_state
+from ..optimisers.build import weight_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,19 +38,15 @@ class NotebookProgress(Listener):
         self._handle: Any = display(self, display_id=True)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials."""
         self._progress.on_planned(trials)
 
     def starting_ray(self, attempt: int) -> None:
-        """Say so until a trial trains."""
         self._refresh("starting Ray … (local=True trains in this process, without Ray)")
 
     def stopping(self) -> None:
-        """Say so at the next event: a signal's handler must not write."""
         self._note = "stopping …"
 
     def on_event(self, event: Event) -> None:
-        """Record an event, and show it if the last display is old enough or a trial has ended."""
         now = time.monotonic()
         self._progress.on_event(event, now)
         if isinstance(event, Ended) or now - self._shown_at >= REFRESH_S:
@@ -69,5 +65,4 @@ class NotebookProgress(Listener):
         return " · ".join([*words, *([self._note] if self._note else [])])
 
     def _repr_html_(self) -> str:
-        """Return a bar and the same words."""
         return f'<progress max="1" value="{self._progress.share:.4f}"></progress> {escape(repr(self))}'

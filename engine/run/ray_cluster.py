@@ -24,6 +24,7 @@ from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
 from ..core.gpus import service_fault
+from ..core.interruption import StartLeft, Stop, left_when_asked
 from ..core.resources import Machine
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
@@ -31,10 +32,8 @@ from ..trial.training import Training
 from .cluster_nodes import FitNodes, StorePlace, marked
 from .cohort_sources import CohortSource
 from .gpu_share import with_share
-from .head_watch import HeadWatch
-from .interrupts import StartLeft, Stop, left_when_asked
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
-from .ray_connection import connected
+from .ray_connection import HeadWatch, connected
 from .worker_code import check_workers_here, look_at_code
 
 MAX_COHORT_DEATHS = 12
@@ -44,12 +43,15 @@ COUNTED_S = 2.0
 """The seconds between two counts of the workers for which there is room."""
 
 
-class _CohortSearcher(Searcher):
-    """Searcher that hands a source's cohorts to Tune and tells the source how they ended."""
+class _NeverPickled:
+    """An object that Tune pickles whole, though the pickle is never read."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return nothing: Tune pickles this object, and the pickle is never read."""
         return {}
+
+
+class _CohortSearcher(_NeverPickled, Searcher):
+    """Searcher that hands a source's cohorts to Tune and tells the source how they ended."""
 
     def __init__(
         self,
@@ -83,7 +85,6 @@ class _CohortSearcher(Searcher):
         return {"tasks": cohort[1], "nodes": ",".join(self._places[trial_id])}
 
     def _room(self) -> int:
-        """Return the last count of workers."""
         if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
             self._workers, self._counted_at = self._count_workers(), now
         return self._workers
@@ -133,12 +134,8 @@ class _CohortSearcher(Searcher):
         """Do nothing: the source is rebuilt from the store."""
 
 
-class _EventCallback(tune.Callback):
+class _EventCallback(_NeverPickled, tune.Callback):
     """Callback that passes the workers' events to the listener."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return nothing: Tune pickles this object, and the pickle is never read."""
-        return {}
 
     def __init__(self, listener: Listener, nodes: FitNodes | None = None) -> None:
         self._listener, self._nodes = listener, nodes
@@ -161,16 +158,12 @@ class _EventCallback(tune.Callback):
             self._listener.on_event(event)
 
 
-class _Stopper(tune.Stopper):
+class _Stopper(_NeverPickled, tune.Stopper):
     """Stopper of a cohort that the source gives up, and of all cohorts when a stop is requested."""
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
         self._run, self._told = run, False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return nothing: Tune pickles this object, and the pickle is never read."""
-        return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         if self._metric is None or result[COMPLETED]:
@@ -262,7 +255,6 @@ def _ready(
     listener: Listener,
     at_once: int | None = None,
 ) -> tuple[Machine, FitNodes | None]:
-    """Return the machine with each trial's share of a GPU, and of a cluster the nodes that can train."""
     if machine.address is not None:
         nodes = FitNodes(place, machine, settings, listener, at_once)
         return nodes.machine, nodes
@@ -292,7 +284,6 @@ def _check_room(machine: Machine) -> None:
 
 
 def _count_workers(machine: Machine) -> int:
-    """Return how many trials the cluster has room for now."""
     found = ray.cluster_resources()
     rooms = [
         found.get(name, 0.0) / asked
@@ -314,7 +305,6 @@ def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
 
 
 def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-    """Return the resources of a worker, on the nodes of its cohort if there are any to choose from."""
     bundle = {"CPU": cpus, "GPU": gpus}
     if not config.get("nodes"):
         return tune.PlacementGroupFactory([bundle])

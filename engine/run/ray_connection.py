@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 import ray
 from ray.job_config import JobConfig
@@ -17,9 +21,62 @@ from ...studies.text.units import plural
 from ..core.events import Listener
 from ..core.gpus import count_gpus_of_processes
 from ..core.resources import Machine, cpus_here
-from ..trial.machine_failures import MachineError
-from .head_watch import HeadWatch
+from ..trial.machine_failures import HeadLostError, MachineError
 from .worker_code import search_path
+
+LOST_AFTER_S = 5.0
+"""A head that could not be reached for this many seconds is gone."""
+
+POLL_S = 0.5
+
+_ResultT = TypeVar("_ResultT")
+
+
+class HeadWatch:
+    """Watcher of whether the head at HOST:PORT accepts connections, until it is closed.
+
+    Without a head, Ray ends the driver without a message, and a call of Ray does not return: it runs in a
+    thread of its own, which is abandoned.
+    """
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._address = (host.strip("[]"), int(port))
+        self._closed = threading.Event()
+        self.is_lost = False
+        threading.Thread(target=self._look, name="head watch", daemon=True).start()
+
+    def run(self, what: Callable[[], _ResultT]) -> _ResultT:
+        """Return what a function returns; raises HeadLostError as soon as the head is gone."""
+        result: Future[_ResultT] = Future()
+        thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            if self.is_lost:
+                raise HeadLostError("the head of the Ray cluster does not answer any more")
+            thread.join(POLL_S / 5)
+        return result.result()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closed.set()
+
+    def _look(self) -> None:
+        reached = time.monotonic()
+        while not self._closed.wait(POLL_S):
+            try:
+                socket.create_connection(self._address, timeout=LOST_AFTER_S / 2).close()
+                reached, self.is_lost = time.monotonic(), False
+            except OSError:
+                self.is_lost = time.monotonic() - reached > LOST_AFTER_S
+
+
+def _run(what: Callable[[], _ResultT], result: Future[_ResultT]) -> None:
+    try:
+        result.set_result(what())
+    except BaseException as error:  # noqa: BLE001 -- it is raised where the result is asked for
+        result.set_exception(error)
+
 
 RAY_ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
@@ -135,7 +192,6 @@ def _start(machine: Machine, listener: Listener) -> None:
 
 
 def _start_failure(attempts: int, cause: str) -> MachineError:
-    """Return the error of a Ray that does not start, with what to do instead."""
     told = f"Ray does not start here ({plural(attempts, 'attempt')}): {cause}"
     return MachineError(f"{told}; --local trains in this process, without Ray")
 

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from ...studies.catalog.tasks import AlgorithmicSettings, AlgorithmicTask, require_algorithmic
-from ..core.seeds import derive_seed
+from ..core.random_streams import derive_seed
 
 Draw = Callable[[int, int, int, torch.Generator], Tensor]
 """(number of symbols, batch size, nominal length, generator) to inputs (batch, tokens)."""
@@ -62,27 +62,6 @@ class Task:
         return Batch(inputs, self.solve(inputs))
 
 
-_tasks: dict[str, Task] = {}
-
-
-def register(name: str, draw: Draw, solve: Callable[[Tensor], Tensor]) -> Task:
-    """Add the generator of a task that studies know; a second one for the same name raises ValueError."""
-    if name in _tasks:
-        raise ValueError(f"task '{name}' has a generator already")
-    _tasks[name] = made = Task(spec=require_algorithmic(name), draw=draw, solve=solve)
-    return made
-
-
-def get_task(name: str) -> Task:
-    """Return the task of that name; TaskError with the nearest name if there is none."""
-    return _tasks[require_algorithmic(name).name]
-
-
-def registered_tasks() -> tuple[str, ...]:
-    """Return the names of all tasks that have a generator, sorted."""
-    return tuple(sorted(_tasks))
-
-
 def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Rows uniform over the vocabulary, symbol 0 included."""
     return torch.randint(vocab, (batch_size, length), generator=generator)
@@ -103,11 +82,6 @@ def ascending(inputs: Tensor) -> Tensor:
     return inputs.sort(dim=-1).values
 
 
-register("copy", symbols, identity)
-register("reverse", symbols, reverse)
-register("sort", symbols, ascending)
-
-
 def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """[x ; 0…0], x uniform over the vocabulary; symbol 0 is one of x's too, as in the released program."""
     return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
@@ -121,10 +95,6 @@ def shift_right(inputs: Tensor) -> Tensor:
 def repeat(inputs: Tensor) -> Tensor:
     """[x ; x]."""
     return inputs + shift_right(inputs)
-
-
-register("remember", symbols_then_zeros, shift_right)
-register("duplicate", symbols_then_zeros, repeat)
 
 
 _SEPARATOR = 2
@@ -170,10 +140,6 @@ def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
     return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)
 
 
-register("addition", operands, partial(combine, operation=operator.add))
-register("multiply", operands, partial(combine, operation=operator.mul))
-
-
 Gate = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -195,13 +161,37 @@ def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
     return targets
 
 
-register("not", bits, negate)
-register("and", bits, partial(apply_gate, gate=lambda a, b: a & b, filler=0))
-register("nand", bits, partial(apply_gate, gate=lambda a, b: 1 - (a & b), filler=1))
-register("or", bits, partial(apply_gate, gate=lambda a, b: a | b, filler=0))
-register("nor", bits, partial(apply_gate, gate=lambda a, b: 1 - (a | b), filler=1))
-register("xor", bits, partial(apply_gate, gate=lambda a, b: a ^ b, filler=0))
-register("xnor", bits, partial(apply_gate, gate=lambda a, b: 1 - (a ^ b), filler=0))
+_RULES: dict[str, tuple[Draw, Callable[[Tensor], Tensor]]] = {
+    "copy": (symbols, identity),
+    "reverse": (symbols, reverse),
+    "sort": (symbols, ascending),
+    "remember": (symbols_then_zeros, shift_right),
+    "duplicate": (symbols_then_zeros, repeat),
+    "addition": (operands, partial(combine, operation=operator.add)),
+    "multiply": (operands, partial(combine, operation=operator.mul)),
+    "not": (bits, negate),
+    "and": (bits, partial(apply_gate, gate=lambda a, b: a & b, filler=0)),
+    "nand": (bits, partial(apply_gate, gate=lambda a, b: 1 - (a & b), filler=1)),
+    "or": (bits, partial(apply_gate, gate=lambda a, b: a | b, filler=0)),
+    "nor": (bits, partial(apply_gate, gate=lambda a, b: 1 - (a | b), filler=1)),
+    "xor": (bits, partial(apply_gate, gate=lambda a, b: a ^ b, filler=0)),
+    "xnor": (bits, partial(apply_gate, gate=lambda a, b: 1 - (a ^ b), filler=0)),
+}
+
+_TASKS = {
+    name: Task(spec=require_algorithmic(name), draw=draw, solve=solve)
+    for name, (draw, solve) in _RULES.items()
+}
+
+
+def get_task(name: str) -> Task:
+    """Return the task of that name; TaskError with the nearest name if there is none."""
+    return _TASKS[require_algorithmic(name).name]
+
+
+def registered_tasks() -> tuple[str, ...]:
+    """Return the names of all tasks that have a generator, sorted."""
+    return tuple(sorted(_TASKS))
 
 
 _TEST_SEED = 0

@@ -28,20 +28,14 @@ from ...grammar import Reach
 from ...plugins import loaded_files
 from ...studies.catalog.tasks import (
     IGNORED,
-    AlgorithmicTask,
-    DegradationProblem,
     Examples,
     GeneratedTask,
-    LongTermSettings,
+    TaskError,
     TaskKind,
-    TaskSettings,
     TaskSizes,
     require_task,
 )
-from .algorithmic import get_task
 from .generated import draw_examples, draw_test_set, example_faults
-from .long_term import LONG_TERM_PROBLEMS, draw_lengths
-from .memory_degradation import Sequences, generate_splits
 
 EXAMPLES = 256
 """So many examples are looked at."""
@@ -70,69 +64,23 @@ class Subject:
 
 
 def subject(name: str, **settings: object) -> Subject:
-    """Return the task of that name with these keys of [task]; TaskError for a task that draws no examples.
-
-    A task whose length grows is looked at two steps behind its first length.
-    """
+    """Return the task of that name with these keys of [task]; TaskError if it draws no examples."""
     spec = require_task(name)
     task = spec.settings.model_validate({"name": name, **settings})
-    if isinstance(task, GeneratedTask):
-        _ = task.interface
-        return Subject(
-            name=name,
-            settings=settings,
-            kind=spec.kind,
-            sizes=task.sizes,
-            draw=lambda seed: draw_examples(task, EXAMPLES, torch.Generator().manual_seed(seed)),
-            test_sets=lambda: {each: draw_test_set(task, each) for each in task.test_sets()},
-            solve=task.solve,
-            reach=task.required_reach,
-            losses=task.losses,
-            has_one_shape=task.has_one_shape,
-        )
-    return _own_subject(task, settings)
-
-
-def _own_subject(task: TaskSettings, settings: Mapping[str, Any]) -> Subject:
-    """Return one of this package's tasks."""
-    spec, vocab = task.spec, task.interface.vocab
-    if isinstance(spec, AlgorithmicTask):
-        made, length = get_task(spec.name), spec.start + 2 * spec.length_step
-        return Subject(
-            name=spec.name,
-            settings=settings,
-            kind=spec.kind,
-            sizes=TaskSizes(tokens=spec.sequence_length(length), vocab=vocab),
-            draw=lambda seed: Examples(
-                *made.batch(EXAMPLES, length, torch.Generator().manual_seed(seed), vocab=vocab)
-            ),
-            solve=made.solve,
-            reach=spec.required_reach(length),
-        )
-    if isinstance(task, LongTermSettings):
-        shortest, longest = task.length_range
-
-        def sequences(seed: int) -> Examples:
-            generator = torch.Generator().manual_seed(seed)
-            lengths = draw_lengths(shortest, longest, EXAMPLES, generator)
-            inputs, targets, _ = LONG_TERM_PROBLEMS[task.name].batch(lengths, longest, generator)
-            return Examples(inputs, targets[:, None], lengths)
-
-        sizes = TaskSizes(tokens=longest, columns=2, targets=1)
-        return Subject(name=spec.name, settings=settings, kind=spec.kind, sizes=sizes, draw=sequences)
-    assert isinstance(spec, DegradationProblem), f"{spec.name} draws no examples"
-    sizes = TaskSizes(tokens=spec.tokens, vocab=vocab)
-
-    def first(pairs: Sequences) -> Examples:
-        return Examples(pairs.sources[:EXAMPLES], pairs.targets[:EXAMPLES])
-
+    if not isinstance(task, GeneratedTask):
+        raise TaskError(f"{name}: expected a task that draws its examples")
+    _ = task.interface
     return Subject(
-        name=spec.name,
+        name=name,
         settings=settings,
         kind=spec.kind,
-        sizes=sizes,
-        draw=lambda seed: first(generate_splits(spec, seed).train),
-        test_sets=lambda: {"test": first(generate_splits(spec, 0).test)},
+        sizes=task.sizes,
+        draw=lambda seed: draw_examples(task, EXAMPLES, torch.Generator().manual_seed(seed)),
+        test_sets=lambda: {each: draw_test_set(task, each) for each in task.test_sets()},
+        solve=task.solve,
+        reach=task.required_reach,
+        losses=task.losses,
+        has_one_shape=task.has_one_shape,
     )
 
 
@@ -316,7 +264,6 @@ def _form(kind: TaskKind) -> TaskKind:
 
 
 def _decides(seen: Tensor, answers: Tensor) -> bool:
-    """Return whether each symbol that is seen often has one answer alone, though answers differ."""
     if len(answers.unique()) < 2:
         return False
     often = [symbol for symbol in seen.unique().tolist() if int((seen == symbol).sum()) >= _SEEN_OFTEN]

@@ -19,7 +19,7 @@ from ...studies.catalog.tasks import (
     TaskKind,
     TaskSizes,
 )
-from ..core.seeds import derive_seed
+from ..core.random_streams import derive_seed
 
 _TEST_SEED = 0
 """Test splits are the same for every trial."""
@@ -62,7 +62,6 @@ def _text(row: Tensor) -> str:
 
 
 def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int | None) -> Examples:
-    """Return what is drawn, of whatever is a tuple of tensors."""
     with plugin_errors("task", task.name, type(task)):
         examples = Examples(*draw(generator))
     found = example_faults(task.spec.kind, task.sizes, examples, count)
@@ -127,7 +126,6 @@ def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: t
 
 
 def _length_faults(examples: Examples, *, padded_targets: bool) -> Iterator[str]:
-    """Yield faults of lengths, and of targets that are scored at padding."""
     inputs, targets, lengths = examples
     assert lengths is not None
     if fault := _form_fault("lengths", lengths, (len(inputs),), torch.int64):

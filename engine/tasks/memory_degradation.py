@@ -13,8 +13,8 @@ import torch
 from torch import Generator, Tensor
 
 from ...studies.catalog.tasks import DegradationProblem
-from ..core.seeds import derive_seed
-from ..data.pairs.corpus import PairSplit
+from ..core.random_streams import derive_seed
+from ..data.sentence_pairs import PairSplit
 from ..data.token_files import Split
 from ..data.vocabularies.base import END, FIRST_SYMBOL, PADDING, START
 
@@ -81,7 +81,6 @@ def _fixed_generator(spec: DegradationProblem, seed: int) -> Generator:
 
 
 def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
-    """Draw sequences of which no two are equal, in the order in which they are drawn."""
     generator = torch.Generator().manual_seed(derive_seed(seed, f"sequences of {spec.name}"))
     found: dict[tuple[int, ...], None] = {}
     while len(found) < count:
@@ -159,7 +158,6 @@ def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolR
 
 
 def _add_markers(drawn: _SymbolRows) -> Tensor:
-    """Return symbols as their numbers, between a start and an end, padded."""
     symbols, lengths = drawn
     framed = torch.nn.functional.pad(symbols + FIRST_SYMBOL, (1, 1))  # sequences, longest + 2
     framed[:, 0] = START

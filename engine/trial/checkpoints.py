@@ -190,7 +190,6 @@ def dies_often(folder: Path) -> bool:
 
 
 def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
-    """Count the starts at a place that were neither stopped in order nor followed by progress."""
     starts: list[str] = []
     for line in lines:
         if line != STOPPED:
@@ -208,7 +207,6 @@ def save_final(path: Path, saved: CheckpointData) -> None:
 
 
 def _write(path: Path, saved: CheckpointData) -> None:
-    """Write a checkpoint to a new file."""
     metrics = [asdict(row) for row in saved.metrics]
     with sealing(path) as file, _without_checksums_of_records():
         torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
@@ -227,22 +225,15 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
 def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
     """Load what torch has saved to a file, after its seal is verified.
 
-    Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written. Checkpoints of
-    earlier versions have no seal; they are read, with a note in the log.
+    Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written.
     """
     with open_regular(path) as file:
-        if verify_seal(file):
-            try:
-                return torch.load(file, map_location=device, weights_only=True)
-            except pickle.UnpicklingError as error:  # whoever sealed it was not this program
-                raise DamagedError("expected tensors and plain values alone, got other objects") from error
-        _log.warning("%s was written without a seal: damage to it would not be noticed", path)
+        if not verify_seal(file):
+            raise DamagedError("expected a seal at its end, got none")
         try:
             return torch.load(file, map_location=device, weights_only=True)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:  # a damaged archive without a seal raises whatever its bytes lead to
-            raise DamagedError(f"torch cannot read it: {type(error).__name__}") from error
+        except pickle.UnpicklingError as error:  # whoever sealed it was not this program
+            raise DamagedError("expected tensors and plain values alone, got other objects") from error
 
 
 @contextmanager

@@ -50,7 +50,6 @@ class Claims:
         return replace(job, attempt=claimed.attempt), claimed
 
     def _has_ended(self, job: Job, *, at_once: bool) -> bool:
-        """Return whether the store has an outcome that was not known when the job was planned."""
         if self._ended.get(job.trial.id, -1) < job.attempt:
             self._refresh(at_once=at_once)
         return self._ended.get(job.trial.id, -1) >= job.attempt

@@ -143,7 +143,6 @@ def _begin(settings: TrialSettings) -> Training:
 
 
 def _course(training: Training) -> Course:
-    """Return the epochs that are left of a training."""
     course = Course()
     while not training.finished:
         course.append(_without_speed(training.advance()))
@@ -163,7 +162,6 @@ def _advance_a_piece(training: Training) -> Course:
 
 
 def _weights(settings: TrialSettings) -> Mapping[str, torch.Tensor]:
-    """Return the weights at the end of a training."""
     training = _begin(settings)
     _course(training)
     return training.weights()

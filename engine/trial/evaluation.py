@@ -1,20 +1,138 @@
-"""The evaluation of a model after an epoch of its training."""
+"""The evaluation of a model after an epoch of its training, and the end of the training."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import torch
+from torch import Tensor, nn
 
+from ...studies.catalog.metrics import METRICS
+from ...studies.schema.training import EarlyStoppingSettings, TrainSettings
 from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast
-from ..objectives import Metrics
-from ..objectives.base import Objective
+from ..objectives.base import Metrics, Objective
 from ..optimisers.weights import Weights
-from ..training_parts import Callbacks, Stopping
+from .callbacks import Callbacks
 from .leaks import check_future_is_hidden
 from .memory_retries import evaluate_with_room
 from .precision import float32_products
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """The best value of a metric so far, None before the first, and the epochs waited since then."""
+
+    best: float | None = None
+    waited: int = 0
+
+    def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
+        """Return the patience after an epoch with these metrics; NaN never counts as better."""
+        value = metrics[settings.metric]
+        if self.best is None:
+            return replace(self, waited=self.waited + 1) if math.isnan(value) else Patience(best=value)
+        sign = 1 if METRICS[settings.metric].higher_is_better else -1
+        if sign * (value - self.best) > settings.min_change:
+            return Patience(best=value)
+        return replace(self, waited=self.waited + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestEpoch:
+    """The epoch with the best value of `metric` so far, and its weights on the CPU.
+
+    The weights are those that the model was evaluated with: the average, if the training has one. `value` is
+    None before the first value that is not NaN.
+    """
+
+    metric: str
+    value: float | None = None
+    epoch: int = 0
+    weights: Mapping[str, Tensor] | None = None
+
+    def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
+        """Return the best epoch after another one; the first of equal values stays the best."""
+        value = metrics[self.metric]
+        sign = 1 if METRICS[self.metric].higher_is_better else -1
+        if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):
+            return self
+        weights = {name: weight.to("cpu", copy=True) for name, weight in model.state_dict().items()}
+        return BestEpoch(metric=self.metric, value=value, epoch=epoch, weights=weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """The epochs of a training so far, and everything about them that decides when it ends.
+
+    `losses` are the last training losses, as many as [train] stop compares.
+    """
+
+    train: TrainSettings
+    epoch: int = 0
+    losses: tuple[float, ...] = ()
+    patience: Patience = Patience()
+    best: BestEpoch | None = None
+
+    @classmethod
+    def begin(cls, train: TrainSettings) -> Self:
+        """Return the state before the first epoch."""
+        best = None if train.best_metric is None else BestEpoch(metric=train.best_metric)
+        return cls(train=train, best=best)
+
+    def after_steps(self, loss: float) -> Stopping:
+        """Return the state after the steps of another epoch with this mean training loss."""
+        stop = self.train.stop
+        losses = () if stop is None else (*self.losses, loss)[-stop.epochs - 1 :]
+        return replace(self, epoch=self.epoch + 1, losses=losses)
+
+    def after_evaluation(self, metrics: Mapping[str, float], model: nn.Module) -> Stopping:
+        """Return the state after the evaluation of the epoch, in which the model had these metrics."""
+        stopping, patience, best = self.train.early_stopping, self.patience, self.best
+        return replace(
+            self,
+            patience=patience if stopping is None else patience.after(stopping, metrics),
+            best=None if best is None else best.after(self.epoch, metrics, model),
+        )
+
+    @property
+    def is_last_epoch(self) -> bool:
+        """Return whether the epoch is the last whatever its evaluation measures."""
+        return self.epoch >= self.train.epochs or self._has_converged
+
+    @property
+    def is_impatient(self) -> bool:
+        """Return whether the metric of [train] early_stopping has not improved for too long."""
+        stopping = self.train.early_stopping
+        return stopping is not None and self.patience.waited >= stopping.patience
+
+    @property
+    def _has_converged(self) -> bool:
+        stop, losses = self.train.stop, self.losses
+        return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
+
+    def state(self) -> dict[str, Any]:
+        """Return everything needed to resume but the epoch, as tensors and plain values."""
+        best = self.best
+        kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
+        return {
+            "losses": list(self.losses),
+            "patience": asdict(self.patience),
+            **({"best": kept} if kept else {}),
+        }
+
+    def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
+        """Return the state that `state` described."""
+        return replace(
+            self,
+            epoch=epoch,
+            losses=tuple(state["losses"]),
+            patience=Patience(**state["patience"]),
+            best=BestEpoch(metric=self.best.metric, **state["best"]) if self.best else None,
+        )
 
 
 def evaluate_epoch(

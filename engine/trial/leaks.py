@@ -50,7 +50,6 @@ def check_future_is_hidden(
 
 
 def _is_checked(device: torch.device, model: nn.Module, view: CausalView) -> bool:
-    """Check on a device; return False if it lacks memory."""
     try:
         _check_on(device, model, view)
     except RuntimeError as error:
@@ -61,7 +60,6 @@ def _is_checked(device: torch.device, model: nn.Module, view: CausalView) -> boo
 
 
 def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
-    """Check on a device; raise LeakError."""
     exact, inputs = _copied(model, device).double().eval(), view.inputs.to(device)
     length = len(inputs)
     generator = torch.Generator().manual_seed(length)

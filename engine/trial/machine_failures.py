@@ -11,7 +11,7 @@ import torch
 from ...errors import ActivememError
 from ..core.gpus import gpu_fault
 from ..core.resources import Machine
-from ..corpora import DataError
+from ..corpora.files import DataError
 from ..optimisers.compiled_body import NO_COMPILER, CompileModeError
 from .precision import PrecisionError
 
@@ -84,6 +84,10 @@ class MachineError(ActivememError):
     """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
 
 
+class HeadLostError(MachineError):
+    """The head of a Ray cluster is gone. Ray ends the process half a minute later, or as it exits."""
+
+
 def check_gpu(machine: Machine) -> None:
     """Raise MachineError if trials are to have a GPU and this machine, where it computes them, has none.
 
@@ -126,7 +130,6 @@ def lost_gpu() -> str | None:
 
 
 def _lost_gpu(error: BaseException) -> str | None:
-    """Return what CUDA has said of a kernel that has failed, on one line."""
     told = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
     return next((each.partition("\n")[0] for each in told if any(text in each for text in _LOST_GPU)), None)
 

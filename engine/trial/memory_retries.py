@@ -1,39 +1,28 @@
 """A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
 
-One whose step a GPU has no room for by what is counted, whoever else is there, begins in as many parts. Other
-processes may share its GPU: before a second try it waits some minutes until they have left room for its step.
-The parts of a batch are computed one after the other and their gradients added. The numbers are the same up
-to the order of sums, but dropout draws for each part. The row names the parts beside its device. Evaluations
-have smaller batches where memory is short for them, which changes nothing but the order of sums.
+One whose step does not fit on the GPU, by what the plan counts, begins in as many parts as do. The parts of a
+batch are computed one after the other and their gradients added. The numbers are the same up to the order of
+sums, but dropout draws for each part. The row names the parts beside its device. Evaluations have smaller
+batches where memory is short for them, which changes nothing but the order of sums.
 """
 
 from __future__ import annotations
 
 import gc
-import logging
-import math
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 
 from ...studies.planning.memory_estimates import MAX_DOUBLINGS, OF_SETTINGS_ALONE, MemoryEstimator, fits
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
-from ..objectives import Metrics
-from ..objectives.base import ModelOf, Objective
+from ..objectives.base import Metrics, ModelOf, Objective
 
 Result = TypeVar("Result")
-
-MAX_WAIT_S = 300.0
-"""So long a trial waits at most until others have left room on its GPU."""
-
-LOOK_S = 1.0
-"""So often it looks."""
 
 _FILE = "memory_tries"
 
@@ -52,12 +41,6 @@ _PERHAPS_OUT_OF_MEMORY = (
     "was unable to find an engine",  # of convolutions: torch passes over those that memory is too short for
     "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # of torch, which asks who holds it: instances cannot tell
 )
-
-
-_waited_out = dict[torch.device, float]()
-"""When a trial of this process has last waited in vain."""
-
-_log = logging.getLogger(__name__)
 
 
 class MemoryTries:
@@ -143,50 +126,6 @@ class MemoryTries:
             self._file.write_text(f"{self._tries}", "ascii")
         return True
 
-    def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
-        """Wait before the try alone until other processes that share a GPU have left room for a step.
-
-        Waits only if the step fits without them, and at most `MAX_WAIT_S`. After a trial of this process has
-        waited in vain, later ones do not wait for as long again. Two that wait for the same room may both
-        take it.
-        """
-        if self._tries != 1 or (found := device_memory(device)) is None:
-            return
-        if (began := time.monotonic()) < _waited_out.get(device, -math.inf) + MAX_WAIT_S:
-            return
-        needed, until = self._memory.step(self.settings).total, began + MAX_WAIT_S
-        if found.lacks(needed):
-            told = "%s: memory ran out; waits, at most %.0f s, until %.3g GB of the GPU are free, now %.3g GB"
-            _log.warning(told, self._settings.model.recipe, MAX_WAIT_S, needed / 1e9, found.free / 1e9)
-        while found is not None and found.lacks(needed) and time.monotonic() < until:
-            between_looks()
-            time.sleep(LOOK_S)
-            found = device_memory(device)
-        if found is not None and found.lacks(needed):
-            _waited_out[device] = time.monotonic()
-
-
-class DeviceMemory(NamedTuple):
-    """The bytes of a GPU that nobody holds, all that it has, and what this process keeps for tensors."""
-
-    free: int
-    total: int
-    own: int
-
-    def lacks(self, needed: int) -> bool:
-        """Return whether there is no room for so much, and would be if no other process held any."""
-        return self.free < needed and fits(needed + self.own, self.total)
-
-
-def device_memory(device: torch.device) -> DeviceMemory | None:
-    """Return what a GPU has; None of a CPU, and of a GPU that is lost, as whoever computes next finds out."""
-    if device.type != "cuda":
-        return None
-    try:
-        return DeviceMemory(*torch.cuda.mem_get_info(device), torch.cuda.memory_reserved(device))
-    except RuntimeError:
-        return None
-
 
 def total_bytes(device: torch.device) -> int | None:
     """Return all the memory that a GPU has; None of a CPU, and of a GPU that is lost."""
@@ -199,7 +138,6 @@ def total_bytes(device: torch.device) -> int | None:
 
 
 def _can_be_split(settings: TrialSettings, parts: int) -> bool:
-    """Return whether each batch can be computed in so many parts."""
     train = settings.train
     if train.batch_tokens is not None:
         return train.sequences(longest_pair(settings)) >= parts

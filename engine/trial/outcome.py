@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 import torch
@@ -89,24 +90,12 @@ def trial_row(
         factors=json.dumps(dict(trial.levels)),
         settings=settings_to_json(settings),
         metrics=tuple(final.items()),
-        parameters=totals.parameters,
-        flops=totals.flops,
-        epochs=totals.epochs,
-        steps=totals.steps,
-        packed_steps=totals.packed_steps,
-        seconds=totals.seconds,
-        peak_mib=totals.peak_mib,
         version=provenance.version(settings),
         commit=provenance.commit(),
-        torch_version=totals.torch_version,
-        cuda_version=totals.cuda_version,
-        python_version=totals.python_version,
-        continued_from=totals.continued_from,
-        continued_after=totals.continued_after,
-        device=totals.device,
-        host=provenance.host(),
+        host=platform.node(),
         started=started,
         finished=datetime.now(UTC),
+        **asdict(totals),
     )
 
 
@@ -122,9 +111,9 @@ def measured_totals(before: Totals, training: Training, device: torch.device, *,
         seconds=training.seconds,
         peak_mib=max(before.peak_mib, provenance.peak_mib(device)),
         device=provenance.device_name(device) + told,
-        torch_version=provenance.torch_version(),
-        cuda_version=provenance.cuda_version(device),
-        python_version=provenance.python_version(),
+        torch_version=str(torch.__version__),
+        cuda_version=(torch.version.cuda or "") if device.type == "cuda" else "",
+        python_version=platform.python_version(),
     )
 
 

@@ -42,7 +42,6 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def _is_supported(precision: Precision) -> bool:
-    """Return whether a GPU has products of fewer bits."""
     if precision == "tf32":
         return torch.cuda.is_tf32_supported()
     return torch.cuda.is_bf16_supported(including_emulation=False)
@@ -78,7 +77,6 @@ def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool |
 
 
 def _legacy_setting(precisions: Sequence[str]) -> str:
-    """Return the name of torch's older setting for these precisions of matrix products."""
     on_gpu, on_cpu, *_ = precisions
     return "medium" if on_cpu == "bf16" else "high" if on_gpu == "tf32" else "highest"
 

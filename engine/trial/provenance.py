@@ -54,32 +54,12 @@ def describe_code(root: Path) -> str | None:
     return f"{base}+{_hash_files(root, changed)}" if changed else base
 
 
-def torch_version() -> str:
-    """Return the version of torch, with what it was built for."""
-    return str(torch.__version__)
-
-
-def cuda_version(device: torch.device) -> str:
-    """Return the version of CUDA that torch was built with; empty on a CPU."""
-    return (torch.version.cuda or "") if device.type == "cuda" else ""
-
-
-def python_version() -> str:
-    """Return the version of Python."""
-    return platform.python_version()
-
-
 def device_name(device: torch.device) -> str:
     """Return the name of the GPU, or of the processor with the number of threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
-
-
-def host() -> str:
-    """Return the name of this machine."""
-    return platform.node()
 
 
 def reset_peak_memory(device: torch.device) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -30,6 +30,9 @@ from .memory_retries import MemoryTries, free_memory, is_out_of_memory, may_be_o
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
 from .training import NotANumberError, Training
 
+if TYPE_CHECKING:
+    from ..run.cohorts import HeldOutcomes
+
 TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
 """Makes a training from a trial's settings, on a device, with the folder of the corpora."""
 
@@ -39,18 +42,6 @@ START_LIMIT_S = 60.0
 _CPU = torch.device("cpu")  # checkpoints are read here; trainings move what they need to their device
 
 _log = logging.getLogger(__name__)
-
-
-class Holder(Protocol):
-    """A store of outcomes that writes several attempts at once, some time after they have ended."""
-
-    def add(self, attempt: Attempt) -> None:
-        """Store the outcome of an attempt later, unless it is lost by then, and close the attempt."""
-        ...
-
-    def flush_if_due(self) -> None:
-        """Store what has waited long enough."""
-        ...
 
 
 class Attempt:
@@ -83,7 +74,7 @@ class Attempt:
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
         guard: last_words.Guard | None = None,
-        holder: Holder | None = None,
+        holder: HeldOutcomes | None = None,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
         told: str = "",
     ) -> None:
@@ -155,7 +146,6 @@ class Attempt:
         return self._end("failed", f"{summary} {self._place()}\n{traceback.format_exc()}")
 
     def _claim(self) -> Taken | None:
-        """Claim the trial; return None if that succeeds."""
         with storing():
             claimed = self._claims.claim(self.job)
         if isinstance(claimed, Taken):
@@ -166,7 +156,6 @@ class Attempt:
 
     def _start(self) -> Event | None:
         """Build the training and load its checkpoint, unless the trial has killed its workers too often."""
-        self._tries.wait_for_room(self._device, self._look_up)
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
         words = last_words.take_last_words(self._checkpoint.folder)

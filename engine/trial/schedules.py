@@ -47,7 +47,6 @@ class Schedule:
 
     @property
     def _warming_up(self) -> bool:
-        """Return whether the rate is still below its highest value."""
         return self._per_step.last_epoch + 1 < self._settings.warmup
 
     def state(self) -> dict[str, Any]:
@@ -110,7 +109,6 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
 
 
 def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> float:
-    """Return the share of the highest rate behind the warm-up."""
     warmup = settings.warmup
     share, floor = (step - warmup) / max(total_steps - warmup, 1), settings.floor
     match settings.name:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,66 @@ from torch import Tensor
 
 from ...errors import ActivememError
 from ...storage import WrittenOutputs
-from ...studies.schema.settings import TrialSettings
-from ..core.device_stream import DeviceStream
-from ..core.models import autocast
+from ...studies.catalog.tasks import ModelInterface
+from ...studies.schema.settings import ModelSettings, TrialSettings
+from ..core.interruption import Interruption
+from ..core.models import autocast, checkpoint_activations, sequence_flops
 from ..core.placement import to_device
-from ..core.seeds import derive_seed
-from ..objectives import Metrics, build_objective
+from ..core.random_streams import DeviceStream, derive_seed
+from ..objectives import build_objective
+from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
-from ..training_parts import Callbacks, GradientMeasures, LossTerms, Stopping, Work
-from ..training_parts.activation_checkpointing import checkpoint_activations
-from .evaluation import ends_training, evaluate_epoch
+from .callbacks import Callbacks
+from .evaluation import Stopping, ends_training, evaluate_epoch
+from .gradient_measures import GradientMeasures
 from .leaks import LeakError
+from .loss_terms import LossTerms
 from .precision import check_precision, float32_products
 from .schedules import Schedule
+
+
+class Work:
+    """Counters of the work of a training: over all epochs, and the seconds of the epoch under way."""
+
+    def __init__(self) -> None:
+        self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
+        self._began: float | None = None
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the time of a context, unless the trial fails in it."""
+        self._began = time.perf_counter()
+        try:
+            yield
+        except Interruption:
+            self.add_seconds(self.pending_seconds)
+            raise
+        else:
+            self.add_seconds(self.pending_seconds)
+        finally:
+            self._began = None
+
+    @property
+    def pending_seconds(self) -> float:
+        """Return the seconds since the timed context began, which are not counted yet; 0 outside of it."""
+        return 0.0 if self._began is None else time.perf_counter() - self._began
+
+    def add_seconds(self, seconds: float) -> None:
+        """Count time that steps of the epoch under way took."""
+        self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
+
+    def add_steps(
+        self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
+    ) -> float:
+        """Count the operations and tokens of so many steps of each shape; return the tokens."""
+        tokens = 0.0
+        for shape, steps in shapes.items():
+            sequences = steps * shape.sequences
+            self.flops += sequences * sequence_flops(model, interface, tokens=shape.tokens, past=shape.past)
+            tokens += sequences * shape.tokens
+        self.tokens += tokens
+        return tokens
+
 
 TOKENS_PER_S = "tokens_per_s"
 """The one metric that depends on the machine: symbols of training and evaluation in a second."""

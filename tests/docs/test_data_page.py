@@ -8,8 +8,8 @@ import pytest
 
 from activemem import load_model
 from activemem.engine.core.resources import Machine
-from activemem.engine.corpora import DataError
-from activemem.engine.data import open_corpus
+from activemem.engine.corpora.files import DataError
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.engine.run.driver import run_study
 from activemem.storage import Store
 from activemem.studies.last_run import load_last_run

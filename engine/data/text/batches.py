@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ...core.seeds import derive_seed
-from ...corpora import DataError
+from ...core.random_streams import derive_seed
+from ...corpora.files import DataError
 from ..token_files import Split
 
 
@@ -87,7 +87,6 @@ def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterato
 
 
 def _fitting(split: Split, max_length: int) -> Tensor:
-    """Return the numbers of the lines that are neither empty nor too long."""
     lengths = split.line_lengths
     return torch.nonzero((lengths > 1) & (lengths <= max_length + 1)).flatten()
 
@@ -138,7 +137,6 @@ def iter_stream_batches(
 
 
 def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
-    """Yield where each pass begins: the first at 0, the others so too or anywhere below `most`."""
     yield 0
     while True:
         yield 0 if generator is None else int(torch.randint(most, (), generator=generator))

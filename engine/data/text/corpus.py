@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,15 +10,14 @@ from typing import Any
 
 from ....studies.catalog.datasets import Corpus, SourceFile
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
-from ...corpora import DataError, dataset_folder, read_source
-from ..token_files import Split, open_split, write_once
-from . import tokenization
+from ...corpora.files import DataError, dataset_folder, read_source
+from ..token_files import Split, encoded_folder, open_split, prepared
 from .symbols import TextSymbols
+from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
 FORMAT = 2
 """Of the files; raised when they change, or the tokens in them."""
 
-_ABOUT = "about.json"
 _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model"}
 """The files that say what the tokens are; characters are those of the corpus's alphabet."""
 
@@ -44,11 +41,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
     place = place_of_corpus(task, folder)
-    try:
-        write_once(place, partial(_write, corpus, task, folder))
-    except OSError as error:
-        raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
-    about = json.loads((place / _ABOUT).read_text("utf-8"))
+    about = prepared(place, corpus.name, partial(_write, corpus, task, folder))
     splits = {
         split: replace(open_split(place, split, about["files"]), first_bytes=about["first_bytes"][split])
         for split in corpus.splits
@@ -58,37 +51,28 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 
 def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     """Return the folder that has the tokens, or will have them."""
-    return folder / "encoded" / _name(corpus_of_task(task), task)
+    corpus = corpus_of_task(task)
+    sized = task.tokens == "bpe" or (task.tokens == "words" and corpus.own)
+    parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]
+    parts += ["sentences"] if task.batching == "sentences" else []
+    sources = [[part.source.size, part.source.digest] for part in corpus.splits.values()]
+    depends: list[Any] = [FORMAT, parts, sources]
+    if task.tokens == "bpe":
+        from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
+
+        depends += [corpus.pretokenized, subwords.NORMALISATION]
+    return encoded_folder(folder, parts, depends, pieces=task.tokens == "bpe")
 
 
 def _symbols(corpus: Corpus, task: LanguageModelSettings, place: Path) -> TextSymbols:
-    """Return the symbols of tokens that were written to a folder."""
     content = corpus.alphabet if task.tokens == "characters" else (place / _LISTS[task.tokens]).read_bytes()
     return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
 
 
-def _name(corpus: Corpus, task: LanguageModelSettings) -> str:
-    """Return the folder of these tokens: what they are, and a hash of all that they depend on."""
-    sized = task.tokens == "bpe" or (task.tokens == "words" and corpus.own)
-    parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]
-    parts += ["sentences"] if task.batching == "sentences" else []
-    depends: list[Any] = [FORMAT, parts, [_identity(part.source) for part in corpus.splits.values()]]
-    if task.tokens == "bpe":
-        from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
-
-        depends += [corpus.pretokenized, subwords.NORMALISATION, importlib.metadata.version("sentencepiece")]
-    return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
-
-
-def _identity(source: SourceFile) -> list[Any]:
-    return [source.size, source.digest]
-
-
-def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> None:
-    """Encode all splits into the files of a folder."""
+def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> dict[str, Any]:
     data = _splits(corpus, folder)
     if task.batching == "sentences":
-        data = {split: tokenization.sentences_as_lines(text) for split, text in data.items()}
+        data = {split: sentences_as_lines(text) for split, text in data.items()}
     symbols = _learn_symbols(corpus, task, data["train"])
     files, first_bytes = {}, {}
     for split, text in data.items():
@@ -101,14 +85,13 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
     if task.tokens in _LISTS:
         (place / _LISTS[task.tokens]).write_bytes(symbols.content)
     sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
-    about = {
+    return {
         "corpus": corpus.name,
         "tokens": task.tokens,
         "sha256": sources,
         "files": files,
         "first_bytes": first_bytes,
     }
-    (place / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
@@ -124,9 +107,9 @@ def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, train: bytes) ->
     """Return the symbols of a text: those of the corpus, or learnt from its training split."""
     content = corpus.alphabet
     if task.tokens == "words":
-        known = tokenization.build_vocabulary(train)
+        known = build_vocabulary(train)
         if corpus.own:
-            known = tokenization.limit_vocabulary(known, task.pieces)
+            known = limit_vocabulary(known, task.pieces)
         elif len(known) != corpus.word_vocab_size:
             raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {len(known):,}")
         content = b"\n".join(known) + b"\n"

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import sentencepiece
 
+from ..token_files import smallest_dtype
 from ..vocabularies.subwords import train_pieces
-from .tokenization import EncodedText, TextEncoder, ensure_final_newline, smallest_dtype
+from .tokenization import EncodedText, TextEncoder, ensure_final_newline
 
 PADDING, UNSEEN, END = 0, 1, 2
 """Numbers of what is no text: padding, what no piece spells (nothing: bytes do), the end of a line."""

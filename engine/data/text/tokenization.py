@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...corpora import DataError
+from ...corpora.files import DataError
+from ..token_files import smallest_dtype
 
 END_OF_LINE = b"<eos>"
 """The end of a line, as a word."""
@@ -63,12 +64,6 @@ def sentences_as_lines(data: bytes) -> bytes:
     """
     text = _SPACES.sub(b" ", data.translate(_NEWLINE_TO_SPACE)).strip()
     return ensure_final_newline(_END_OF_SENTENCE.sub(rb" \1\n", text))
-
-
-def smallest_dtype(vocab: int) -> np.dtype[Any]:
-    """Return the smallest signed type (or bytes) that holds the numbers of a vocabulary."""
-    small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
-    return np.dtype(small).newbyteorder("<")
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:

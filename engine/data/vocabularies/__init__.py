@@ -1,6 +1,6 @@
 """Vocabularies, which number the symbols of sentences; each is learnt once and kept.
 
-`base` is their interface; `words`, `spelled_words`, `subwords` and `characters` are the kinds.
+`base` is their interface; `words` (with bytes), `spelled_words` and `subwords` are the kinds.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .base import Vocabulary
-from .characters import ByteVocabulary
 from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
-from .words import SymbolVocabulary, WordVocabulary
+from .words import ByteVocabulary, SymbolVocabulary, WordVocabulary
 
 _KINDS: dict[
     str,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
-from ...corpora import DataError
+from ...corpora.files import DataError
 from .base import FIRST_SYMBOL, Vocabulary, most_frequent
 
 PUNCTUATION = """.,!?"':;()«»“”‘’„…"""
@@ -23,7 +23,6 @@ _CHARACTERS = _BYTES + 256
 
 
 def _token(marks: str) -> re.Pattern[str]:
-    """Return a pattern of words between white space and marks, and of single other characters."""
     return re.compile(rf"[^\s{re.escape(marks)}]+|.", re.DOTALL)
 
 
@@ -72,16 +71,13 @@ class SpellingVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
-        """Return the size that was asked for, used or not."""
         return self._size
 
     def content(self) -> bytes:
-        """Return characters and words in the order of their numbers, as JSON."""
         kept = {"size": self._size, "characters": self._characters, "words": self._words}
         return json.dumps(kept, ensure_ascii=False).encode()
 
     def encode(self, sentence: str) -> list[int]:
-        """Return known words, characters of the others, and the spaces that are not implied."""
         numbers: list[int] = []
         waiting = after_word = (
             False  # a space that may be implied; whether a word of the vocabulary is before
@@ -101,7 +97,6 @@ class SpellingVocabulary(Vocabulary):
         return [*numbers, SPACE] if waiting else numbers
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """Return the text, with a space between two words; bytes that are no text become �."""
         parts: list[bytes] = []
         after_word = False
         for number in symbols:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sentencepiece
 
-from ...corpora import DataError
+from ...corpora.files import DataError
 from .base import END, PADDING, START, UNKNOWN, Vocabulary
 
 _MIN_PIECES = 300  # that a study can ask for
@@ -44,7 +44,6 @@ def train_pieces(
 
 
 def _reason(told: str) -> str:
-    """Return what to change, for a message of SentencePiece."""
     if most := re.search(r"value <= ([0-9]+)", told):
         fewer = f"set [task] pieces to at most {int(most[1]):,}, " if int(most[1]) >= _MIN_PIECES else ""
         return (
@@ -82,17 +81,13 @@ class SubwordVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
-        """Return the number of pieces that was asked for."""
         return self._processor.GetPieceSize()
 
     def content(self) -> bytes:
-        """Return the model, as the library writes it."""
         return self._model
 
     def encode(self, sentence: str) -> list[int]:
-        """Return the pieces of a sentence."""
         return self._processor.Encode(sentence)
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """Return the sentence that pieces spell."""
         return self._processor.Decode([each for each in symbols if each != UNKNOWN])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from ....studies.catalog.tasks import split_words
-from ...corpora import DataError
+from ...corpora.files import DataError
 from .base import FIRST_SYMBOL, UNKNOWN, Vocabulary, most_frequent
 
 _UNKNOWN = "<unk>"
@@ -28,26 +28,21 @@ class ListedVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
-        """Return the size that was asked for, used or not."""
         return self._size
 
     def content(self) -> bytes:
-        """Return the size and the symbols, one a line, in the order of their numbers."""
         return "\n".join([str(self._size), *self._symbols]).encode()
 
     def encode(self, sentence: str) -> list[int]:
-        """Return the symbols' numbers; one that is not in the set is unknown."""
         return [
             self._numbers.get(symbol, UNKNOWN) for symbol in self.normalise(sentence).split(" ") if symbol
         ]
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
-        """Return the symbols of a sentence that are not in the set, each once."""
         found = dict.fromkeys(self.normalise(sentence).split(" "))
         return tuple(symbol for symbol in found if symbol and symbol not in self._numbers)
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """Return the symbols with spaces between them; `<unk>` for a number that has none."""
         known = range(FIRST_SYMBOL, FIRST_SYMBOL + len(self._symbols))
         return " ".join(self._symbols[each - FIRST_SYMBOL] if each in known else _UNKNOWN for each in symbols)
 
@@ -74,5 +69,38 @@ class WordVocabulary(ListedVocabulary):
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
 
     def normalise(self, sentence: str) -> str:
-        """Return the sentence in lower case, with single spaces between words and marks."""
         return " ".join(split_words(sentence))
+
+
+_BYTES = 256
+
+
+class ByteVocabulary(Vocabulary):
+    """Every byte of UTF-8 is a symbol."""
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> Self:
+        """Return the same for all sentences and sizes."""
+        del sentences, size
+        return cls()
+
+    @classmethod
+    def restore(cls, content: bytes) -> Self:
+        """Return the same for all content."""
+        del content
+        return cls()
+
+    @property
+    def size(self) -> int:
+        return FIRST_SYMBOL + _BYTES
+
+    def content(self) -> bytes:
+        return b""
+
+    def encode(self, sentence: str) -> list[int]:
+        return [FIRST_SYMBOL + byte for byte in sentence.encode()]
+
+    def decode_symbols(self, symbols: Sequence[int]) -> str:
+        return bytes(number - FIRST_SYMBOL for number in symbols if number >= FIRST_SYMBOL).decode(
+            "utf-8", errors="replace"
+        )

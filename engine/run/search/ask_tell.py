@@ -19,11 +19,9 @@ from ....grammar.nodes import Dimension
 from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from .samplers.factory import make_sampler, restored_attributes
-from .samplers.numbers import draw
-from .samplers.optuna_space import distribution, suggest
+from .factories import make_pruner, make_sampler, restored_attributes
+from .samplers.dimensions import distribution, draw, suggest
 from .samplers.told_points import ELSEWHERE, PointKey, point_key
-from .schedulers.factory import make_pruner
 from .stored_points import PointEnd, SearchPoint
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
@@ -192,7 +190,6 @@ class ToldStudies:
         return True
 
     def _note_elsewhere(self, found: FrozenTrial | optuna.Trial, rung: int) -> None:
-        """Let the studies of the other rungs know of a point, each once."""
         key = point_key(found.params)
         self._known[rung].add(key)
         for study, known in zip(self._studies, self._known, strict=True):

@@ -22,9 +22,8 @@ from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study, load_study
-from .samplers.factory import make_sampler
-from .samplers.optuna_space import suggest
-from .schedulers.factory import make_pruner
+from .factories import make_pruner, make_sampler
+from .samplers.dimensions import suggest
 
 Values = dict[str, Level]
 
@@ -156,7 +155,6 @@ SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _the_study(sampler: str) -> Study:
-    """Return a study whose space a sampler can search."""
     return _loaded(NUMBERS if sampler in WITHOUT_CONDITIONS else STUDY)
 
 
@@ -173,13 +171,11 @@ def _study(name: str, seed: int) -> optuna.Study:
 
 
 def _search(name: str, seed: int, points: int) -> list[Values]:
-    """Return the points that a search proposes one after the other."""
     study = _study(name, seed)
     return [_ask(study, name) for _ in range(points)]
 
 
 def _ask(study: optuna.Study, name: str) -> Values:
-    """Return one point of a sampler, and tell its value."""
     trial = study.ask()
     values = _suggest(trial, name)
     study.tell(trial, float(values["rate"]) + len(values))
@@ -187,12 +183,10 @@ def _ask(study: optuna.Study, name: str) -> Values:
 
 
 def _suggest(trial: optuna.Trial, sampler: str) -> Values:
-    """Return a value of each dimension that the point takes."""
     return _the_study(sampler).choose(partial(suggest, trial))
 
 
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
-    """Return the epoch after which each course of a metric is given up; None for those that are not."""
     keys = {"scheduler": name, "trials": _POINTS, "metric": "accuracy", "direction": "max"}
     settings = SearchSettings.model_validate(keys)
     study = optuna.create_study(

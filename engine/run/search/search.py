@@ -25,8 +25,8 @@ from ...core.events import Event, Listener, Taken
 from ...trial.claims import store_pruned
 from ...trial.outcome import Job
 from .ask_tell import AskTell
-from .schedulers.race import make_race
-from .schedulers.rungs import RungBoard
+from .race import make_race
+from .rungs import RungBoard
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 BASELINE = "baseline"
@@ -115,6 +115,7 @@ class Search:
         self._study, self._store, self._run, self._settings = study, store, run, study.search
         self._listener, self._left, self._retry, self._looks = listener, max_trials, retry_failed, looks
         self._gone = gone or {}
+        self._found: tuple[str, list[Job]] | None = None  # a cohort that was only looked for
         self._ask_tell = AskTell(study)
         self._tracked = TrackedPoints()
         self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
@@ -127,6 +128,9 @@ class Search:
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """Return the missing trials of the next point, or None; unfinished points come first."""
+        if (found := self._found) is not None:
+            self._found = None
+            return found
         while (self._left is None or self._left > 0) and (tracked := self._next_point()) is not None:
             point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
             self._begin(tracked)
@@ -138,6 +142,11 @@ class Search:
             self._listener.on_planned([job.trial for job in tracked.jobs])
             return point.name, tracked.jobs
         return None
+
+    def has_next(self) -> bool:
+        """Return whether there is a cohort, which `next_cohort` then returns."""
+        self._found = self.next_cohort()
+        return self._found is not None
 
     def may_have_more(self) -> bool:
         """Return whether a point in training may get another seed, or get on to another rung."""
@@ -201,7 +210,6 @@ class Search:
         return events
 
     def _next_point(self) -> TrackedPoint | None:
-        """Return a point in the race, one that goes on to another rung, or a new one."""
         for tracked in self._tracked.of(PointState.PROPOSED):
             if tracked.trial is not None:
                 return tracked
@@ -222,7 +230,6 @@ class Search:
         return TrackedPoint(self._points.of_values(self._tracked.begun[found[0]], found[1]))
 
     def _begin(self, tracked: TrackedPoint, state: PointState = PointState.RUNNING_HERE) -> None:
-        """Count a point as begun, on its rung as well."""
         self._tracked.move(tracked, state)
         point = tracked.point
         if self._rungs is not None and point.values != self._study.baseline:
@@ -247,7 +254,6 @@ class Search:
         self._tell(tracked, self._courses([tracked.point]) if tracked.trial is None else {})
 
     def _give_up(self, jobs: Sequence[Job]) -> None:
-        """Store trials as pruned, and report it."""
         for job in jobs:
             self._listener.on_planned([job.trial])
             self._listener.on_event(store_pruned(job, self._store, self._reason))
@@ -255,11 +261,9 @@ class Search:
 
     @property
     def _reason(self) -> str:
-        """The reason why a trial is pruned."""
         return f"given up by {self._settings.scheduler.name}"
 
     def _ask(self) -> tuple[TrackedPoint, str] | None:
-        """Return an unfinished point, or a new one and what proposes it."""
         self._learn_from_others()
         waiting = self._tracked.of(PointState.PROPOSED)
         begun = len(self._tracked.begun)
@@ -288,12 +292,10 @@ class Search:
 
     @property
     def _is_spent(self) -> bool:
-        """Whether this search's trainings, with those that run, have used up its budget."""
         running = sum(len(each.jobs) for each in self._tracked.of(PointState.RUNNING_HERE))
         return is_spent(self._settings.budget, self._others.spent, running)
 
     def _learn_from_others(self) -> None:
-        """Track the points that other drivers have begun, and tell Optuna those that they have ended."""
         self._stored.refresh()
         for point in self._others.new():
             if point not in self._tracked:
@@ -322,7 +324,6 @@ class Search:
             self._tell(tracked, courses)
 
     def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the metric of points' trials by epoch, if the scheduler compares epochs."""
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
@@ -357,7 +358,6 @@ class Search:
             self._give_up([job for job in missing if job.trial.id in begun])
 
     def _missing(self, point: SearchPoint) -> list[Job]:
-        """Return the trials of a point that have no outcome, or one that is to be tried again."""
         again = {"incomplete", *(["failed"] if self._retry else [])}
         return [
             Job(

@@ -263,13 +263,11 @@ class BegunPoints:
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:
-        """Return whether this search has taken over a trial of another study."""
         if trial not in self._taken or self._is_own(trial, row):
             return False
         return tried_point(self._study, trial, self._taken[trial][0]) is not None
 
     def _count(self, trial: str, row: Mapping[str, Any]) -> None:
-        """Add the costs of a training, in place of those of an earlier attempt."""
         if (before := self._counted.pop(trial, None)) is not None:
             self.spent.add(before, times=-1)
         if counts(row):
@@ -277,7 +275,6 @@ class BegunPoints:
             self._counted[trial] = row
 
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
-        """Return the levels of unfinished trials of this search that were not known, by id."""
         found: dict[str, Mapping[str, Level]] = {}
         begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
         for trial in (each.trial for each in begun):
@@ -288,7 +285,6 @@ class BegunPoints:
         return found
 
     def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
-        """Return whether a trial was stored as one of this search's points, maybe with other plug-in code."""
         if row["study"] != self._study.name:
             return False
         levels = json.loads(row["factors"])

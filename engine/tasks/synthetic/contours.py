@@ -201,7 +201,6 @@ class _Pairs:
             )
 
     def _grow(self, rows: Rows, path: int) -> None:
-        """Draw one link more of a contour, or go back."""
         if not len(rows):
             return
         space, length, points = self._space, self._lengths[rows, path], self._points[rows]

@@ -27,7 +27,6 @@ def draw_mad(task: MadSettings, count: int, test_set: str | None, generator: Gen
 
 @lru_cache(maxsize=2)
 def _pool(settings: str) -> Examples:
-    """Return all examples to train on, of settings as text."""
     task = MadSettings.model_validate_json(settings)
     generator = torch.Generator().manual_seed(_POOL_SEED)
     return _stack([_WRITERS[task.problem](task, generator, True) for _ in range(task.train_examples)])

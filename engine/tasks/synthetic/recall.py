@@ -50,7 +50,6 @@ def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator:
 
 
 def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examples:
-    """Return the same with any symbols instead of 0, if the task says so."""
     if not task.random_non_queries:
         return examples
     inputs, targets, _ = examples
@@ -72,7 +71,6 @@ def _different(count: int, symbols: int, chosen: int, generator: Generator) -> T
 
 
 def _repeated(drawn: Tensor) -> Tensor:
-    """Return the rows that have a number twice."""
     ordered = drawn.sort(1).values
     return (ordered[:, 1:] == ordered[:, :-1]).any(1).nonzero().flatten()
 

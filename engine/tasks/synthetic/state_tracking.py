@@ -141,7 +141,6 @@ def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _even(degree: int) -> tuple[tuple[int, ...], ...]:
-    """Return the even permutations."""
     return tuple(
         each
         for each in permutations(range(degree))

@@ -9,9 +9,9 @@ from torch import nn
 from activemem import build
 from activemem.blocks.core.initialisation import Linear, initialise
 from activemem.blocks.core.weight_roles import WeightRole, WeightRoleError, find_weights
-from activemem.engine.optimisers import build_optimizer
-from activemem.engine.optimisers.clipped_steps import clip_gradients_per_map
+from activemem.engine.optimisers.build import build_optimizer
 from activemem.engine.optimisers.rules import muon_maps
+from activemem.engine.optimisers.weights import clip_gradients_per_map
 from activemem.grammar.vocabulary.registry import builtin_names, lookup
 from activemem.grammar.vocabulary.spec import REQUIRED, Role
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings

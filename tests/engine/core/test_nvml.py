@@ -7,7 +7,7 @@ from ctypes import CDLL
 import pytest
 import torch
 
-from activemem.engine.core import nvml
+from activemem.engine.core import gpus as nvml
 from activemem.engine.core.gpus import find_gpus, has_gpu
 
 LIBRARY = """

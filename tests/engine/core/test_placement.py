@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from activemem.engine.core.placement import own_states, own_states_on, to_device
-from activemem.engine.training_parts import Callbacks
 from activemem.engine.trial import training as training_module
+from activemem.engine.trial.callbacks import Callbacks
 from activemem.engine.trial.conformance import trial
 from activemem.engine.trial.training import Training
 

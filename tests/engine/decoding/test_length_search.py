@@ -10,7 +10,10 @@ import torch
 from torch.testing import assert_close
 
 from activemem.engine.core.cpu import _glibc
-from activemem.engine.decoding import LengthLine, OutputCosts, SizeSearch, decode, length_search
+from activemem.engine.decoding import length_search
+from activemem.engine.decoding.decode import decode
+from activemem.engine.decoding.length_search import LengthLine, SizeSearch
+from activemem.engine.decoding.outputs import OutputCosts
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources
@@ -227,7 +230,7 @@ SEARCH = """
 import os, resource, torch
 from activemem.blocks.models.sequence_model import build
 from activemem.engine.core.cpu import prepare_cpu
-from activemem.engine.decoding import decode
+from activemem.engine.decoding.decode import decode
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

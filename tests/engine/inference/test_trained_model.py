@@ -10,7 +10,8 @@ import torch
 
 from activemem.engine.core.model_file import ModelFile, read_model_file, write_model_file
 from activemem.engine.core.resources import Machine
-from activemem.engine.data import DataError, open_corpus
+from activemem.engine.corpora.files import DataError
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.engine.inference.export import ExportError, export_model
 from activemem.engine.inference.predictions import InputError
 from activemem.engine.inference.text_generation import GenerationError, Sampling

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from activemem.engine.measures import ClassificationScore
-from activemem.engine.measures.classification import BINS
+from activemem.engine.objectives.labelled import BINS, ClassificationScore
 
 
 def plainly(logits, labels):

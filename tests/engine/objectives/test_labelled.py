@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional
 
 from activemem.engine.core.models import build_model
-from activemem.engine.corpora import keep_files
-from activemem.engine.measures import ClassificationScore
+from activemem.engine.corpora.own_files import keep_files
 from activemem.engine.objectives import build_objective
+from activemem.engine.objectives.labelled import ClassificationScore
 from activemem.studies.catalog.tasks import IGNORED
 from activemem.studies.study import load_study
 

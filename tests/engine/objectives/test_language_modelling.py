@@ -8,10 +8,10 @@ import torch
 
 from activemem.blocks.core.streaming import StreamState
 from activemem.engine.core.resources import Machine
-from activemem.engine.corpora import DataError
-from activemem.engine.data import Split
+from activemem.engine.corpora.files import DataError
 from activemem.engine.data.text import subwords, tokenization
 from activemem.engine.data.text.symbols import TextSymbols
+from activemem.engine.data.token_files import Split
 from activemem.engine.objectives.text_scores import score_stream
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training

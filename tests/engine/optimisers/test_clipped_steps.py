@@ -5,8 +5,8 @@ import sys
 import torch
 
 from activemem.blocks import Linear
-from activemem.engine.optimisers import build_optimizer
-from activemem.engine.optimisers.clipped_steps import clip_gradients_per_map, take_clipped_step
+from activemem.engine.optimisers.build import build_optimizer
+from activemem.engine.optimisers.weights import clip_gradients_per_map, take_clipped_step
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings as OptimizerSettings
 
 

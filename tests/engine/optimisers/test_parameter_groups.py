@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from activemem import build
 from activemem.cli.app import app
 from activemem.engine.core.resources import ONE_CPU
-from activemem.engine.optimisers import build_optimizer
+from activemem.engine.optimisers.build import build_optimizer
 from activemem.engine.optimisers.parameter_groups import ParameterGroupError, group_sizes
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from activemem.engine.core.models import build_model
-from activemem.engine.optimisers import build_optimizer
-from activemem.engine.optimisers.state_size import weight_state
+from activemem.engine.optimisers.build import build_optimizer, weight_state
 from activemem.studies.planning.memory_estimates import step_memory
 from activemem.studies.schema.settings import TrialSettings
 

@@ -9,7 +9,7 @@ import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.resources import Machine
-from activemem.engine.objectives import StepShape
+from activemem.engine.objectives.base import StepShape
 from activemem.engine.packs import packer
 from activemem.engine.packs.packer import Packer
 from activemem.engine.packs.stacked_steps import StackedSteps

@@ -5,7 +5,7 @@ import torch
 
 from activemem.blocks import build
 from activemem.cli.coordinates import format_coordinates, ladder_groups, verdict
-from activemem.engine.optimisers import build_optimizer
+from activemem.engine.optimisers.build import build_optimizer
 from activemem.engine.probes.coordinates import CoordinateError, LayerChange, coordinate_check
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.study import StudyError, load_study

@@ -10,7 +10,9 @@ import torch
 from activemem.engine.core.resources import Machine
 from activemem.engine.data.vocabularies.base import FIRST_SYMBOL
 from activemem.engine.objectives.generation import PairData
-from activemem.engine.probes import EncoderProbe, ProbeError, probe_study, quantiles, theta
+from activemem.engine.probes.encoders import EncoderProbe, quantiles, theta
+from activemem.engine.probes.study_probes import probe_study
+from activemem.engine.probes.trained_models import ProbeError
 from activemem.engine.tasks.memory_degradation import fixed_bigrams
 from activemem.storage import Store
 from activemem.studies.study import load_study

@@ -9,10 +9,11 @@ import torch
 
 from activemem.engine.core import interruption
 from activemem.engine.core.resources import Machine
-from activemem.engine.measures import bleu
+from activemem.engine.measures.bleu import bleu
 from activemem.engine.objectives import generation
 from activemem.engine.objectives.generation import Decoding, PairData, generate
-from activemem.engine.probes import trained_models, tune_study, tuning
+from activemem.engine.probes import trained_models, tuning
+from activemem.engine.probes.tuning import tune_study
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.machine_failures import MachineError

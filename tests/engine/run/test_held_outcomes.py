@@ -9,8 +9,7 @@ import torch
 from activemem.engine.core.events import Ended, MachineFailed, Started, Taken
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import Lockstep, Worker, sequentially
-from activemem.engine.run.held_outcomes import FLUSH_S, HeldOutcomes
+from activemem.engine.run.cohorts import FLUSH_S, HeldOutcomes, Lockstep, Worker, sequentially
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store

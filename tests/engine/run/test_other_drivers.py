@@ -15,7 +15,7 @@ import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, MachineFailed, Taken
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver, rounds
+from activemem.engine.run import driver
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.checkpoints import Checkpoint
@@ -112,7 +112,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
             other.advance()
 
     notes.waiting = waits.append
-    monkeypatch.setattr(rounds, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=sleep))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran, summary.left) == (8, 7, 0)
     (event,) = notes.of(Taken)
@@ -124,7 +124,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
 def test_what_another_driver_gives_back_is_trained_from_where_it_was(tiny, store, notes, monkeypatch):
     study = load_study(tiny)
     other = claim_first(study, store)
-    monkeypatch.setattr(rounds, "time", SimpleNamespace(sleep=lambda _: other.release()))
+    monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=lambda _: other.release()))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran) == (8, 8)
     epochs = [event.epoch for event in notes.of(EpochFinished) if event.trial == study.trials[0].id]

@@ -10,10 +10,10 @@ import ray
 
 import activemem
 from activemem.engine.core.events import NOBODY, Listener
+from activemem.engine.core.interruption import SIGNALS
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import ray_connection
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.interrupts import SIGNALS
 from activemem.engine.run.ray_connection import STARTS, connected
 from activemem.engine.run.worker_code import check_workers_here, code_fault, look_at_code
 from activemem.engine.trial.machine_failures import MachineError

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from activemem.engine.tasks import get_task, registered_tasks
-from activemem.engine.tasks.algorithmic import register
 from activemem.studies.catalog.tasks import AlgorithmicTask, TaskError, lookup_task, task_names
 
 ALGORITHMIC = [name for name in task_names() if isinstance(lookup_task(name), AlgorithmicTask)]
@@ -185,10 +184,3 @@ def test_a_wrong_name_or_length_is_refused():
     with pytest.raises(TaskError) as caught:
         get_task("addition").batch(32, 40, seeded())
     assert str(caught.value) == "addition: expected an odd length of at least 5, got 40"
-
-
-def test_a_task_has_one_generator():
-    made = get_task("copy")
-    with pytest.raises(ValueError) as caught:
-        register("copy", made.draw, made.solve)
-    assert str(caught.value) == "task 'copy' has a generator already"

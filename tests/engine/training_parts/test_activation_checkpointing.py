@@ -10,9 +10,9 @@ import torch
 
 from activemem.blocks import build
 from activemem.blocks.core.residual_stack import outermost_stacks
+from activemem.engine.core.models import checkpointing_fault
 from activemem.engine.core.resources import Machine, ResourceError
 from activemem.engine.run.driver import run_study
-from activemem.engine.training_parts.activation_checkpointing import checkpointing_fault
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.schema.settings import TrialSettings

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.engine.packs.form import alone_reason
-from activemem.engine.training_parts.stopping import BestEpoch
+from activemem.engine.trial.evaluation import BestEpoch
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import StudyError, load_study

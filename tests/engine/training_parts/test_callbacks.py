@@ -7,7 +7,7 @@ import torch
 
 from activemem import Callback, register_callback
 from activemem.engine.core.interruption import StoppedMidway
-from activemem.engine.training_parts.callbacks import CallbackError, Callbacks
+from activemem.engine.trial.callbacks import CallbackError, Callbacks
 from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.epoch_metrics import epoch_metrics

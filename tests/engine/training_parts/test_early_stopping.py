@@ -7,7 +7,7 @@ import torch
 from activemem.engine.core.events import EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.training_parts.stopping import Patience
+from activemem.engine.trial.evaluation import Patience
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training

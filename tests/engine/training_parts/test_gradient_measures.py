@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from activemem.engine.training_parts import GradientMeasures
+from activemem.engine.trial.gradient_measures import GradientMeasures
 from activemem.engine.trial.training import Training
 from activemem.studies.study import StudyError, load_study
 

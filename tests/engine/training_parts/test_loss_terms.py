@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from activemem.engine.run.driver import run_study
-from activemem.engine.training_parts.loss_terms import LossTermError
 from activemem.engine.trial.conformance import LOSS_TERM_CHECKS, trial
+from activemem.engine.trial.loss_terms import LossTermError
 from activemem.engine.trial.training import NotANumberError, Training
 from activemem.storage import Store
 from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id

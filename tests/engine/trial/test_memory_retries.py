@@ -1,7 +1,6 @@
 """A trial that runs out of memory is tried again alone, then with its batches in parts, before it fails."""
 
 import math
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -9,13 +8,10 @@ import torch
 
 from activemem.blocks.core.streaming import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.core.interruption import StoppedMidway, forget_stop, stop_soon
 from activemem.engine.trial import memory_retries
 from activemem.engine.trial.last_words import words_file
 from activemem.engine.trial.memory_retries import (
-    DeviceMemory,
     MemoryTries,
-    device_memory,
     free_memory,
     is_out_of_memory,
     may_be_out_of_memory,
@@ -215,122 +211,15 @@ def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_pat
     assert [row[name] for name in same] == [whole[name] for name in same]
 
 
-TOTAL = 80 * 10**9
-FULL, ROOM = DeviceMemory(free=0, total=TOTAL, own=0), DeviceMemory(free=TOTAL // 2, total=TOTAL, own=0)
-
-
-@pytest.fixture
-def looks(monkeypatch):
-    """Lets a trial on a CPU see what is said here of a GPU, the last from then on; what it has seen."""
-
-    def see(*memory, most_s=300.0, meanwhile=lambda looks: None):
-        seen = []
-
-        def look(device):
-            del device
-            meanwhile(len(seen))
-            seen.append(memory[min(len(seen), len(memory) - 1)])
-            return seen[-1]
-
-        monkeypatch.setattr(memory_retries, "device_memory", look)
-        monkeypatch.setattr(memory_retries, "LOOK_S", 0.001)
-        monkeypatch.setattr(memory_retries, "_waited_out", {})
-        monkeypatch.setattr(memory_retries, "MAX_WAIT_S", most_s)
-        return seen
-
-    return see
-
-
-@pytest.mark.parametrize(
-    ("memory", "times"),
-    [
-        ([FULL, FULL, FULL, ROOM], 4),
-        ([ROOM], 1),
-        ([FULL._replace(total=10**6)], 1),  # the step would not fit without others either
-        ([FULL._replace(own=TOTAL)], 1),  # this process has it all
-        ([FULL, None], 2),
-        ([None], 1),
-    ],
-    ids=["until there is room", "room", "too small", "its own", "lost", "no GPU"],
-)
-def test_a_trial_waits_once_for_those_that_share_its_gpu(tmp_path, job, looks, caplog, memory, times):
-    tries, seen = [], looks(*memory)
-    _, row = outcome(tmp_path, job(batch_size=4), room_for(2, tries))
-    assert (row["status"], tries[:4], len(seen)) == ("done", [1, 1, 1, 2], times)
-    told = [record.getMessage() for record in caplog.records if "memory ran out" in record.getMessage()]
-    assert len(told) == (times > 1)
-    assert all("; waits, at most 300 s, until " in each and each.endswith("now 0 GB") for each in told)
-
-
-def test_a_trial_does_not_wait_for_ever(tmp_path, job, looks):
-    tries, seen, began = [], looks(FULL, most_s=0.2), time.monotonic()
-    _, row = outcome(tmp_path, job(batch_size=4), room_for(2, tries))
-    assert (row["status"], tries[:4]) == ("done", [1, 1, 1, 2])
-    assert len(seen) > 2 and time.monotonic() - began >= 0.2
-
-
-def test_those_behind_a_trial_that_has_waited_in_vain_do_not_wait_as_soon(tmp_path, job, looks, monkeypatch):
-    seen = looks(FULL, most_s=0.2)
-    outcome(tmp_path / "first", job(batch_size=4), room_for(2, []))
-    looked, tries = len(seen), []
-    monkeypatch.setattr(memory_retries, "MAX_WAIT_S", 100.0)
-    _, row = outcome(tmp_path / "second", job(batch_size=4), room_for(2, tries))
-    assert (row["status"], tries[:4], len(seen)) == ("done", [1, 1, 1, 2], looked + 1)
-
-
-def test_a_trial_waits_for_as_much_as_is_counted_for_it(tmp_path, job):
-    asked = job().trial.settings
-    counted = WeightState(frozen=0, bytes=2 * OF_SETTINGS_ALONE.step(asked).optimizer)
-    memory = MemoryEstimator(count_state=lambda _settings: counted)
-    tries = MemoryTries(asked, tmp_path, memory=memory)
-    assert tries.next()
-    needed = memory.step(asked).total
-    assert needed > OF_SETTINGS_ALONE.step(asked).total
-    for free, looks in ((needed, 1), (needed - 1, 2)):
-        assert waits(tries, free) == looks
-
-
-def waits(tries, free):
-    """How often it is looked whether there is room where so much is free, and all of it later."""
-    with pytest.MonkeyPatch.context() as patch:
-        memory = [DeviceMemory(free=free, total=TOTAL, own=0), ROOM]
-        patch.setattr(memory_retries, "device_memory", lambda _device: memory.pop(0))
-        patch.setattr(memory_retries, "LOOK_S", 0.0)
-        patch.setattr(memory_retries, "_waited_out", {})
-        tries.wait_for_room(CPU, lambda: None)
-    return 2 - len(memory)
-
-
-def test_a_trial_that_waits_is_left_when_it_is_asked_for_and_goes_on_later(tmp_path, job, looks):
-    store, whole, tries = Store(tmp_path), job(batch_size=4), []
-    seen = looks(FULL, meanwhile=lambda looks: stop_soon() if looks else None)
-    attempt = Attempt(whole, store, CPU, make_training=room_for(2, tries))
-    assert [type(attempt.advance()) for _ in range(2)] == [Started, EpochFinished]
-    try:
-        with pytest.raises(StoppedMidway):
-            attempt.advance()
-    finally:
-        forget_stop()
-    attempt.release()
-    assert (len(seen), tries) == (2, [1, 1])
-    events, row = outcome(tmp_path, whole, room_for(2, tries))
-    assert (events[0].epoch, row["status"], tries[:4]) == (1, "done", [1, 1, 1, 2])
-
-
 def test_what_a_gpu_has_is_asked_of_cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=8))
     assert (total_bytes(torch.device("cuda")), total_bytes(CPU)) == (8, None)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3, 8))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 2)
-    assert device_memory(torch.device("cuda")) == DeviceMemory(free=3, total=8, own=2)
-    assert device_memory(CPU) is None
 
     def fail(device):
         raise torch.AcceleratorError("CUDA error: device-side assert triggered")
 
-    monkeypatch.setattr(torch.cuda, "mem_get_info", fail)
     monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
-    assert device_memory(torch.device("cuda")) is total_bytes(torch.device("cuda")) is None
+    assert total_bytes(torch.device("cuda")) is None
 
 
 @pytest.mark.heavy

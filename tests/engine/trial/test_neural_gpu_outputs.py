@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from activemem.engine.data.trees.linearised import bracket_of, parse_linearised
-from activemem.engine.measures import bleu
+from activemem.engine.data.treebanks import bracket_of, parse_linearised
+from activemem.engine.measures.bleu import bleu
 from activemem.engine.objectives.generation import Decoding, PairData, generate
 from activemem.engine.probes.trained_models import load_kept_model
 from activemem.engine.trial.outcome import Job

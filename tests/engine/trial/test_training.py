@@ -6,9 +6,9 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.core.seeds import derive_seed
+from activemem.engine.core.random_streams import derive_seed
 from activemem.engine.objectives.generated import Curriculum
-from activemem.engine.training_parts import Stopping
+from activemem.engine.trial.evaluation import Stopping
 from activemem.engine.trial.training import NotANumberError, Training
 
 CPU = torch.device("cpu")

@@ -12,6 +12,7 @@ continues as it would have.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
@@ -24,11 +25,87 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.trial import FrozenTrial
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
 
-from .numbers import at, draw, place_of
-from .population import Population
-from .told_points import KnownOfStudy
+from .....studies.searches.pareto import crowding, ranks
+from .dimensions import at, draw, place_of
+from .told_points import ENDED, KnownOfStudy, Proposals, when_ended
+
+Worth = tuple[float, ...]
+"""What a point is compared by; less is better."""
+
+
+class Population:
+    """The living: of one objective the last that ended, of several those that survive.
+
+    With each point that ends the worst of one too many dies: the one furthest beyond the limits, on the last
+    front, where most others are (Deb et al. 2002). `proposals` counts points on whichever rung; `space` has
+    the dimensions of all that ended.
+    """
+
+    def __init__(self, study: optuna.Study, size: int) -> None:
+        self.study, self.space = study, dict[str, BaseDistribution]()
+        self.proposals = Proposals(study)
+        self.living: list[FrozenTrial] = []
+        self._size, self._signs = size, [_sign(each) for each in study.directions]
+        self._before = -1
+        self._worths: list[Worth] = []  # of the living, made when they are asked for
+
+    def learn(self, before: int) -> None:
+        """Take note of all trials with a lower number, once before each trial."""
+        if before == self._before:
+            return
+        self._before = before
+        for trial in sorted(self.proposals.read(before), key=when_ended):
+            if trial.state in ENDED:
+                self._add(trial)
+
+    def worth(self, place: int) -> Worth:
+        """Return the value by which a living point is compared."""
+        if not self._worths:
+            self._worths = self._compare()
+        return self._worths[place]
+
+    def _add(self, trial: FrozenTrial) -> None:
+        self.space |= trial.distributions
+        self.living.append(trial)
+        self._worths = []
+        if len(self.living) > self._size:
+            oldest_dies = len(self._signs) == 1
+            del self.living[0 if oldest_dies else max(range(len(self.living)), key=self.worth)]
+            self._worths = []
+
+    def _compare(self) -> list[Worth]:
+        """Return the values by which living points are compared.
+
+        They are the excess over limits, then the value, or front and crowding distance.
+        """
+        excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
+        losses = [self._losses(trial) for trial in self.living]
+        if len(self._signs) == 1:
+            return [(over, *loss) for over, loss in zip(excess, losses, strict=True)]
+        fronts: list[int] = ranks(losses)
+        found: list[Worth] = [()] * len(losses)
+        for rank in set(fronts):
+            places = [place for place, each in enumerate(fronts) if each == rank]
+            for place, room in zip(places, crowding([losses[each] for each in places]), strict=True):
+                found[place] = (excess[place], rank, -room)
+        return found
+
+    def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
+        """Return the objectives as losses.
+
+        Points that were given up have no comparable value and get the worst.
+        """
+        if trial.state != TrialState.COMPLETE or trial.values is None:
+            return (math.inf,) * len(self._signs)
+        return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
+
+
+def _sign(direction: StudyDirection) -> float:
+    return -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
+
 
 CROSSOVER = 0.25
 """The share of points that have two parents."""
@@ -56,13 +133,11 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the dimensions of all points so far."""
         return dict(self._population_before(study, trial).space)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the values of a changed point; nothing for the first points, whose values are all drawn."""
         known = self._population_before(study, trial)
         if not known.living or known.proposals.begun < self._population:
             return {}
@@ -79,24 +154,20 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        """Return a uniformly drawn value for a dimension that no parent has."""
         known = self._population_before(study, trial)
         begun, tries = known.proposals.begun, known.proposals.tries
         return draw(param_distribution, self._random(begun, tries, param_name))
 
     def _population_before(self, study: optuna.Study, trial: FrozenTrial) -> Population:
-        """Return the population at the time when a point is requested."""
         known = self._known.of(study)
         known.learn(trial.number)
         return known
 
     def _parent(self, known: Population, rng: Random) -> FrozenTrial:
-        """Return the best of a few points that live."""
         drawn = rng.sample(range(len(known.living)), min(self._sample, len(known.living)))
         return known.living[min(drawn, key=known.worth)]
 
     def _random(self, *key: object) -> Random:
-        """Random numbers that depend on the seed and on these alone."""
         return Random(" ".join(map(str, (self._seed, *key))))
 
 
@@ -143,12 +214,10 @@ def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
 
 
 def _another(options: Sequence[Any], value: Any, rng: Random) -> Any:  # noqa: ANN401 -- as above
-    """Any other one of some options."""
     return rng.choice([each for each in options if each != value])
 
 
 def _nearby(numbers: IntDistribution | FloatDistribution, value: float, rng: Random) -> float:
-    """Another number, by a normal step."""
     place, found = place_of(numbers, value), value
     while found == value:
         found = at(numbers, _reflected(place + rng.gauss(0, STEP)))

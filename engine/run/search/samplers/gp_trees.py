@@ -1,10 +1,10 @@
 """Bayesian optimisation over recipes: a Gaussian process on their trees proposes promising points.
 
 As in NAS-BOWL (Ru et al. 2021), the similarity of points is that of the Weisfeiler-Lehman labels of their
-trees, and candidates are mutations of the best points. Most candidates are kept until the process is fitted
-again, so that a point costs little. Values are replaced by their ranks, so that an outlier bends nothing. A
-proposal depends only on Optuna's points, in the order in which they ended: a search with one worker that is
-killed continues as it would have.
+trees, and candidates are mutations of the best points. Most candidates are kept until the settings of the
+process are chosen again. Values are replaced by their ranks, so that an outlier bends nothing. A proposal
+depends only on Optuna's points, in the order in which they ended: a search with one worker that is killed
+continues as it would have.
 """
 
 from __future__ import annotations
@@ -17,25 +17,98 @@ from functools import lru_cache
 from itertools import groupby, islice, pairwise
 from operator import itemgetter
 from random import Random
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.trial import FrozenTrial
 from scipy.special import ndtr, ndtri
 
 from .....grammar.nodes import ChoiceDimension, Dimension
 from .....studies.schema.settings import Level
 from .....studies.study import Study
+from .dimensions import at, distribution, draw, place_of
 from .evolution import PointChanges, cross
-from .gaussian_process import GaussianProcess, likeliest, settings_grid, squared_distances
-from .numbers import draw
-from .optuna_space import WholePointSampler
-from .prior import LASTING, Prior
+from .gaussian_process import GaussianProcess, KernelSettings, likeliest, settings_grid, squared_distances
 from .recipe_features import PLACES, RecipeFeatures
 from .told_points import BestAndLast, EndedPoint, KnownOfStudy, PointKey, ToldPoints, point_key
+
+WIDTH = 0.15
+"""The standard deviation of the best value around a named number, as a share of its range."""
+
+NAMED = 0.8
+"""The probability that the best point has the named option, if the prior is right."""
+
+LASTING = 10.0
+"""The number of points after which a prior has half of its weight."""
+
+_NORMAL = NormalDist()
+
+
+class Prior:
+    """Likely values by dimension; other dimensions may have any value.
+
+    A prior is a mixture: with `confidence` the best point is near the named values, otherwise it is anywhere.
+    Its weight falls as points are tried, as in πBO (Hvarfner et al. 2022): with confidence c it is
+    c · 10 / (10 + n) after n points, so that a wrong prior is overcome.
+    """
+
+    def __init__(self, values: Mapping[str, Any], confidence: float) -> None:
+        self._values, self._confidence = dict(values), confidence
+
+    def trust(self, begun: int) -> float:
+        """Return the confidence that is left after so many points."""
+        return self._confidence * LASTING / (LASTING + begun)
+
+    def draw(self, name: str, distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- any kind
+        """Draw a value near the named one, if there is one."""
+        if name not in self._values or distribution.single():
+            return draw(distribution, rng)
+        value = self._values[name]
+        if isinstance(distribution, CategoricalDistribution):
+            return value if rng.random() < NAMED else draw(distribution, rng)
+        assert isinstance(distribution, IntDistribution | FloatDistribution), (
+            f"no search has {distribution!r}"
+        )
+        low, high = _bounds(place_of(distribution, value))
+        return at(
+            distribution, place_of(distribution, value) + WIDTH * _NORMAL.inv_cdf(rng.uniform(low, high))
+        )
+
+    def log_ratio(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
+        """Return the logarithm of how much likelier the prior makes a point."""
+        return math.log(self._confidence * self.likelihood(values, space) + 1 - self._confidence)
+
+    def likelihood(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
+        """Return how much likelier a point is near the named values than anywhere."""
+        return math.prod(self._ratio(name, space[name], value) for name, value in values.items())
+
+    def _ratio(self, name: str, distribution: BaseDistribution, value: Any) -> float:  # noqa: ANN401 -- any kind
+        """Return how much likelier a value is near the named one than anywhere."""
+        if name not in self._values or distribution.single():
+            return 1.0
+        named = self._values[name]
+        if isinstance(distribution, CategoricalDistribution):
+            return (1 - NAMED) + (NAMED * len(distribution.choices) if value == named else 0.0)
+        assert isinstance(distribution, IntDistribution | FloatDistribution), (
+            f"no search has {distribution!r}"
+        )
+        middle = place_of(distribution, named)
+        low, high = _bounds(middle)
+        return _NORMAL.pdf((place_of(distribution, value) - middle) / WIDTH) / WIDTH / (high - low)
+
+
+def _bounds(middle: float) -> tuple[float, float]:
+    return _NORMAL.cdf(-middle / WIDTH), _NORMAL.cdf((1 - middle) / WIDTH)
+
 
 Numbers = NDArray[np.float64]
 Values = dict[str, Level]
@@ -45,7 +118,7 @@ DRAWN = 10
 """So many points are drawn before any is chosen by what is known."""
 
 POOL_DRAWN, POOL_CHANGED = 64, 192
-"""Candidates that last until the process is fitted anew: so many drawn points, changed ones of the best."""
+"""Candidates that last until the settings are chosen anew: drawn points, and changed ones of the best."""
 
 REFINED = 4
 """Every so many points, and after each rejected one, further candidates are made for that point alone."""
@@ -57,10 +130,10 @@ CROSSOVER, ANOTHER_CHANGE = 0.25, 0.3
 """The share of candidates that have two parents, and of those that are changed once more."""
 
 WINDOW, KEPT = 128, 64
-"""Of more points so many are known to the process, these the best and the others the last."""
+"""Of more points so many are known to the process, the first number the best, the others the last."""
 
 GROWTH, RENEWAL = 0.25, 64
-"""The process is fitted anew when there are more ended points by that share, or by so many."""
+"""Settings are chosen anew when there are more ended points by that share, or by so many."""
 
 LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
 """What is tried: lengths as multiples of the points' median distance, and the noise's share of the signal."""
@@ -71,7 +144,7 @@ _LEAST_DEVIATION = 1e-12
 _ROOT = math.sqrt(2 * math.pi)
 
 
-class TreeSampler(WholePointSampler):
+class TreeSampler(optuna.samplers.BaseSampler):
     """Proposes the points of the search of one study, which has one objective.
 
     With a belief in values expected improvements are multiplied by how much likelier it makes a point, to the
@@ -79,7 +152,7 @@ class TreeSampler(WholePointSampler):
     """
 
     def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
-        super().__init__(study)
+        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
         self._choose, self._seed, self._prior = study.choose, seed, prior
         self._changes = PointChanges(self._space)
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
@@ -87,14 +160,19 @@ class TreeSampler(WholePointSampler):
         features = RecipeFeatures(study)
         self._beliefs = KnownOfStudy(lambda shown: Beliefs(features, ToldPoints(shown), self._pool))
 
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        del study, trial
+        return self._space
+
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the values of the candidate with the greatest expected improvement."""
         del search_space
         beliefs = self._beliefs.of(study)
         told = beliefs.told
-        told.read(before=trial.number)
+        told.learn(trial.number)
         rng = Random(f"{self._seed} {told.begun} {told.tries}")
         drawn = self._stranger(told.begun, rng)
         return drawn if len(told.ended) < DRAWN else self._best_candidate(beliefs, rng) or drawn
@@ -102,7 +180,6 @@ class TreeSampler(WholePointSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        """Return a uniformly drawn value for a partly given point, where no proposal has one."""
         del study
         return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
 
@@ -119,26 +196,22 @@ class TreeSampler(WholePointSampler):
         return beliefs.best_of(self._candidates(points))
 
     def _pool(self, best: Sequence[Values], ended: int) -> PointCandidates:
-        """Return candidates that are kept until the next fit, from the state after so many points."""
         rng = Random(f"{self._seed} pool {ended}")
         drawn = [self._stranger(ended, rng) for _ in range(POOL_DRAWN)]
         return self._candidates([*drawn, *(self._child(best, rng) for _ in range(POOL_CHANGED))])
 
     def _candidates(self, points: Sequence[Values]) -> PointCandidates:
-        """Points with what the belief says of them."""
         prior, space = self._prior, self._space
         ratios = None if prior is None else np.array([prior.log_ratio(each, space) for each in points])
         return PointCandidates(points, ratios)
 
     def _stranger(self, begun: int, rng: Random) -> Values:
-        """Return a point drawn independently of the best, perhaps by the belief."""
         if self._prior is None or rng.random() >= self._prior.trust(begun):
             return self._completed({}, rng)
         prior = self._prior
         return self._choose(lambda name, _: prior.draw(name, self._space[name], rng))
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
-        """Return a mutation of the parents."""
         parent = values = rng.choice(parents)
         if rng.random() < CROSSOVER:
             values = cross(values, rng.choice(parents), rng)
@@ -183,10 +256,9 @@ class Beliefs:
         self._order: list[tuple[Goodness, int]] = []  # of the members, by their places, the best last
         self._scores = np.empty(0)
         self._window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
+        self._settings: KernelSettings
         self._process: GaussianProcess
-        self._pool: PointCandidates  # those that the process watches
-        self._in_training = 0  # so many of the process's last points
-        self._values = np.empty(0)
+        self._pool: PointCandidates
         self._highest = 0.0
 
     def best(self) -> list[Values]:
@@ -201,24 +273,19 @@ class Beliefs:
             self._read = self._renewed = renewed
             self._members, self._order = [], []
             self._take(self._window.of(told.ended[:renewed]))
-            self._process = self._fitted()
+            self._settings = self._likeliest_settings()
             self._pool = self._make_pool(self.best(), renewed)
-            self._process.watch(self._groups(self._pool.points))
-        else:
-            self._process.forget_last(self._in_training)
-        new = told.ended[self._read :]
-        self._take(new)
+        self._take(told.ended[self._read :])
         self._read = len(told.ended)
-        for each in new:
-            self._process.add(self._groups([each.values]))
-        self._highest = float(self._process.smooth(self._scores).max())
-        for values in told.training:
-            self._process.add(self._groups([values]))
-        self._in_training = len(told.training)
-        self._values = np.concatenate([self._scores, np.zeros(self._in_training)])
+        members = [each.values for each in self._members]
+        self._process = GaussianProcess(self._groups(members), self._scores, self._settings)
+        self._highest = float(self._process.smooth().max())
+        if told.training:
+            values = np.concatenate([self._scores, np.zeros(len(told.training))])
+            points = self._groups([*members, *told.training])
+            self._process = GaussianProcess(points, values, self._settings)
 
     def _take(self, points: Sequence[EndedPoint]) -> None:
-        """Count more points among the members."""
         for each in points:
             insort(self._order, (each.goodness, len(self._members)))
             self._members.append(each)
@@ -227,19 +294,18 @@ class Beliefs:
 
     def promising(self) -> list[Values]:
         """Return the points of the pool with the greatest expected improvement, the best first."""
-        moments = self._process.predict_watched(self._values)
-        return list(islice(self._ranked(self._pool, *moments), PARENTS))
+        return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: PointCandidates) -> Values | None:
         """Return the point with the greatest expected improvement; None if all have been proposed."""
-        moments = self._process.predict(self._groups(candidates.points), self._values)
-        return next(self._ranked(candidates, *moments), None)
+        return next(self._ranked(candidates), None)
 
-    def _ranked(self, candidates: PointCandidates, means: Numbers, deviations: Numbers) -> Iterator[Values]:
+    def _ranked(self, candidates: PointCandidates) -> Iterator[Values]:
         """Yield points that were not proposed yet, each once, by falling expected improvement.
 
         Improvements on the best are multiplied by how much likelier the belief makes each.
         """
+        means, deviations = self._process.predict(self._groups(candidates.points))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations
         densities = np.exp(-0.5 * distances**2) / _ROOT
@@ -253,21 +319,19 @@ class Beliefs:
                 met.add(key)
                 yield values
 
-    def _fitted(self) -> GaussianProcess:
-        """Return the process of the members, under the settings that make their values likeliest."""
+    def _likeliest_settings(self) -> KernelSettings:
         groups = self._groups([each.values for each in self._members])
         middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
         grid = settings_grid([[factor * middle for factor in LENGTHS] for middle in middles], NOISES)
-        return GaussianProcess(groups, likeliest(groups, self._scores, grid))
+        return likeliest(groups, self._scores, grid)
 
     def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
-        """Return the numbers of the points' trees and of their values, a row for each point."""
         rows = self._features.of(points)
         return [rows[:, :PLACES], rows[:, PLACES:]]
 
 
 def last_renewal(ended: int) -> int:
-    """After how many of the ended points the process was fitted last."""
+    """Return after how many of the ended points settings were chosen last."""
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
         found += grown

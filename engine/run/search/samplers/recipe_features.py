@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, pairwise
-from typing import TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -43,9 +42,6 @@ ROUNDS = 2
 PLACES = 512
 """How many numbers a tree is told in: labels share them by their hashes."""
 
-_CACHED = 4096
-"""Of so many parts of recipes the labels are kept."""
-
 _KEPT = 1024
 """Of so many points the numbers are kept."""
 
@@ -58,8 +54,6 @@ Labels = tuple[int, ...]
 Occurrences = tuple[tuple[int, int], ...]
 """Labels, and how often each occurs."""
 
-FoundT = TypeVar("FoundT")
-
 
 class RecipeFeatures:
     """The points of a study's search as numbers: those of the tree, then those of the values."""
@@ -70,7 +64,6 @@ class RecipeFeatures:
         self._root, self._has_dimensions = recipe.root, bool(recipe.dimensions)
         self._fixed = {name: levels[0] for name, levels in study.factors.items()}
         self._fillings: dict[Level, Value] = {}
-        self._parts: dict[object, _HoleFilling] = {}
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
@@ -88,7 +81,7 @@ class RecipeFeatures:
 
     def _rows(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """Return the numbers of new points: positions of labels, and of values' numbers."""
-        found, counts = np.zeros((len(points), self.size)), [self.labels_by_parts(each) for each in points]
+        found, counts = np.zeros((len(points), self.size)), [self.labels(each) for each in points]
         labels = np.array([*chain.from_iterable(counts)], dtype=np.int64)
         occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
         places = labels % PLACES + np.repeat(PLACES * np.arange(len(points)), [len(each) for each in counts])
@@ -100,32 +93,6 @@ class RecipeFeatures:
                 for place, number in self._values[name].of(value):
                     found[row, begin + place] = number
         return found
-
-    def labels_by_parts(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """Return `labels`, walking each value of a hole once and remembering it."""
-        levels = {**self._fixed, **values}
-        walk = self._walk_by_parts(levels)
-        walk.node(resolve(self._root, levels.get) if self._has_dimensions else self._root)
-        return walk.counts
-
-    def _walk_by_parts(self, levels: Mapping[str, Level]) -> _LabelWalk:
-        return _LabelWalk(lambda name: self._filling(levels[name]), lambda name: self._part(name, levels))
-
-    def _part(self, name: str, levels: Mapping[str, Level]) -> _HoleFilling:
-        """Return the filling of a hole, with its labels counted."""
-        key = self._key(levels[name], levels)
-        found = self._parts.get(key)
-        if found is None:
-            if len(self._parts) >= _CACHED:
-                self._parts.clear()
-            found = _HoleFilling(self._filling(levels[name]), lambda: self._walk_by_parts(levels))
-            self._parts[key] = found
-        return found
-
-    def _key(self, level: Level, levels: Mapping[str, Level]) -> object:
-        """Return a level with those of its holes, and of the holes inside these."""
-        names = self._template.names_in_level(level)
-        return (level, *(self._key(levels[name], levels) for name in names)) if names else level
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
         """Return the count of each label in the tree of a point's recipe."""
@@ -147,15 +114,10 @@ class RecipeFeatures:
 
 
 class _LabelWalk:
-    """A walk over a tree which counts its labels.
+    """A walk over a tree which counts its labels; holes are filled as `filling` says."""
 
-    Holes that `part` knows are filled with what it has counted of them, others are walked as `filling` says.
-    """
-
-    def __init__(
-        self, filling: Callable[[str], Value], part: Callable[[str], _HoleFilling] | None = None
-    ) -> None:
-        self._filling, self._part = filling, part
+    def __init__(self, filling: Callable[[str], Value]) -> None:
+        self._filling = filling
         self.counts: dict[int, int] = {}
         self._times = 1  # how often there is what is walked
 
@@ -163,8 +125,7 @@ class _LabelWalk:
         """Return the labels of a node; all labels inside are counted."""
         match node:
             case HoleNode():
-                part = self._part and self._part(node.name)
-                return self._counted(part.as_node) if part else self.node(self._filling(node.name))
+                return self.node(self._filling(node.name))
             case BlockNode():
                 return self._block(node)
             case SumNode():
@@ -183,7 +144,10 @@ class _LabelWalk:
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)
-        return self._counted(_plain_block(node.name, arguments))
+        labels, occurrences = _plain_block(node.name, arguments)
+        for label, occurs in occurrences:
+            self.counts[label] = self.counts.get(label, 0) + occurs * self._times
+        return labels
 
     def _filled(self, value: Value) -> Value:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
@@ -192,8 +156,7 @@ class _LabelWalk:
         """Return the labels of the parts of a series, copies written out."""
         match node:
             case HoleNode():
-                part = self._part and self._part(node.name)
-                return self._counted(part.in_series) if part else self.parts(self._filling(node.name))
+                return self.parts(self._filling(node.name))
             case SeriesNode():
                 return [labels for part in node.parts for labels in self.parts(part)]
             case RepeatNode():
@@ -218,36 +181,10 @@ class _LabelWalk:
         self._count(labels)
         return tuple(labels)
 
-    def _counted(self, found: tuple[FoundT, Occurrences]) -> FoundT:
-        """Return what was found before, with its labels counted."""
-        counts, times = self.counts, self._times
-        for label, occurs in found[1]:
-            counts[label] = counts.get(label, 0) + occurs * times
-        return found[0]
-
     def _count(self, labels: Iterable[int]) -> None:
         counts, times = self.counts, self._times
         for label in labels:
             counts[label] = counts.get(label, 0) + times
-
-
-class _HoleFilling:
-    """The filling of a hole: its labels and their counts, as one node and as part of a series."""
-
-    def __init__(self, filling: Value, walk: Callable[[], _LabelWalk]) -> None:
-        self._filling, self._walk = filling, walk
-
-    @cached_property
-    def as_node(self) -> tuple[Labels, Occurrences]:
-        """Its own labels."""
-        walk = self._walk()
-        return walk.node(self._filling), tuple(walk.counts.items())
-
-    @cached_property
-    def in_series(self) -> tuple[list[Labels], Occurrences]:
-        """The labels of its parts."""
-        walk = self._walk()
-        return walk.parts(self._filling), tuple(walk.counts.items())
 
 
 class _ValuePlaces:
@@ -272,7 +209,6 @@ class _ValuePlaces:
 
 @lru_cache(maxsize=4096)
 def _plain_block(name: str, arguments: tuple[tuple[str, Value], ...]) -> tuple[Labels, Occurrences]:
-    """Return the labels of a block without holes, and their counts."""
     walk = _LabelWalk(_no_filling)
     labels = walk.labels_of(name, arguments)
     return labels, tuple(walk.counts.items())
@@ -289,5 +225,4 @@ def _leaf(value: Value) -> Labels:
 
 @cache
 def _hash(text: str) -> int:
-    """Return a number for a text, the same in every process."""
     return crc32(text.encode())

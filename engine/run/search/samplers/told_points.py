@@ -126,7 +126,6 @@ class Proposals:
         return found
 
     def _take(self, place: int, trial: FrozenTrial) -> None:
-        """Count a trial as begun or not, by its state."""
         key = point_key(trial.params)
         if place in self._open:
             self._here[self._open.pop(place)] -= 1
@@ -145,42 +144,23 @@ def _is_no_point(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.FAIL and ELSEWHERE not in trial.user_attrs
 
 
-class ToldPoints:
+class ToldPoints(Proposals):
     """The points of an Optuna study with one objective: those that have ended, and those in training."""
 
     def __init__(self, study: optuna.Study) -> None:
-        self.study, self._proposals = study, Proposals(study)
+        super().__init__(study)
+        self._sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
         self.ended: list[EndedPoint] = []
-        self._training: list[FrozenTrial] = []
+        self.training: list[dict[str, Any]] = []
 
-    def __contains__(self, key: PointKey) -> bool:
-        """Return whether a point has begun, or been rejected since the last that has."""
-        return key in self._proposals
-
-    @property
-    def begun(self) -> int:
-        """The number of points."""
-        return self._proposals.begun
-
-    @property
-    def tries(self) -> int:
-        """The number of proposals since the last point has begun."""
-        return self._proposals.tries
-
-    @property
-    def training(self) -> list[dict[str, Any]]:
-        """The points that have not ended."""
-        return [each.params for each in self._training]
-
-    def read(self, before: int) -> None:
+    def learn(self, before: int) -> None:
         """Read the new trials of lower numbers."""
-        found = self._proposals.read(before)
-        self._training = [each for each in found if not each.state.is_finished()]
-        sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
+        found = self.read(before)
+        self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
             if trial.state in ENDED:
                 excess = sum(max(0.0, each) for each in trial.constraints.values())
-                self.ended.append(EndedPoint(trial.params, goodness(trial, sign), excess))
+                self.ended.append(EndedPoint(trial.params, goodness(trial, self._sign), excess))
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:

@@ -5,9 +5,9 @@ from itertools import islice
 import pytest
 import torch
 
-from activemem.engine.corpora import DataError
-from activemem.engine.data.pairs.batches import collate, fill_batches, iter_pair_batches, iter_pair_eval
-from activemem.engine.data.pairs.corpus import PairSplit
+from activemem.engine.corpora.files import DataError
+from activemem.engine.data.pair_batches import collate, fill_batches, iter_pair_batches, iter_pair_eval
+from activemem.engine.data.sentence_pairs import PairSplit
 from activemem.engine.data.token_files import Split
 
 END = 2

@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from activemem.engine.corpora import DataError
-from activemem.engine.data.pairs.corpus import open_pairs, open_written
-from activemem.engine.data.pairs.reader import iter_pairs, split_pairs
-from activemem.engine.data.pairs.writer import PairCorpusSpec, write_pairs
+from activemem.engine.corpora.files import DataError
+from activemem.engine.data.sentence_pairs import (
+    PairCorpusSpec,
+    iter_pairs,
+    open_pairs,
+    open_prepared,
+    split_pairs,
+)
 from activemem.studies.catalog.datasets import (
     CorpusError,
     Download,
@@ -202,8 +206,7 @@ def writing(small, folder, **kinds):
 def test_pairs_are_written_in_numbers_that_give_the_sentences_back(tmp_path, kind):
     small = columns(tmp_path)
     place = tmp_path / "encoded"
-    write_pairs(writing(small, tmp_path, source=(kind, 300), target=(kind, 310)), place)
-    text = open_written(place)
+    text = open_prepared(writing(small, tmp_path, source=(kind, 300), target=(kind, 310)), place)
     assert (text.source.size, text.target.size) == (300, 310)
     pairs = list(split_pairs(small, tmp_path))
     for name in ("train", "dev", "test"):
@@ -227,8 +230,7 @@ def test_pairs_are_written_in_numbers_that_give_the_sentences_back(tmp_path, kin
 def test_a_joint_vocabulary_is_learnt_from_both_sides_and_is_the_same_for_both(tmp_path):
     small = columns(tmp_path)
     asked = writing(small, tmp_path, source=("spelled_digits", 300), target=("spelled_digits", 300))
-    write_pairs(replace(asked, joint=True), tmp_path / "encoded")
-    text = open_written(tmp_path / "encoded")
+    text = open_prepared(replace(asked, joint=True), tmp_path / "encoded")
     assert text.source.content() == text.target.content()
     (line,), (phrase,) = text.source.encode("line"), text.source.encode("phrase")  # a word of each side
     assert text.target.decode([line, phrase]) == "line phrase"
@@ -250,7 +252,7 @@ def test_a_corpus_without_a_split_is_refused_and_leaves_nothing(tmp_path):
     small = columns(tmp_path, 2)
     asked = writing(small, tmp_path, source=("spelled", 400), target=("spelled", 400))
     with pytest.raises(DataError) as fault:
-        write_pairs(asked, tmp_path / "encoded")
+        open_prepared(asked, tmp_path / "encoded")
     assert str(fault.value).startswith("small: expected pairs in every split, got none in ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["encoded.lock", "small"]
 

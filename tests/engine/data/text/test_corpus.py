@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.engine.corpora import dataset_folder, read_source
-from activemem.engine.data import DataError, open_corpus
+from activemem.engine.corpora.files import DataError, dataset_folder, read_source
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.engine.data.text.tokenization import sentences_as_lines
 from activemem.studies.catalog.datasets import Corpus, dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
@@ -72,7 +72,7 @@ def test_different_tokens_have_different_folders(tmp_path):
 ASK = """\
 import sys
 from pathlib import Path
-from activemem.engine.data import open_corpus
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.studies.catalog.tasks import LanguageModelSettings
 task = LanguageModelSettings(name="language_model", corpus="paradise-lost", tokens="bpe", pieces=500)
 text = open_corpus(task, Path(sys.argv[1]))
@@ -122,7 +122,7 @@ def test_a_corpus_that_is_not_here_says_how_to_get_it(tmp_path):
 
 def test_a_folder_that_is_a_file_cannot_hold_tokens(tmp_path):
     (tmp_path / "encoded").touch()
-    with pytest.raises(DataError, match=r"^paradise-lost: the tokens cannot be written: "):
+    with pytest.raises(DataError, match=r"^paradise-lost: its numbers cannot be written: "):
         open_corpus(task(), tmp_path)
 
 

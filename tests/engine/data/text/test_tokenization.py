@@ -8,7 +8,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.engine.corpora import DataError
+from activemem.engine.corpora.files import DataError
 from activemem.engine.data.text import subwords, tokenization
 from activemem.engine.data.text.symbols import TextSymbols
 

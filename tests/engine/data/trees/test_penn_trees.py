@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from activemem.engine.corpora import DataError
-from activemem.engine.data.trees.corpus import gold_trees, open_treebank
-from activemem.engine.data.trees.linearised import linearise, parse_linearised
-from activemem.engine.data.trees.penn_trees import Leaf, Tree, parse_trees, strip_annotations
+from activemem.engine.corpora.files import DataError
+from activemem.engine.data.treebanks import (
+    Leaf,
+    Tree,
+    gold_trees,
+    linearise,
+    open_treebank,
+    parse_linearised,
+    parse_trees,
+    strip_annotations,
+)
 from activemem.studies.catalog.datasets import CorpusError, Treebank, dataset_names, require_dataset
 
 WRITTEN = """

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.engine.corpora import DataError
+from activemem.engine.corpora.files import DataError
 from activemem.engine.data.vocabularies import learn_vocabulary, load_vocabulary
 from activemem.engine.data.vocabularies.base import END, PADDING, START, UNKNOWN
 from activemem.engine.data.vocabularies.spelled_words import SPACE

@@ -41,40 +41,19 @@ def test_the_kernel_is_the_product_of_one_in_each_group_and_positive_semi_defini
     assert np.linalg.eigvalsh(found).min() > -1e-9
 
 
-@pytest.mark.parametrize(("at_once", "count"), [(1, 20), (20, 20), (3, 150)])
-def test_predictions_are_those_of_the_formulas(at_once, count):
+def test_predictions_are_those_of_the_formulas():
+    count = 150
     points, others, values = drawn(count, 1), drawn(5, 2), np.random.default_rng(3).normal(size=count)
-    process = GaussianProcess([each[:at_once] for each in points], SETTINGS)
-    for place in range(at_once, count):
-        process.add([each[:1] for each in others])  # of which it then knows nothing
-        process.forget_last(1)
-        process.add([each[place : place + 1] for each in points])
-    assert len(process) == count
+    process = GaussianProcess(points, values, SETTINGS)
     covariance = np.array([[correlation(a, b) for b in rows(points)] for a in rows(points)])
     inverse = np.linalg.inv(covariance + SETTINGS.noise * np.eye(count))
     across = np.array([[correlation(a, b) for b in rows(others)] for a in rows(points)])
     signal = values @ inverse @ values / count
-    means, deviations = process.predict(others, values)
+    means, deviations = process.predict(others)
     np.testing.assert_allclose(means, across.T @ inverse @ values, rtol=1e-8)
     variances = signal * (1 - np.diag(across.T @ inverse @ across))
     np.testing.assert_allclose(deviations**2, variances, rtol=1e-8)
-    np.testing.assert_allclose(process.smooth(values), covariance @ inverse @ values, rtol=1e-8)
-
-
-def test_predictions_at_watched_points_are_those_at_any():
-    count = 150
-    points, watched, values = drawn(count, 1), drawn(7, 2), np.random.default_rng(3).normal(size=count)
-    process = GaussianProcess([each[:2] for each in points], SETTINGS)
-    for place in range(2, count):
-        if place == 40:
-            process.watch(watched)
-        process.add([each[:1] for each in drawn(1, place)])
-        process.forget_last(1)
-        process.add([each[place : place + 1] for each in points])
-    for found, expected in zip(
-        process.predict_watched(values), process.predict(watched, values), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+    np.testing.assert_allclose(process.smooth(), covariance @ inverse @ values, rtol=1e-8)
 
 
 def test_the_likelihood_is_that_of_a_normal_distribution_at_the_best_signal():
@@ -98,20 +77,9 @@ def test_the_likeliest_settings_are_near_those_that_values_were_drawn_with():
     values = np.linalg.cholesky(covariance) @ rng.normal(size=60)
     grid = settings_grid([(0.5, 4.0)] * 2, (0.01, 1.0))
     assert likeliest(points, values, grid) == true
-    distances = [squared_distances(each, each) for each in points]
-    assert max(grid, key=lambda settings: log_likelihood(distances, values, settings)) == true
-
-
-def test_the_likeliest_settings_are_those_of_the_greatest_likelihood():
-    for seed in range(20):
-        points, values = drawn(15, seed), np.random.default_rng(100 + seed).normal(size=15)
-        distances = [squared_distances(each, each) for each in points]
-        grid = settings_grid([(0.5, 1.0, 2.0), (0.3, 3.0)], (0.01, 0.1, 1.0))
-        expected = max(grid, key=lambda settings: log_likelihood(distances, values, settings))
-        assert likeliest(points, values, grid) == expected
 
 
 def test_what_is_no_covariance_is_told():
     points = [np.zeros((3, 1))]
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"(?i)not positive definite"):
         likeliest(points, np.zeros(3), settings_grid([(1.0,)], (-0.5,)))

@@ -7,6 +7,7 @@ import pytest
 from optuna.trial import TrialState
 
 from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.samplers.dimensions import suggest
 from activemem.engine.run.search.samplers.gp_trees import (
     DRAWN,
     KEPT,
@@ -16,7 +17,6 @@ from activemem.engine.run.search.samplers.gp_trees import (
     last_renewal,
     normal_scores,
 )
-from activemem.engine.run.search.samplers.optuna_space import suggest
 from activemem.engine.run.search.samplers.told_points import BestAndLast, EndedPoint, ToldPoints, point_key
 from activemem.studies.study import load_study
 
@@ -104,7 +104,7 @@ def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searche
             trial.report(value, step)
         study.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
     told = ToldPoints(study)
-    told.read(before=6)
+    told.learn(before=6)
     ranked = sorted(told.ended, key=lambda each: each.goodness, reverse=True)
     assert [each.values["place"] for each in ranked] == [5, 1, 0, 3, 2]
 

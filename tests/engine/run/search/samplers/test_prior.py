@@ -9,10 +9,9 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from activemem.engine.run.search.samplers.factory import make_sampler
-from activemem.engine.run.search.samplers.numbers import place_of
-from activemem.engine.run.search.samplers.optuna_space import suggest
-from activemem.engine.run.search.samplers.prior import Prior
+from activemem.engine.run.search.factories import make_sampler
+from activemem.engine.run.search.samplers.dimensions import place_of, suggest
+from activemem.engine.run.search.samplers.gp_trees import Prior
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 

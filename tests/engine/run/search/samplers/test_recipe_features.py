@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.samplers.numbers import draw
-from activemem.engine.run.search.samplers.optuna_space import distribution
+from activemem.engine.run.search.samplers.dimensions import distribution, draw
 from activemem.engine.run.search.samplers.recipe_features import PLACES, RecipeFeatures
 from activemem.studies.study import load_study
 
@@ -95,13 +94,12 @@ def test_numbers_are_nearer_the_closer_they_are_and_by_logarithms_where_these_ar
         ("{n} * (choice(sa, {mixer}) >> ff({w}))", {"mixer": "choice(2 * gru, {inner})", **INNER, **NUMBERS}),
     ],
 )
-def test_labels_by_parts_are_those_of_the_whole_walk(recipe, space):
+def test_a_row_counts_the_labels_of_its_point_whichever_others_are_asked_for(recipe, space):
     used = {name: each for name, each in space.items() if f"{{{name}}}" in recipe + " ".join(space.values())}
     study = searched(recipe, **used)
     found, rng = RecipeFeatures(study), Random(0)
     distributions = {name: distribution(each) for name, each in study.dimensions.items()}
     points = [study.choose(lambda name, _: draw(distributions[name], rng)) for _ in range(200)]
-    assert [found.labels_by_parts(each) for each in points] == [found.labels(each) for each in points]
     one_by_one = np.vstack([found.of([each]) for each in points])
     np.testing.assert_array_equal(found.of(points), one_by_one)
     for row, values in zip(one_by_one, points, strict=True):

@@ -1,4 +1,4 @@
-"""Values of a dimension and their places in its range, from 0 to 1, in Optuna's terms."""
+"""A study's search dimensions in Optuna's terms, and the places of values in their ranges, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import math
 from random import Random
 from typing import Any
 
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
+
+from .....grammar.dimensions import option_label
+from .....grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
+from .....studies.schema.settings import Level
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
@@ -45,3 +50,39 @@ def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
 
 def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float:
     return math.log(value) if numbers.log else value
+
+
+def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
+    """Return Optuna's proposal for a dimension; the other dimensions need not be known."""
+    match dimension:
+        case IntegerDimension():
+            return trial.suggest_int(
+                name, dimension.low, _aligned_high(dimension), step=dimension.step, log=dimension.log
+            )
+        case RealDimension():
+            return trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log)
+        case _:
+            found = trial.suggest_categorical(name, _labels(dimension))
+            assert found is not None, "no option of a choice is None"
+            return found
+
+
+def distribution(dimension: Dimension) -> BaseDistribution:
+    """Optuna's name for a dimension of the recipe language."""
+    match dimension:
+        case IntegerDimension():
+            return IntDistribution(
+                dimension.low, _aligned_high(dimension), log=dimension.log, step=dimension.step
+            )
+        case RealDimension():
+            return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+        case _:
+            return CategoricalDistribution(_labels(dimension))
+
+
+def _labels(choice: ChoiceDimension) -> list[Level]:
+    return [option_label(option) for option in choice.options]
+
+
+def _aligned_high(dimension: IntegerDimension) -> int:
+    return dimension.high - (dimension.high - dimension.low) % dimension.step

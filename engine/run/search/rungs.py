@@ -11,7 +11,7 @@ import math
 from bisect import insort
 from collections import Counter
 
-from .....studies.fidelity import Fidelity, promoted_count
+from ....studies.fidelity import Fidelity, promoted_count
 
 
 class RungBoard:

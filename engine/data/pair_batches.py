@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...core.seeds import derive_seed
-from ...corpora import DataError
-from .corpus import PairSplit
+from ..core.random_streams import derive_seed
+from ..corpora.files import DataError
+from .sentence_pairs import PairSplit
 
 
 class PairBatch(NamedTuple):
@@ -115,5 +115,4 @@ def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
 
 
 def _max_side_lengths(split: PairSplit) -> Tensor:
-    """Return the length of the longer side of each pair."""
     return torch.maximum(split.source.line_lengths, split.target.line_lengths)

@@ -94,5 +94,4 @@ class GradientMeasures:
 
 
 def _square(gradients: list[Tensor]) -> Tensor:
-    """Return the squared norm of gradients together, in double precision."""
     return torch.stack([gradient.double().square().sum() for gradient in gradients]).sum()

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .....studies.schema.search_settings import RaceSettings
-from .....studies.study import Study
+from ....studies.schema.search_settings import RaceSettings
+from ....studies.study import Study
 
 
 class SeedRace:
@@ -83,7 +83,6 @@ def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
 
 
 def _t_quantile(chance: float, degrees: int) -> float:
-    """Return the value that Student's t exceeds with this probability."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- only races need it
 
     return -float(stdtrit(degrees, chance))

@@ -13,8 +13,8 @@ from ...errors import ActivememError
 from ...plugins import plugin_errors
 from ...studies.catalog.train_parts import CALLBACKS, Callback, TrainingMoment
 from ..core.placement import own_states, own_states_on
-from ..core.seeds import derive_seed
-from ..objectives.registered_metrics import reported_number
+from ..core.random_streams import derive_seed
+from ..objectives.base import reported_number
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
 """What a callback does at a moment."""
@@ -94,7 +94,6 @@ class Callbacks:
 
 
 def _how_torch_computes() -> dict[str, object]:
-    """Return what of a process a training depends on, beside its generators."""
     return {
         "default dtype": torch.get_default_dtype(),
         "number of threads": torch.get_num_threads(),

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from ....studies.catalog.own_corpora import SPLITS
-from ....studies.catalog.tasks import IGNORED, LabelledSettings, TaskKind
-from ....studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
-from ...corpora import DataError
-from ..own_rows import iter_own_rows
-from ..text.tokenization import smallest_dtype
-from ..token_files import Split, open_numbers, write_numbers, write_once
-from ..vocabularies import learn_vocabulary, load_vocabulary
-from ..vocabularies.base import Vocabulary
+from ...studies.catalog.own_corpora import SPLITS
+from ...studies.catalog.tasks import IGNORED, LabelledSettings, TaskKind
+from ...studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
+from ..core.random_streams import derive_seed
+from ..corpora.files import DataError
+from ..corpora.own_files import iter_own_rows
+from .token_files import Split, encoded_folder, open_numbers, prepared, smallest_dtype, write_numbers
+from .vocabularies import learn_vocabulary, load_vocabulary
+from .vocabularies.base import Vocabulary
 
 FORMAT = 1
 """Of the files; raised when they change, or the numbers in them."""
 
-_ABOUT, _VOCABULARY = "about.json", "vocabulary"
+_VOCABULARY = "vocabulary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,8 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     The first call writes them below `encoded/`; several processes may ask at once. Raises DataError where the
     files are not there, or not what they were.
     """
-    name = task.corpus.dataset.name
     place = place_of_labelled(task, folder)
-    try:
-        write_once(place, partial(_write, task, folder))
-    except OSError as error:
-        raise DataError(f"{name}: the sequences cannot be written: {error}") from error
-    about = json.loads((place / _ABOUT).read_text("utf-8"))
+    about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))
 
     def split(name: str) -> LabelledSplit:
         tokens, lines, labels = (
@@ -96,21 +91,13 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
 
 def place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
     """Return the folder that has the sequences, or will have them."""
-    return folder / "encoded" / _name(task)
-
-
-def _name(task: LabelledSettings) -> str:
-    """Return the folder of these numbers: what they are, and a hash of all that they depend on."""
     kind, size = task.vocabulary
     parts = [task.corpus.dataset.name, kind, str(size)]
     depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]
-    if kind == "bpe":
-        depends.append(importlib.metadata.version("sentencepiece"))
-    return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
+    return encoded_folder(folder, parts, depends, pieces=kind == "bpe")
 
 
-def _write(task: LabelledSettings, folder: Path, place: Path) -> None:
-    """Encode all splits into the files of a folder."""
+def _write(task: LabelledSettings, folder: Path, place: Path) -> dict[str, Any]:
     rows = [
         row._replace(sequence=task.normalise(row.sequence))
         for row in iter_own_rows(task.corpus, _KINDS[task.spec.kind], folder)
@@ -123,8 +110,7 @@ def _write(task: LabelledSettings, folder: Path, place: Path) -> None:
     for split in SPLITS:
         files |= _write_split(place, split, [row for row in rows if row.split == split], vocabulary, classes)
     (place / _VOCABULARY).write_bytes(vocabulary.content())
-    about = {"corpus": task.corpus.dataset.name, "classes": classes, "files": files}
-    (place / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
+    return {"corpus": task.corpus.dataset.name, "classes": classes, "files": files}
 
 
 _KINDS: Mapping[TaskKind, RowKind] = {
@@ -135,7 +121,6 @@ _KINDS: Mapping[TaskKind, RowKind] = {
 
 
 def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
-    """Return all classes of the rows; none where they have numbers."""
     if kind is TaskKind.REGRESSION:
         return set()
     targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
@@ -152,7 +137,6 @@ def sort_classes(classes: set[str]) -> list[str]:
 def _write_split(
     place: Path, name: str, rows: Sequence[Row], vocabulary: Vocabulary, classes: Sequence[str]
 ) -> dict[str, dict[str, str | int]]:
-    """Return the numbers of one split; what is said of its files."""
     encoded = [vocabulary.encode(row.sequence) for row in rows]
     arrays = {
         "tokens": np.array([token for each in encoded for token in each], smallest_dtype(vocabulary.size)),
@@ -163,10 +147,61 @@ def _write_split(
 
 
 def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
-    """Return the labels to learn: numbers of classes, for each row or each token, or numbers."""
     if not classes:
         return np.array([row.target for row in rows], "<f8")
     numbers: dict[str | None, int] = {each: number for number, each in enumerate(classes)}
     numbers[None] = IGNORED
     targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
     return np.array([numbers[label] for labels in targets for label in labels], "<i4")
+
+
+class LabelledBatch(NamedTuple):
+    """Sequences (batch, n), int64, padded at the end with 0, of `lengths` (batch,).
+
+    `labels` are (batch,), or of tokens (batch, n), with IGNORED at padding.
+    """
+
+    sequences: Tensor
+    lengths: Tensor
+    labels: Tensor
+
+
+def iter_labelled_batches(
+    split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
+) -> Iterator[LabelledBatch]:
+    """Yield endless batches from batch number `position` on, which is all that resuming needs.
+
+    Each pass draws its order from the seed and the number of the pass, and leaves out what does not fill a
+    batch. Of each sequence the first `longest` tokens are read.
+    """
+    rows = len(split.sequences.line_lengths)
+    batches = rows // batch_size
+    if not batches:
+        raise DataError(f"expected at least {batch_size} sequences, got {rows}")
+    drawn, order = -1, torch.arange(rows)
+    for number in count(position):
+        if number // batches != drawn:
+            drawn = number // batches
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"rows of pass {drawn}"))
+            order = torch.randperm(rows, generator=generator)
+        place = number % batches * batch_size
+        yield _collate(split, order[place : place + batch_size].tolist(), longest)
+
+
+def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
+    """Yield each sequence once, short ones first; the last batch may be smaller."""
+    order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
+    for place in range(0, len(order), batch_size):
+        yield _collate(split, order[place : place + batch_size], longest)
+
+
+def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> LabelledBatch:
+    sequences, lengths = split.sequences.padded_lines(chosen)
+    if split.of_tokens:
+        bounds = split.sequences.lines
+        rows = [split.labels[bounds[number] : bounds[number + 1]].long() for number in chosen]
+        labels = pad_sequence(rows, batch_first=True, padding_value=IGNORED)[:, :longest]
+    else:
+        labels = split.labels[torch.tensor(chosen)]
+        labels = labels if labels.is_floating_point() else labels.long()
+    return LabelledBatch(sequences[:, :longest], lengths.clamp(max=longest), labels)

@@ -17,7 +17,7 @@ from ...studies.catalog.train_parts import LossTerm, TrainingStep
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
 from ..core.placement import own_states, own_states_on, to_device
-from ..objectives import Objective
+from ..objectives.base import Objective
 
 
 class LossTermError(ActivememError):
@@ -90,7 +90,6 @@ class LossTerms:
         self._states = own_states_on(state, self._device)
 
     def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
-        """Return a term without its weight."""
         watched = self._watched[term.name]
         activations = [each for each in self._activations if each[0] in watched]
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
@@ -148,7 +147,6 @@ def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
 
 @contextmanager
 def _removed(hook: torch.utils.hooks.RemovableHandle) -> Iterator[None]:
-    """Remove a hook at the end of a context."""
     try:
         yield
     finally:

@@ -1,0 +1,325 @@
+"""Pairs of sentences in numbers, in files that are mapped into memory; whoever asks first writes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from ...studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile, require_dataset, source_key
+from ...studies.catalog.own_corpora import OwnPairs
+from ...studies.catalog.tasks import TranslationSettings
+from ...studies.own_data.rows import PAIRS
+from ..corpora.files import DataError, dataset_folder, iter_lines
+from ..corpora.own_files import iter_own_rows
+from .token_files import Split, encoded_folder, open_split, prepared, smallest_dtype
+from .vocabularies import learn_vocabulary, load_vocabulary
+from .vocabularies.base import END, Vocabulary
+
+
+def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield sentences with their translations, as in the files, without line ends.
+
+    Raises DataError, possibly at the end, if a file is missing, damaged or not the published one, or if the
+    two sides differ in their number of lines.
+    """
+    place = dataset_folder(corpus, folder)
+    source = _sentences(corpus, files.source, place)
+    if files.target is None:
+        for number, line in enumerate(source, start=1):
+            columns = line.split("\t")
+            if len(columns) < 2:
+                raise DataError(f"{corpus.name}: expected two columns in line {number:,}, got {line!r}")
+            yield columns[0], columns[1]
+        return
+    target = _sentences(corpus, files.target, place)
+    for left in source:
+        right = next(target, None)
+        if right is None:
+            break
+        yield left, right
+    else:
+        if next(target, None) is None:
+            return
+    names = f"{files.source.names[0]} and {files.target.names[0]}"
+    raise DataError(f"{corpus.name}: expected as many lines in {names}, got more in one")
+
+
+def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Iterator[str]:
+    for number, line in enumerate(iter_lines(corpus, source, place), start=1):
+        try:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{corpus.name}: {source.names[0]}: line {number:,}: {error}") from error
+
+
+_SPLITS = ("test", "dev", "train")  # a source that stands in several files is in the first of these
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, and the split that they are in."""
+
+    split: str
+    source: str
+    target: str
+
+
+def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
+    """Yield all pairs, each with its split, except those with an empty side.
+
+    No source is in two splits, ignoring case and spaces: where the files are split already, a pair whose
+    source is held out elsewhere is left out too.
+    """
+    if corpus.held_out is not None:
+        for files in corpus.files["train"]:
+            for source, target in iter_pairs(corpus, files, folder):
+                if source.strip() and target.strip():
+                    yield Pair(corpus.held_out.split_of(source), source, target)
+        return
+
+    def read(split: str) -> Iterator[tuple[str, str]]:
+        for files in corpus.files[split]:
+            yield from iter_pairs(corpus, files, folder)
+
+    yield from _without_held_out(read)
+
+
+def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
+    """Yield the pairs of the user's own files, in the splits of their layout."""
+    rows = list(iter_own_rows(facts, PAIRS, folder))
+    yield from _without_held_out(lambda split: (row[1:] for row in rows if row.split == split))
+
+
+def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
+    """Yield the pairs of each split, without empty sides and without sources that another split holds out."""
+    held_out: set[bytes] = set()
+    for split in _SPLITS:
+        here: set[bytes] = set()
+        for source, target in read(split):
+            key = source_key(source)
+            if source.strip() and target.strip() and key not in held_out:
+                if split != "train":
+                    here.add(key)
+                yield Pair(split, source, target)
+        held_out |= here
+
+
+FORMAT = 1
+"""Of the files; raised when they change, or the numbers in them."""
+
+SIDES = ("source", "target")
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCorpusSpec:
+    """The pairs to write, which can be read repeatedly, and the vocabularies that they need.
+
+    `kinds` has for each side the kind of its vocabulary and its size, which are learnt from every pair of
+    `stride` to train on. A `joint` vocabulary is that of both sides, and learnt from both.
+    """
+
+    name: str
+    pairs: Callable[[], Iterator[Pair]]
+    kinds: Mapping[str, tuple[str, int]]
+    stride: int = 1
+    joint: bool = False
+
+
+def _fill(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
+    vocabularies = _learn(spec)
+    files = _write_pairs(spec, vocabularies, place)
+    for side, vocabulary in vocabularies.items():
+        (place / f"{side}.vocabulary").write_bytes(vocabulary.content())
+    kinds = {side: kind for side, (kind, _) in spec.kinds.items()}
+    return {"corpus": spec.name, "kinds": kinds, "files": files}
+
+
+def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
+    def sentences(side: str) -> Iterator[str]:
+        train = (pair for pair in writing.pairs() if pair.split == "train")
+        return (getattr(pair, side) for pair in islice(train, 0, None, writing.stride))
+
+    if writing.joint:
+        kind, size = writing.kinds["target"]
+        both = learn_vocabulary(kind, chain.from_iterable(map(sentences, SIDES)), size)
+        return dict.fromkeys(SIDES, both)
+    return {
+        side: learn_vocabulary(kind, sentences(side), size) for side, (kind, size) in writing.kinds.items()
+    }
+
+
+class _SideFiles:
+    """One side of a split, written pair by pair."""
+
+    def __init__(
+        self, stack: ExitStack, place: Path, name: str, vocabulary: Vocabulary, *, kept: bool
+    ) -> None:
+        self._vocabulary, self._name = vocabulary, name
+        self._dtypes = {
+            "tokens": smallest_dtype(vocabulary.size),
+            "lines": np.dtype("<i8"),
+            "words": np.dtype("<i4"),
+        }
+        self._files: dict[str, IO[bytes]] = {
+            kind: stack.enter_context((place / f"{name}.{kind}").open("xb")) for kind in self._dtypes
+        }
+        self._text = stack.enter_context((place / f"{name}.txt").open("xb")) if kept else None
+        self._sizes = {"tokens": 0, "lines": 0, "words": 0}
+        self._put("lines", [0])
+
+    def add(self, sentence: str) -> None:
+        """Write a sentence; its words are those between white space, and its end."""
+        self._put("tokens", [*self._vocabulary.encode(sentence), END])
+        self._put("lines", [self._sizes["tokens"]])
+        self._put("words", [len(sentence.split()) + 1])
+        if self._text is not None:
+            self._text.write(sentence.encode() + b"\n")
+
+    def describe(self) -> dict[str, dict[str, str | int]]:
+        """Return what was written: the type and the size of each file."""
+        return {
+            f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._sizes[kind]}
+            for kind, dtype in self._dtypes.items()
+        }
+
+    def _put(self, kind: str, numbers: list[int]) -> None:
+        self._files[kind].write(np.array(numbers, self._dtypes[kind]).tobytes())
+        self._sizes[kind] += len(numbers)
+
+
+def _write_pairs(
+    writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
+) -> dict[str, dict[str, str | int]]:
+    with ExitStack() as stack:
+        writers = {
+            (split, side): _SideFiles(stack, place, f"{split}.{side}", vocabulary, kept=split != "train")
+            for split in SPLITS
+            for side, vocabulary in vocabularies.items()
+        }
+        counts: Counter[str] = Counter()
+        for pair in writing.pairs():
+            counts[pair.split] += 1
+            for side in SIDES:
+                writers[pair.split, side].add(getattr(pair, side))
+        if missing := [split for split in SPLITS if not counts[split]]:
+            raise DataError(
+                f"{writing.name}: expected pairs in every split, got none in {', '.join(missing)}"
+            )
+        return {name: about for writer in writers.values() for name, about in writer.describe().items()}
+
+
+_MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this many, spread evenly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSplit:
+    """Sentences and their translations in numbers, each with an end.
+
+    Pair i is line i of both sides. The files that begin with `path_prefix` have the sentences as they were,
+    if the split is not for training.
+    """
+
+    source: Split
+    target: Split
+    path_prefix: Path | None = None
+
+    def sentences(self, side: str) -> list[str]:
+        """Return the sentences of a side, source or target, as they were before they became numbers."""
+        if self.path_prefix is None:
+            raise DataError("expected a split with its sentences, got one of numbers alone")
+        return (
+            self.path_prefix.with_name(f"{self.path_prefix.name}.{side}.txt")
+            .read_text("utf-8")
+            .split("\n")[:-1]
+        )
+
+    def target_bytes(self) -> list[int] | None:
+        """Return the bytes of each target in UTF-8 with the end of its line; None if no text is known."""
+        if self.path_prefix is None:
+            return None
+        return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelText:
+    """A corpus of pairs: a vocabulary for each language, three splits of which no two share a source."""
+
+    source: Vocabulary
+    target: Vocabulary
+    train: PairSplit
+    dev: PairSplit
+    test: PairSplit
+
+
+def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
+    """Return the pairs that a `[task]` table names, from the folder of all data.
+
+    The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
+    DataError where the pairs are not there, or not those that were published.
+    """
+    writing, depends = _writing_of(task, folder)
+    return open_prepared(writing, place_of_writing(writing, depends, folder))
+
+
+def place_of_pairs(task: TranslationSettings, folder: Path) -> Path:
+    """Return the folder that has the pairs, or will have them."""
+    return place_of_writing(*_writing_of(task, folder), folder)
+
+
+def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
+    if isinstance(task.corpus, OwnPairs):
+        facts = task.corpus
+        writing = _writing(
+            task, facts.dataset.name, lambda: split_own_pairs(facts, folder), count=facts.rows.train
+        )
+        return writing, [facts.model_dump(mode="json")]
+    corpus = require_dataset(task.corpus, ParallelCorpus)
+    writing = _writing(task, corpus.name, lambda: split_pairs(corpus, folder), count=corpus.pairs)
+    files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
+    shares = corpus.held_out and asdict(corpus.held_out)
+    return writing, [files, [each.digest for each in corpus.downloads], shares]
+
+
+def _writing(
+    task: TranslationSettings, name: str, pairs: Callable[[], Iterator[Pair]], *, count: int
+) -> PairCorpusSpec:
+    return PairCorpusSpec(
+        name=name,
+        pairs=pairs,
+        kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
+        stride=-(-count // _MAX_LEARNING_PAIRS),
+        joint=task.joint_vocabulary,
+    )
+
+
+def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
+    """Return the folder of prepared pairs; they depend on `depends` besides what is written of them."""
+    (kind, size), target = spec.kinds["source"], spec.kinds["target"]
+    depends = [FORMAT, *depends, kind, size, *target, *(["joint"] if spec.joint else [])]
+    return encoded_folder(folder, [spec.name, kind, str(size)], depends, pieces="bpe" in (kind, target[0]))
+
+
+def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
+    """Return the pairs in a folder; write them there first if they are missing."""
+    about = prepared(place, spec.name, partial(_fill, spec))
+    files = about["files"]
+
+    def vocabulary(side: str) -> Vocabulary:
+        return load_vocabulary(about["kinds"][side], (place / f"{side}.vocabulary").read_bytes())
+
+    def split(name: str) -> PairSplit:
+        source, target = (open_split(place, f"{name}.{side}", files) for side in SIDES)
+        return PairSplit(source=source, target=target, path_prefix=None if name == "train" else place / name)
+
+    source, target = (vocabulary(side) for side in SIDES)
+    return ParallelText(
+        source=source, target=target, train=split("train"), dev=split("dev"), test=split("test")
+    )

@@ -1,0 +1,211 @@
+"""Treebanks as pairs: a sentence, and its constituency tree in one line (Vinyals et al. 2015).
+
+Trees are read from Penn bracket format; their linear form has brackets with labels, and tags for words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...studies.catalog.datasets import Treebank, require_dataset
+from ...studies.catalog.tasks import ParsingSettings
+from ...tokenizer import Tokenizer, TokenReader
+from ..corpora.files import DataError, dataset_folder
+from ..corpora.treebank_files import read_treebank
+from .sentence_pairs import Pair, PairCorpusSpec, PairSplit, ParallelText, open_prepared, place_of_writing
+
+ROOT = "TOP"
+"""The label of the outermost bracket, which the files leave empty."""
+
+TRACE = "-NONE-"
+"""The tag of what stands in a tree without having been said."""
+
+_tokenize = Tokenizer({"bracket": r"[()]", "word": r"[^\s()]+", "space": r"\s+"})
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A word and its tag."""
+
+    tag: str
+    word: str
+
+    def __str__(self) -> str:
+        return f"({self.tag} {self.word})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A constituent: its label, and the constituents and words that it is made of."""
+
+    label: str
+    children: tuple[Tree | Leaf, ...]
+
+    def __str__(self) -> str:
+        return f"({self.label} {' '.join(map(str, self.children))})"
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Yield words and tags from left to right."""
+        for child in self.children:
+            if isinstance(child, Leaf):
+                yield child
+            else:
+                yield from child.leaves()
+
+
+def parse_trees(text: str) -> Iterator[Tree]:
+    """Yield the trees of a text, one behind the other; DataError where it is not brackets, tags and words."""
+    reader = _TreeReader(list(_tokenize(text)))
+    while reader.token.kind != "end":
+        tree = reader.bracket()
+        if isinstance(tree, Leaf):
+            raise DataError(f"expected a tree, got the word {tree}")
+        yield tree
+
+
+def strip_annotations(tree: Tree) -> Tree | None:
+    """Return a tree without traces, constituents of traces alone, and function labels.
+
+    So `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is left.
+    """
+    children = []
+    for child in tree.children:
+        if isinstance(child, Leaf):
+            if child.tag != TRACE:
+                children.append(child)
+        elif (left := strip_annotations(child)) is not None:
+            children.append(left)
+    return Tree(category(tree.label), tuple(children)) if children else None
+
+
+def category(label: str) -> str:
+    """Return a constituent's label up to its first `-` or `=`."""
+    return re.split("[-=]", label, maxsplit=1)[0] or label
+
+
+class _TreeReader(TokenReader):
+    """One reading of brackets and words."""
+
+    def bracket(self, *, inner: bool = False) -> Tree | Leaf:
+        """`bracket: "(" label? bracket+ ")" | "(" tag word ")"`; only the outermost may lack its label."""
+        self._take("(")
+        label = ROOT if self.token.kind == "bracket" and not inner else self._word()
+        if self.token.kind != "bracket":
+            leaf = Leaf(label, self._word())
+            self._take(")")
+            return leaf
+        children = [self.bracket(inner=True)]
+        while self.token.text != ")":
+            children.append(self.bracket(inner=True))
+        self._take(")")
+        return Tree(label, tuple(children))
+
+    def _take(self, bracket: str) -> None:
+        if self.token.text != bracket:
+            raise self._unexpected(bracket)
+        self._advance()
+
+    def _word(self) -> str:
+        if self.token.kind != "word":
+            raise self._unexpected("a word")
+        return self._advance().text
+
+    def _unexpected(self, expected: str) -> DataError:
+        found, place = self.token.text or "the end", f"behind {self.token.start:,} characters"
+        return DataError(f"expected {expected}, got {found} {place}")
+
+
+def linearise(tree: Tree) -> list[str]:
+    """Return the symbols of a tree: `(NP` and `)NP` around a constituent, a tag for each word, no root."""
+    symbols = [] if tree.label == ROOT else [f"({tree.label}"]
+    for child in tree.children:
+        symbols += [child.tag] if isinstance(child, Leaf) else linearise(child)
+    return symbols if tree.label == ROOT else [*symbols, f"){tree.label}"]
+
+
+def bracket_of(symbol: str) -> int:
+    """Return 1 for an opening bracket, -1 for a closing one, 0 for a tag."""
+    if len(symbol) == 1:
+        return 0
+    return symbol.startswith("(") - symbol.startswith(")")
+
+
+def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
+    """Return the tree that symbols stand for, with a word for each tag.
+
+    None if they are not well bracketed, with the same label at both ends and something in between, or if
+    there are more tags or fewer than words (Kaiser and Bengio 2016, section 3).
+    """
+    stack: list[tuple[str, list[Tree | Leaf]]] = [(ROOT, [])]
+    waiting = iter(words)
+    for symbol in symbols:
+        if bracket_of(symbol) > 0:
+            stack.append((symbol[1:], []))
+        elif bracket_of(symbol) < 0:
+            label, children = stack.pop()
+            if not stack or label != symbol[1:] or not children:
+                return None
+            stack[-1][1].append(Tree(label, tuple(children)))
+        elif (word := next(waiting, None)) is not None:
+            stack[-1][1].append(Leaf(symbol, word))
+        else:
+            return None
+    (root, children), *still_open = stack
+    if still_open or not children or next(waiting, None) is not None:
+        return None
+    return Tree(root, tuple(children))
+
+
+def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
+    """Return the sentences and trees of the treebank of a `[task]` table, from the folder of all data.
+
+    A source is the words of a sentence, in the tokens that the table says; its target is its bare tree, as
+    `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
+    was published.
+    """
+    writing, depends = _writing_of(task, folder)
+    return open_prepared(writing, place_of_writing(writing, depends, folder))
+
+
+def place_of_trees(task: ParsingSettings, folder: Path) -> Path:
+    """Return the folder that has the sentences and trees, or will have them; raises as `open_treebank`."""
+    return place_of_writing(*_writing_of(task, folder), folder)
+
+
+def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
+    treebank = require_dataset(task.corpus, Treebank)
+    files = read_treebank(treebank, dataset_folder(treebank, folder))
+    digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
+    writing = PairCorpusSpec(
+        name=treebank.name,
+        pairs=lambda: _pairs(treebank, files),
+        kinds={"source": (task.tokens, task.pieces), "target": ("symbols", treebank.tree_vocab_size)},
+    )
+    splits = [[number, treebank.split_of(number)] for number, _ in files]
+    return writing, [digest, splits]
+
+
+def gold_trees(split: PairSplit) -> list[Tree]:
+    """Return the trees of a split that is not for training, in the order of its pairs."""
+    trees = []
+    for words, symbols in zip(split.sentences("source"), split.sentences("target"), strict=True):
+        tree = parse_linearised(symbols.split(" "), words.split(" "))
+        assert tree is not None, "what was written is well bracketed"
+        trees.append(tree)
+    return trees
+
+
+def _pairs(treebank: Treebank, files: list[tuple[int, bytes]]) -> Iterator[Pair]:
+    for number, text in files:
+        split = treebank.split_of(number)
+        if split is None:
+            continue
+        for tree in parse_trees(text.decode("utf-8")):
+            if (left := strip_annotations(tree)) is not None:
+                words = " ".join(leaf.word for leaf in left.leaves())
+                yield Pair(split, words, " ".join(linearise(left)))
