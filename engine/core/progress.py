@@ -150,11 +150,10 @@ class StudyProgress:
             for each in self.running.values()
         ]
         parts += [self._speed.trial_s(trial) for trial in self._waiting.values()]
-        parts += [mean * self._expected_share()] * self._to_come
+        # an unknown trial is expected to train the share of its epochs that earlier ones did
+        share = sum(self._trained) / len(self._trained) if self._trained else 1.0
+        parts += [mean * share] * self._to_come
         return max(sum(parts) / self._workers, *parts, 0.0)
-
-    def _expected_share(self) -> float:
-        return sum(self._trained) / len(self._trained) if self._trained else 1.0
 
 
 def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:

@@ -95,7 +95,10 @@ def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
         "right": right.total(),
         "guessed": guessed.total(),
         "words": len(words),
-        "right_tags": sum(_same(left.tag, other.tag) for left, other in zip(words, found, strict=True)),
+        "right_tags": sum(
+            _EQUIVALENT_LABELS.get(left.tag, left.tag) == _EQUIVALENT_LABELS.get(other.tag, other.tag)
+            for left, other in zip(words, found, strict=True)
+        ),
         "complete": int(matched == right.total() == guessed.total()),
     }
 
@@ -117,10 +120,6 @@ def _words_and_brackets(tree: Tree) -> tuple[list[Leaf], Counter[Bracket]]:
 
     walk(tree)
     return words, found
-
-
-def _same(label: str, other: str) -> bool:
-    return _EQUIVALENT_LABELS.get(label, label) == _EQUIVALENT_LABELS.get(other, other)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -235,16 +235,11 @@ def _probe(
         if before.get(REQUESTED_METRIC) == group.requested and group.theta_names(trial) <= before.keys():
             yield ProbeResult(trial=trained.trial, ambiguous=ambiguous)
             continue
-        measure = partial(_measure, group, trial, pairs)
-        probed = within_limit(trained.trial, machine, measure)
+        probed = within_limit(trained.trial, machine, lambda trial=trial: group.measure(trial, pairs().test))
         if probed.reason is None:
             group.store.write_probes(trained.row, trained.metric_rows(probed.metrics))
             probed = replace(probed, ambiguous=ambiguous)
         yield probed
-
-
-def _measure(group: _Group, trial: str, pairs: Callable[[], PairData]) -> Mapping[str, float]:
-    return group.measure(trial, pairs().test)
 
 
 def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:

@@ -245,7 +245,7 @@ class Lockstep:
         if any(isinstance(event, MachineFailed) for event in events):
             return events
         if any(isinstance(event, Taken) for event in events):
-            events += self._leave()
+            events += [attempt.leave() for attempt in self._open()]
         for event in events:
             if isinstance(event, EpochFinished):
                 self._latest[event.trial] = event.metrics
@@ -280,10 +280,6 @@ class Lockstep:
 
     def _open(self) -> list[Attempt]:
         return [attempt for attempt in self._attempts if not attempt.ended]
-
-    def _leave(self) -> list[Event]:
-        """Give back all trials that have not ended."""
-        return [attempt.leave() for attempt in self._open()]
 
     def mean_metric(self, metric: str) -> float:
         """Return the mean of a metric over the trials; NaN as long as one has none, or if one has failed."""

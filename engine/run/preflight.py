@@ -30,7 +30,7 @@ from ...studies.catalog.tasks import (
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.settings import TrialSettings
-from ..core.models import AnyModel, build_model
+from ..core.models import build_model
 from ..core.resources import Machine
 from ..corpora.files import DataError
 from ..data.labelled_sequences import open_labelled
@@ -112,16 +112,13 @@ def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
 
 @torch.no_grad()
 def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
-    model = _try_model(settings)
+    generator = torch.Generator().manual_seed(0)
+    model = build_model(settings.model, settings.task.interface, generator).eval()
     try:
         model(torch.zeros(1, tokens, dtype=torch.int64))
     except Exception as error:  # noqa: BLE001 -- whatever a block raises is told of it
         return f"{type(error).__name__}: {error}"
     return None
-
-
-def _try_model(settings: TrialSettings) -> AnyModel:
-    return build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(0)).eval()
 
 
 def check_device(all_settings: Iterable[TrialSettings], machine: Machine) -> None:

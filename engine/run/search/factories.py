@@ -71,7 +71,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
         return RestartableSampler(lambda seed, _: _make_tpe(sampler, seed), seed)
     if sampler.name == "quasi_random":
         return RestartableSampler(lambda drawn, place: SobolSampler(seed, place, draw_seed=drawn), seed)
-    return RestartableSampler(_OPTUNAS.get(sampler.name, _make_random), seed)
+    return RestartableSampler(_OPTUNAS[sampler.name], seed)
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
@@ -85,10 +85,6 @@ def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dic
     return {f"{type(genetic).__name__}:generation": ended // genetic.population_size}
 
 
-def _make_random(seed: int, _place: int) -> optuna.samplers.BaseSampler:
-    return optuna.samplers.RandomSampler(seed=seed)
-
-
 def _make_tpe(settings: TpeSettings, seed: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.TPESampler(
         seed=seed,
@@ -99,6 +95,8 @@ def _make_tpe(settings: TpeSettings, seed: int) -> optuna.samplers.BaseSampler:
 
 
 _OPTUNAS: dict[str, MakeSampler] = {
+    "random": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
+    "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),  # which is never asked
     "cmaes": lambda seed, _: CmaEsSampler(seed),
     "gp": lambda seed, _: optuna.samplers.GPSampler(seed=seed),
     "nsga2": lambda seed, _: optuna.samplers.NSGAIISampler(seed=seed),

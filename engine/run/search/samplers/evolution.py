@@ -48,7 +48,8 @@ class Population:
         self.study, self.space = study, dict[str, BaseDistribution]()
         self.proposals = Proposals(study)
         self.living: list[FrozenTrial] = []
-        self._size, self._signs = size, [_sign(each) for each in study.directions]
+        self._size = size
+        self._signs = [-1.0 if each == StudyDirection.MAXIMIZE else 1.0 for each in study.directions]
         self._before = -1
         self._worths: list[Worth] = []  # of the living, made when they are asked for
 
@@ -101,10 +102,6 @@ class Population:
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
-
-
-def _sign(direction: StudyDirection) -> float:
-    return -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
 
 
 CROSSOVER = 0.25
