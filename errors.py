@@ -37,8 +37,8 @@ ActivememError              a ValueError
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
         PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
-        LossTermError       a term that is no number                activemem.engine.trial.loss_terms
-        CallbackError       a callback that reports others          activemem.engine.trial.callbacks
+        LossTermError       a term that is no number                activemem.engine.trial.training_parts
+        CallbackError       a callback that reports others          activemem.engine.trial.training_parts
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
         CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.compiled_body

@@ -23,8 +23,7 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
-from ..data.pair_batches import PairBatch, iter_pair_eval
-from ..data.sentence_pairs import PairSplit, ParallelText, open_pairs
+from ..data.sentence_pairs import PairBatch, PairSplit, ParallelText, iter_pair_eval, open_pairs
 from ..data.token_files import Split
 from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linearised
 from ..data.vocabularies.base import END, PADDING, START, Vocabulary

@@ -16,8 +16,7 @@ from ...blocks.models.seq2seq_model import PAD, TransductionModel, shift_right
 from ...blocks.transducers.seq2seq import Seq2Seq
 from ...studies.planning.trial_values import encoder_arguments
 from ...studies.schema.settings import TrialSettings
-from ..data.pair_batches import PairBatch, collate
-from ..data.sentence_pairs import PairSplit
+from ..data.sentence_pairs import PairBatch, PairSplit, collate
 from .trained_models import ProbeError, load_kept_model
 
 CHANGE_QUANTILES = 200

@@ -35,9 +35,9 @@ from ..optimisers.parameter_groups import group_sizes
 from ..packs.form import count_packs
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.claims import taken
-from ..trial.loss_terms import check_watched
 from ..trial.machine_failures import MachineError, check_gpu, lost_gpu, storing
 from ..trial.outcome import Job
+from ..trial.training_parts import check_watched
 from .cohort_sources import CohortSource, GridCohorts
 from .cohorts import run_local
 from .gpu_share import with_gpu_bytes, with_whole_gpu

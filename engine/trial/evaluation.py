@@ -17,10 +17,10 @@ from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast
 from ..objectives.base import Metrics, Objective
 from ..optimisers.weights import Weights
-from .callbacks import Callbacks
 from .leaks import check_future_is_hidden
 from .memory_retries import evaluate_with_room
 from .precision import float32_products
+from .training_parts import Callbacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,18 +18,15 @@ from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import ModelSettings, TrialSettings
 from ..core.interruption import Interruption
 from ..core.models import autocast, checkpoint_activations, sequence_flops
-from ..core.placement import to_device
 from ..core.random_streams import DeviceStream, derive_seed
 from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
-from .callbacks import Callbacks
 from .evaluation import Stopping, ends_training, evaluate_epoch
-from .gradient_measures import GradientMeasures
 from .leaks import LeakError
-from .loss_terms import LossTerms
 from .precision import check_precision, float32_products
 from .schedules import Schedule
+from .training_parts import Callbacks, GradientMeasures, LossTerms, to_device
 
 
 class Work:

@@ -5,11 +5,10 @@ import io
 import pytest
 import torch
 
-from activemem.engine.core.placement import own_states, own_states_on, to_device
 from activemem.engine.trial import training as training_module
-from activemem.engine.trial.callbacks import Callbacks
 from activemem.engine.trial.conformance import trial
 from activemem.engine.trial.training import Training
+from activemem.engine.trial.training_parts import Callbacks, own_states, own_states_on, to_device
 
 from ..training_parts import part_examples  # noqa: F401 -- registers them
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from activemem.engine.data.pair_batches import collate
+from activemem.engine.data.sentence_pairs import collate
 from activemem.engine.tasks.memory_degradation import (
     SequenceSplits,
     as_pairs,

@@ -7,9 +7,9 @@ import torch
 
 from activemem import Callback, register_callback
 from activemem.engine.core.interruption import StoppedMidway
-from activemem.engine.trial.callbacks import CallbackError, Callbacks
 from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
 from activemem.engine.trial.training import Training
+from activemem.engine.trial.training_parts import CallbackError, Callbacks
 from activemem.studies.schema.epoch_metrics import epoch_metrics
 
 from . import part_examples

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from activemem.engine.trial.gradient_measures import GradientMeasures
 from activemem.engine.trial.training import Training
+from activemem.engine.trial.training_parts import GradientMeasures
 from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text

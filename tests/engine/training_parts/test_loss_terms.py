@@ -5,8 +5,8 @@ import torch
 
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.conformance import LOSS_TERM_CHECKS, trial
-from activemem.engine.trial.loss_terms import LossTermError
 from activemem.engine.trial.training import NotANumberError, Training
+from activemem.engine.trial.training_parts import LossTermError
 from activemem.storage import Store
 from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
 from activemem.studies.schema.settings import TrialSettings

@@ -6,8 +6,13 @@ import pytest
 import torch
 
 from activemem.engine.corpora.files import DataError
-from activemem.engine.data.pair_batches import collate, fill_batches, iter_pair_batches, iter_pair_eval
-from activemem.engine.data.sentence_pairs import PairSplit
+from activemem.engine.data.sentence_pairs import (
+    PairSplit,
+    collate,
+    fill_batches,
+    iter_pair_batches,
+    iter_pair_eval,
+)
 from activemem.engine.data.token_files import Split
 
 END = 2

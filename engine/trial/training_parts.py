@@ -1,0 +1,368 @@
+"""Parts that [train] may ask for: loss terms and callbacks of plug-ins, and measures of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import ActivememError
+from ...plugins import plugin_errors
+from ...studies.catalog.train_parts import CALLBACKS, Callback, LossTerm, TrainingMoment, TrainingStep
+from ...studies.schema.settings import TrialSettings
+from ..core.models import outline_model
+from ..core.random_streams import derive_seed
+from ..objectives.base import Objective, reported_number
+
+Path = tuple[Any, ...]
+"""The keys and places that lead to a tensor."""
+
+
+def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
+    """Return the same with all tensors on a device, but for those at some paths; of containers new ones."""
+    if isinstance(state, Tensor):
+        return state if path in but else state.to(device)
+    if isinstance(state, dict):
+        items = cast("dict[Any, Any]", state).items()
+        return {name: to_device(each, device, but, (*path, name)) for name, each in items}
+    if type(state) in (list, tuple):
+        places = enumerate(cast("list[Any]", state))
+        return type(state)(to_device(each, device, but, (*path, place)) for place, each in places)
+    return state
+
+
+def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return the states that parts of plug-ins keep, to be saved, with what of them is not on the device.
+
+    Checkpoints are read on the CPU, which loses the difference.
+    """
+    on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
+    return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
+
+
+def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return what `own_states` has said, each tensor where it was, or on the device."""
+    return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
+
+
+def _paths_on_cpu(state: Any, path: Path) -> Iterator[Path]:  # noqa: ANN401 -- as above
+    if isinstance(state, Tensor):
+        if state.device.type == "cpu":
+            yield path
+    elif isinstance(state, dict):
+        for name, each in cast("dict[Any, Any]", state).items():
+            yield from _paths_on_cpu(each, (*path, name))
+    elif type(state) in (list, tuple):
+        for place, each in enumerate(cast("list[Any]", state)):
+            yield from _paths_on_cpu(each, (*path, place))
+
+
+Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
+"""What a callback does at a moment."""
+
+
+class TrainingPosition(NamedTuple):
+    """The place of a training: its epochs and steps so far, and the metrics of the last epoch."""
+
+    epoch: int
+    step: int
+    metrics: Mapping[str, float]
+
+
+class CallbackError(ActivememError):
+    """A callback that reports what it has not registered, or changes how torch computes."""
+
+
+class Callbacks:
+    """The callbacks of one training, with their states; `started` once they have begun."""
+
+    def __init__(self, callbacks: Sequence[Callback], seed: int, device: torch.device) -> None:
+        self._callbacks, self._seed, self._device = callbacks, seed, device
+        self._states: dict[str, dict[str, Any]] = {each.name: {} for each in callbacks}
+        self.started = False
+
+    def start(self, model: nn.Module) -> None:
+        """Let each begin; one that is left midway has not."""
+        states = deepcopy(self._states)
+        for each in self._callbacks:
+            self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
+        self._states, self.started = states, True
+
+    def after_epoch(
+        self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
+    ) -> dict[str, float]:
+        """Return what each reports after an epoch that has these metrics, and after the last one."""
+        states, found = deepcopy(self._states), dict[str, float]()
+        hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
+        hooks += [(each.name, each.on_end) for each in self._callbacks if last]
+        for name, hook in hooks:
+            place = TrainingPosition(epoch, step, {**metrics, **found})
+            found |= self._call(name, hook, model, place, states[name])
+        self._states = states
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to resume."""
+        return {"started": self.started, **own_states(self._states, self._device)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state, whose tensors are anywhere."""
+        self.started, self._states = state["started"], own_states_on(state, self._device)
+
+    def _call(
+        self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
+    ) -> dict[str, float]:
+        """Return what a callback reports; neither the model nor any generator is moved by it."""
+        before = _how_torch_computes()
+        devices = [self._device] if self._device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), torch.no_grad():
+            torch.manual_seed(derive_seed(self._seed, f"callback {name} {hook.__name__} {place.epoch}"))
+            moment = TrainingMoment(
+                model=deepcopy(model).eval(),
+                device=self._device,
+                **place._asdict(),
+                state=state,
+            )
+            with plugin_errors("callback", name, CALLBACKS[name].settings):
+                reported = hook(moment) or {}
+        if changed := [what for what, value in _how_torch_computes().items() if value != before[what]]:
+            raise CallbackError(f"{name}: expected to leave torch as it was, got another {changed[0]}")
+        if unknown := sorted(reported.keys() - CALLBACKS[name].metrics):
+            known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
+            raise CallbackError(f"{name}: expected metrics of those registered, {known}, got {unknown[0]}")
+        with plugin_errors("callback", name, CALLBACKS[name].settings):  # what is no number
+            return {metric: reported_number(value) for metric, value in reported.items()}
+
+
+def _how_torch_computes() -> dict[str, object]:
+    return {
+        "default dtype": torch.get_default_dtype(),
+        "number of threads": torch.get_num_threads(),
+        "choice of deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
+class LossTermError(ActivememError):
+    """A loss term that watches what a model lacks, or that is not one number."""
+
+
+class Scored(NamedTuple):
+    """The inputs, outputs and targets of a part of a step."""
+
+    inputs: Tensor
+    outputs: Tensor
+    targets: Tensor
+
+
+class LossTerms:
+    """The terms of one training, with their states and their sums over the epoch.
+
+    Raises LossTermError for a pattern of modules that the model does not have.
+    """
+
+    def __init__(self, terms: Sequence[LossTerm], model: nn.Module, device: torch.device) -> None:
+        self._terms, self._model, self._device = terms, model, device
+        names = [name for name, _ in model.named_modules() if name]
+        self._watched = {term.name: watched_modules(term, names) for term in terms}
+        self._states: dict[str, dict[str, Any]] = {term.name: {} for term in terms}
+        self._scored: Scored | None = None
+        self._activations: list[tuple[str, Tensor]] = []
+        self.begin_epoch()
+
+    def begin_epoch(self) -> None:
+        """Reset the sums before the first step of an epoch."""
+        self._sums = {term.name: torch.zeros((), device=self._device) for term in self._terms}
+
+    @contextmanager
+    def watching(self, objective: Objective[Any]) -> Iterator[None]:
+        """Keep what the terms need of a loss that is computed within a context."""
+        self._scored, self._activations = None, []
+        objective.observer = self._take
+        modules = dict(self._model.named_modules())
+        with ExitStack() as hooks:
+            for name in dict.fromkeys(name for names in self._watched.values() for name in names):
+                hooks.enter_context(_removed(modules[name].register_forward_hook(partial(self._keep, name))))
+            try:
+                yield
+            finally:
+                objective.observer = None
+
+    def after_part(self, step: int, parts: int) -> Tensor:
+        """Return what the terms add to the loss of the part that was just computed, one of `parts`."""
+        assert self._scored is not None, "an objective shows what it has scored"
+        total = torch.zeros((), device=self._device)
+        for term in self._terms:
+            value = self._compute(term, self._scored, step)
+            self._sums[term.name] = self._sums[term.name] + value.detach() / parts
+            total = total + term.weight * value
+        self._scored, self._activations = None, []
+        return total
+
+    def metrics(self, steps: int) -> dict[str, float]:
+        """Return the mean of each term over the steps of an epoch."""
+        return {name: float(total) / steps for name, total in self._sums.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to resume between two steps."""
+        return {"sums": self._sums, **own_states(self._states, self._device)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state, whose tensors are anywhere."""
+        self._sums = to_device(state["sums"], self._device)
+        self._states = own_states_on(state, self._device)
+
+    def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
+        watched = self._watched[term.name]
+        activations = [each for each in self._activations if each[0] in watched]
+        if missing := [name for name in watched if all(name != each for each, _ in activations)]:
+            told = f"expected tensors of the modules that it watches, got none of {', '.join(missing)}"
+            raise LossTermError(f"{term.name}: {told}")
+        with plugin_errors("loss term", term.name, type(term)):
+            value: object = term.compute(
+                TrainingStep(
+                    model=self._model,
+                    **scored._asdict(),
+                    activations=activations,
+                    step=step,
+                    state=self._states[term.name],
+                )
+            )
+        if not isinstance(value, Tensor) or value.dim():
+            got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            raise LossTermError(f"{term.name}: expected one number as a tensor, got {got}")
+        return value.float()
+
+    def _take(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
+        self._scored = Scored(inputs, outputs, targets)
+
+    def _keep(self, name: str, _module: nn.Module, _inputs: object, output: object) -> None:
+        if isinstance(output, Tensor) and torch.is_grad_enabled():
+            self._activations.append((name, output))
+
+
+def check_watched(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise LossTermError, with all of them, for terms that watch what a model of these trials lacks."""
+    distinct = {
+        (settings.model, settings.task.interface, settings.train.loss_terms): settings
+        for settings in all_settings
+        if any(term.watches for term in settings.train.loss_terms)
+    }
+    faults: list[str] = []
+    for settings in distinct.values():
+        names = [name for name, _ in outline_model(settings).named_modules() if name]
+        for term in settings.train.loss_terms:
+            try:
+                watched_modules(term, names)
+            except LossTermError as error:
+                faults.append(f"  {settings.model.recipe}: {error}")
+    if faults:
+        raise LossTermError("\n".join(["these models lack what loss terms watch", *faults]))
+
+
+def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the modules that a term watches; LossTermError for a pattern that fits none."""
+    for pattern in term.watches:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise LossTermError(f"{term.name}: expected a pattern of modules of the model, got '{pattern}'")
+    return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in term.watches))
+
+
+@contextmanager
+def _removed(hook: torch.utils.hooks.RemovableHandle) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+GRADIENT_NORM = "gradient_norm"
+"""The mean over the steps of an epoch of the norm of all gradients together, before they are clipped."""
+
+GRADIENT_NOISE = "gradient_noise"
+"""The simple noise scale of an epoch, in sequences: about the batch beyond which more sequences bring little.
+
+B = tr Σ / |G|² (McCandlish et al. 2018, An Empirical Model of Large-Batch Training, equation 2.9), where Σ is
+the covariance of the gradient of one sequence. Appendix A.1 estimates both from the gradients of batches of
+two sizes, here of the parts of a step and of the whole step:
+
+    |G|²   = (b_step |G_step|² − b_part |G_part|²) / (b_step − b_part)
+    tr Σ   = (|G_part|² − |G_step|²) / (1 / b_part − 1 / b_step)
+
+Each is averaged over the steps of the epoch before they are divided, since a ratio of single estimates would
+be biased.
+"""
+
+
+class GradientMeasures:
+    """Measures over the steps of an epoch; gradients are only read."""
+
+    def __init__(self, asked: Collection[str], model: nn.Module, *, batch_size: int, parts: int) -> None:
+        self._asked, self._model = asked, model
+        self._step, self._part = batch_size, batch_size // parts
+        self._parts = parts
+        self._before: list[Tensor | None] = []
+        self._parts_square: Tensor | float = 0.0
+        self.begin_epoch()
+
+    def begin_epoch(self) -> None:
+        """Reset the sums before the first step of an epoch."""
+        self._norms: Tensor | float = 0.0
+        self._signal: Tensor | float = 0.0
+        self._noise: Tensor | float = 0.0
+
+    @torch.no_grad()
+    def after_part(self, part: int) -> None:
+        """Take the gradients of one of the parts of a step, each of which adds its own."""
+        if GRADIENT_NOISE not in self._asked:
+            return
+        if part == 0:
+            self._before = [None for _ in self._model.parameters()]
+            self._parts_square = 0.0
+        found = [weight.grad for weight in self._model.parameters()]
+        own = [
+            gradient if before is None else gradient - before
+            for gradient, before in zip(found, self._before, strict=True)
+            if gradient is not None
+        ]
+        # a part adds a share of the mean over it: 1 / parts
+        self._parts_square = self._parts_square + _square(own) * self._parts
+        last = part + 1 == self._parts
+        self._before = [None if last or each is None else each.clone() for each in found]
+
+    @torch.no_grad()
+    def after_backward(self) -> None:
+        """Take the gradients of a whole step, before anything is done with them."""
+        square = _square([weight.grad for weight in self._model.parameters() if weight.grad is not None])
+        self._norms = self._norms + square.sqrt()
+        if GRADIENT_NOISE in self._asked:
+            part, step = self._part, self._step
+            self._signal = self._signal + (step * square - part * self._parts_square) / (step - part)
+            self._noise = self._noise + (self._parts_square - square) / (1 / part - 1 / step)
+
+    def metrics(self, steps: int) -> dict[str, float]:
+        """Return the metrics of an epoch; no noise scale where the estimate of |G|² is not above 0."""
+        found: dict[str, float] = {}
+        if GRADIENT_NORM in self._asked:
+            found[GRADIENT_NORM] = float(self._norms) / steps
+        if GRADIENT_NOISE in self._asked and float(self._signal) > 0:
+            found[GRADIENT_NOISE] = float(self._noise) / float(self._signal)
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to resume between two steps."""
+        return {"norms": self._norms, "signal": self._signal, "noise": self._noise}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state, whose tensors may be on any device."""
+        state = to_device(state, next(self._model.parameters()).device)
+        self._norms, self._signal, self._noise = state["norms"], state["signal"], state["noise"]
+
+
+def _square(gradients: list[Tensor]) -> Tensor:
+    return torch.stack([gradient.double().square().sum() for gradient in gradients]).sum()
