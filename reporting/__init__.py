@@ -1,14 +1,14 @@
 """Rows become values, and values become tables, curves, verdicts and pages; nothing here trains or prints.
 
-`results` opens a study with its store, and `notebook` shows its tables and figures in a notebook. Rows
-become one tidy frame in `frames`, and `subject` holds the selected trials of one result with its words.
-`kinds` has a module for each kind of table and figure, `tables` and `curves` what these share, `claims` the
-verdicts, and `added_seeds` finds what decides more of them. `page` is the report of it all, and `serve`
-shows it while it grows.
+`results` opens a study with its store, and `notebook` shows its tables and figures in a notebook. Rows become
+one tidy frame in `frames`, and `subject` holds the selected trials of one result with its words. `kinds` has
+a module for each kind of table and figure, `tables` and `curves` what these share, `claims` the verdicts, and
+`added_seeds` finds what decides more of them. `page` is the report of it all, and `serve` shows it while it
+grows.
 
 `scores` puts methods on one scale, `paper_tables` are a paper's own tables, `recipes` shows what a recipe
 costs, `search` what a search found, and `statistics` says how sure a few seeds can be. `outcomes` loads the
-latest attempts, `provenance` says where they were computed, `noise_floor` what the spread over seeds hides,
+latest attempts and says where they were computed, `noise_floor` what the spread over seeds hides,
 `output_comparison` how surely written outputs differ, and `kept_models` which models the store has. `sql`
 answers questions about rows in a process of its own, `sql_process`.
 """

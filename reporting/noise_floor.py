@@ -9,7 +9,7 @@ import polars as pl
 
 from ..studies.planning.trial_values import final_value
 from ..studies.resolve.trial import settings_from_json, trial_id
-from .statistics.power import POWER, detectable
+from .statistics.paired_tests import POWER, detectable
 
 LEVEL = 0.05
 """The level of the two-sided test that a difference is to pass."""

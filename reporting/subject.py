@@ -21,8 +21,7 @@ from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level, TrialSettings
 from ..studies.study import Study
 from .frames import value_frame
-from .outcomes import omitted_trials
-from .provenance import provenance
+from .outcomes import omitted_trials, provenance
 
 if TYPE_CHECKING:
     from .statistics.factor_effects import Contrast, FactorModel

@@ -27,7 +27,7 @@ def check(
     """
     from ...reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
     from ...reporting.claims.verdicts import ClaimError, Verdict
-    from ...reporting.provenance import provenance
+    from ...reporting.outcomes import provenance
     from ...reporting.results import open_study
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results

@@ -126,7 +126,7 @@ def run(
     trained twice. The exit status is 1 if a trial failed, 2 if a machine did, of which nothing is stored, and
     130 after Ctrl-C or a SIGTERM, which end in order.
     """
-    from ..live.requests import run_as_asked
+    from ..live.until_decided import run_as_asked
     from ..plugin_loading import given_plugins
 
     # Typer has read one value for each parameter above, whose names are those of RunOptions

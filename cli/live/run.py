@@ -23,8 +23,8 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr, print_waiting
-from ..views.headline import Headline, headline_of
 from ..views.status import explain_failures, format_best_points
+from ..views.trial_lines import Headline, headline_of
 from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
 from .display import live_display
 

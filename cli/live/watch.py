@@ -22,8 +22,8 @@ from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
 from ..views import trial_lines
-from ..views.headline import headline_of
 from ..views.status import explain_failures, format_best_points, format_failures
+from ..views.trial_lines import headline_of
 from ..views.trial_names import TrialNameColumns
 from .display import draw, drawing
 

@@ -16,9 +16,8 @@ from functools import cached_property
 
 from ...studies.claims.comparisons import Test
 from ..statistics.estimates import mean, sample_sd, t_quantile
-from ..statistics.paired_tests import paired_p, smallest_p, t_test_p
+from ..statistics.paired_tests import paired_p, pairs_needed, smallest_p, t_test_p
 from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
-from ..statistics.power import pairs_needed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,8 @@ from ...studies.catalog.metrics import find_metric, format_number, with_sign
 from ...studies.claims.comparisons import iter_comparisons, iter_quantities
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
-from ..provenance import overrides_sentence, stale_sentence
-from ..statistics.paired_tests import TESTS
-from ..statistics.power import MAX_PAIRS
+from ..outcomes import overrides_sentence, stale_sentence
+from ..statistics.paired_tests import MAX_PAIRS, TESTS
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 if TYPE_CHECKING:

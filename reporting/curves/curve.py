@@ -12,7 +12,7 @@ from ...errors import ActivememError
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..provenance import stale_sentence
+from ..outcomes import stale_sentence
 
 if TYPE_CHECKING:
     from .draw.panel import PanelLayout, Plot

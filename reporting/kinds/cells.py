@@ -52,7 +52,7 @@ from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.schema.settings import Level, Names
 from ...studies.text.strict_model import StrictModel, format_value
 from ...studies.text.toml_positions import KeyPath
-from ..provenance import provenance
+from ..outcomes import provenance
 from ..statistics.sequential import seeds_at_looks
 from ..tables.axes import TableRow, columns_of, rows_of, rows_of_changes
 from ..tables.captions import caption_sentences

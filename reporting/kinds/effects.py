@@ -285,7 +285,7 @@ class _EffectsColumn:
     def detectable(self) -> list[float]:
         """Return the difference that is found with a chance of 80 %, of each factor of two levels."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
-        from ..statistics.power import detectable  # noqa: PLC0415 -- as above
+        from ..statistics.paired_tests import detectable  # noqa: PLC0415 -- as above
 
         error = self.found.model.error if self.found.model else None
         errors = [

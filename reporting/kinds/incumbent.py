@@ -21,8 +21,7 @@ from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.axis_scale import point_scales
 from ..curves.draw.panel import PanelLayout, Plot, ticks_width
 from ..curves.draw.style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
-from ..outcomes import omitted_trials
-from ..provenance import provenance
+from ..outcomes import omitted_trials, provenance
 
 if TYPE_CHECKING:
     import polars as pl

@@ -19,8 +19,7 @@ from ...studies.schema.settings import Level, Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import beyond_sentence
 from ...studies.text.units import plural
-from ..outcomes import omitted_trials
-from ..provenance import provenance
+from ..outcomes import omitted_trials, provenance
 from ..statistics.estimates import estimate
 from ..tables.axes import metric_head
 from ..tables.captions import SPREADS, caption_start

@@ -21,7 +21,7 @@ from ..curves.curve import Curve, build_curve
 from ..tables.render import render
 from ..tables.render.latex import escape
 from ..tables.table import build_table
-from . import section_results, section_trials
+from . import section_results
 from .inputs import PageInputs, load_inputs
 from .section_study import leading_comment
 
@@ -164,7 +164,7 @@ def _provenance(inputs: PageInputs) -> Iterator[str]:
     study = inputs.study
     yield from ("", r"\paragraph{Provenance}")
     sentences: list[str] = []
-    found: Mapping[str, Any] = section_trials.provenance(inputs) or {"groups": (), "others": ()}
+    found: Mapping[str, Any] = section_results.provenance(inputs) or {"groups": (), "others": ()}
     for each in found["groups"]:
         parts = [
             f"activemem {each['version']}" + (f" ({each['commit']})" if each["commit"] else ""),

@@ -18,19 +18,19 @@ from ...storage import Store
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
-from . import section_models, section_results, section_study, section_trials
+from . import section_results, section_study
 from .inputs import PageInputs, load_inputs
 
 SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | None]], ...] = (
     ("question", "Question", section_study.question),
-    ("status", "Status", section_trials.status),
-    ("recipes", "Recipes", section_models.models),
+    ("status", "Status", section_results.status),
+    ("recipes", "Recipes", section_study.models),
     ("tables", "Tables", section_results.tables),
     ("figures", "Figures", section_results.figures),
     ("claims", "Claims", section_results.claims),
-    ("failures", "Failures", section_trials.failures),
+    ("failures", "Failures", section_results.failures),
     ("settings", "Settings", section_study.settings),
-    ("provenance", "Provenance", section_trials.provenance),
+    ("provenance", "Provenance", section_results.provenance),
     ("reproduce", "How to reproduce", section_study.reproduce),
 )
 """Name, title and values of each section, in the order of the page; one without values is left out.

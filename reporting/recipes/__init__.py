@@ -1,5 +1,5 @@
 """A recipe is shown as a tree with its costs, as a picture, or beside others.
 
-`display` has the objects that show themselves. `breakdown` is the tree, `svg` the picture, `comparison` puts
-recipes side by side. `nearest` are the stored ones that are most like one, with their results.
+`display` has the objects that show themselves. `breakdown` is the tree, `svg` the picture. `nearest` are the
+stored ones that are most like one, with their results.
 """

@@ -20,7 +20,7 @@ from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, poi
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..statistics.estimates import sample_sd
-from ..statistics.power import detectable
+from ..statistics.paired_tests import detectable
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95

@@ -18,7 +18,7 @@ from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
 from ...studies.planning.status import study_status
 from ..outcomes import mark_divergence, named_metrics
-from ..page import section_results, section_trials
+from ..page import section_results
 from ..page.inputs import PageInputs
 from ..page.report import make_environment
 from .learning import HEIGHT, WIDTH, learning_curves, trains_for_epochs
@@ -139,7 +139,7 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
         "factors": factor_names(now.study),
         "running": [begun_line(now, each) for each in found.running[:MAX_BEGUN]],
         "stopped": [begun_line(now, each) for each in found.stopped[:MAX_BEGUN]],
-        "best": section_trials.status(values.inputs) if now.study.search else None,
+        "best": section_results.status(values.inputs) if now.study.search else None,
     }
 
 
@@ -201,7 +201,7 @@ def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
     count = -(-len(failed) // MAX_FAILURES)
     number = min(view.failures, max(count, 1))
     shown = failed.slice((number - 1) * MAX_FAILURES, MAX_FAILURES)
-    found = section_trials.failures(replace(inputs, own_outcomes=shown))
+    found = section_results.failures(replace(inputs, own_outcomes=shown))
     return None if found is None else {**found, "view": view, "pages": count, "page": number}
 
 

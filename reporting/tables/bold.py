@@ -14,8 +14,8 @@ from ..statistics.decided_differences import (
     differences_at_looks,
 )
 from ..statistics.estimates import Estimate
+from ..statistics.paired_tests import detectable
 from ..statistics.pooled_differences import Difference, all_pairs
-from ..statistics.power import detectable
 from ..statistics.sequential import look_level
 from .tally import CellKey, Grown
 

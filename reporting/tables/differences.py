@@ -16,8 +16,8 @@ from ..statistics.decided_differences import (
     decide,
     differences_at_looks,
 )
+from ..statistics.paired_tests import detectable
 from ..statistics.pooled_differences import Difference
-from ..statistics.power import detectable
 from ..statistics.sequential import look_level
 from .axes import TableColumn
 from .tally import Grown, Tally

@@ -14,7 +14,7 @@ from ...studies.catalog.published import PublishedNumber
 from ...studies.presentation.kinds import Beside, Center, Spread, TableKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..provenance import overrides_sentence, stale_sentence
+from ..outcomes import overrides_sentence, stale_sentence
 from ..statistics.estimates import Estimate
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from activemem.cli.live.display import STOPPING_MESSAGE, Display, LineDisplay
-from activemem.cli.views.headline import Headline
+from activemem.cli.views.trial_lines import Headline
 from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.progress import StudyProgress

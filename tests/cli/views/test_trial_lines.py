@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from activemem.cli.views import trial_lines
-from activemem.cli.views.headline import Headline
+from activemem.cli.views.trial_lines import Headline
 from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.progress import StudyProgress

@@ -15,10 +15,10 @@ from activemem.reporting.statistics.paired_tests import (
     hochberg_threshold,
     holm_adjusted,
     paired_p,
+    pairs_needed,
     smallest_p,
     t_test_p,
 )
-from activemem.reporting.statistics.power import pairs_needed
 
 SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)
 
