@@ -95,10 +95,11 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
         if bound is None or bound >= longest_length(settings):
             continue
         left, right = _binding_reach(settings, bound)
+        root = read_recipe(settings.model.recipe).root
         known = limits.get(label)
         limits[label] = ReachLimit(
             labels=(label,),
-            layers=_layers(settings),
+            layers=root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None,
             left=known.left if known and known.left is not None else left,
             right=known.right if known and known.right is not None else right,
             max_lengths={**(known.max_lengths if known else {}), settings.task.name: bound},
@@ -120,9 +121,3 @@ def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
     return left, int(sees.right) if needed.right > sees.right else None
-
-
-def _layers(settings: TrialSettings) -> int | None:
-    """Return the number of copies if the recipe is one repeat, else None."""
-    root = read_recipe(settings.model.recipe).root
-    return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None

@@ -97,7 +97,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     return StudyStatus(
         total=total,
         num_remaining=remaining,
-        spent=_spent_words(study, remaining) if within_budget is None else _budget_words(study),
+        spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
         stored=statuses,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
@@ -134,13 +134,13 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
     return left_within_budget(study, tried, (each.trial for each in unfinished))
 
 
-def _budget_words(study: Study) -> str:
-    return f"budget of {study.search.budget.words()}" if study.search and study.search.budget else ""
-
-
-def _spent_words(study: Study, remaining: int) -> str:
-    """Return `space of 2 points` once a search has trained all points of a space that has too few."""
-    if study.search is None or remaining or study.num_points >= study.search.trials:
+def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
+    """Return `budget of 40 trainings`, or `space of 2 points` once a search has trained all of them."""
+    if study.search is None:
+        return ""
+    if is_over_budget:
+        return f"budget of {study.search.budget.words()}" if study.search.budget else ""
+    if remaining or study.num_points >= study.search.trials:
         return ""
     return f"space of {plural(study.num_points, 'point')}"
 

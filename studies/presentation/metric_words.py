@@ -151,7 +151,7 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
             "grow_at": f"{train.curriculum.grow_at:g}",
             "at_least": percent if is_all else f"at least {percent}",
             "above": "" if is_all else f"≥ {percent}",
-            "sequences": _fresh_sequences(settings),
+            "sequences": f"{getattr(task, 'dev_sequences', None) or train.batch_size}",
         }
     split, is_split = (
         metric_family(metric.name).partition("_")[0],
@@ -193,11 +193,6 @@ def _search_facts(task: TaskSettings) -> dict[str, str]:
     search += ["sizes estimated"] if task.sizes == "estimated" else []
     search += ["trees preferred"] if isinstance(task, ParsingSettings) and task.prefer_trees else []
     return {"search": ", ".join(search), "beam": "" if task.beam == 1 else f"beam {task.beam}"}
-
-
-def _fresh_sequences(settings: TrialSettings) -> str:
-    assert isinstance(settings.task, AlgorithmicSettings), "only the algorithmic tasks have a curriculum"
-    return f"{settings.task.dev_sequences or settings.train.batch_size}"
 
 
 def _loss_unit(task: TaskSettings) -> str:

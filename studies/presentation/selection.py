@@ -38,7 +38,12 @@ def select_faults(
         elif kept == []:
             yield ("select", factor), "expected at least one level, got an empty list"
         else:
-            yield from _level_faults(factor, kept, factors[factor])
+            for index, level in enumerate(_as_list(kept)):
+                if message := level_name_fault(level, factors[factor], factor):
+                    yield (
+                        (("select", factor, index) if isinstance(kept, list) else ("select", factor)),
+                        message,
+                    )
 
 
 def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
@@ -48,12 +53,6 @@ def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str
     except ValueError as error:
         return str(error)
     return ""
-
-
-def _level_faults(factor: str, kept: object, known: tuple[Level, ...]) -> Iterator[tuple[KeyPath, str]]:
-    for index, level in enumerate(_as_list(kept)):
-        if message := level_name_fault(level, known, factor):
-            yield ("select", factor, index) if isinstance(kept, list) else ("select", factor), message
 
 
 def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:

@@ -121,7 +121,7 @@ class Draft:
         ]
 
 
-TABLE = "recipes"
+_FRAGMENTS = "recipes"
 
 
 def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
@@ -132,12 +132,12 @@ def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
     others = filler_kinds(diagnostics.data)
     texts = {
         name: text
-        for name, text in diagnostics.table(TABLE).items()
+        for name, text in diagnostics.table(_FRAGMENTS).items()
         if _is_fragment(diagnostics, name, text, others)
     }
     _check_cycles(diagnostics, texts)
     return _fillable_fragments(
-        {name: text for name, text in texts.items() if (TABLE, name) not in diagnostics.invalid}, others
+        {name: text for name, text in texts.items() if (_FRAGMENTS, name) not in diagnostics.invalid}, others
     )
 
 
@@ -148,7 +148,7 @@ def _is_fragment(
     others: Mapping[str, str],
 ) -> bool:
     """Return whether a name and a text are a valid fragment on their own; report it if not."""
-    path: KeyPath = (TABLE, name)
+    path: KeyPath = (_FRAGMENTS, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
     if name in others:
@@ -175,9 +175,11 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
                 continue
             if not reported.intersection(cycle):  # it ends with the name
                 through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
-                diagnostics.report((TABLE, name), f"'{name}' contains itself{through}", within=hole.span())
+                diagnostics.report(
+                    (_FRAGMENTS, name), f"'{name}' contains itself{through}", within=hole.span()
+                )
             reported.update(cycle)
-            diagnostics.invalid.add((TABLE, name))
+            diagnostics.invalid.add((_FRAGMENTS, name))
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:

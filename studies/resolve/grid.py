@@ -313,17 +313,16 @@ class GridBuilder:
         else:
             outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
-        origin = self._level_path(factors[0], levels[factors[0]]) if len(factors) == 1 else None
+        origin = None
+        if len(factors) == 1:
+            keys = [level_key(level) for level in self.design.combined_factors.get(factors[0], ())]
+            key = level_key(levels[factors[0]])
+            origin = ("factors", factors[0], keys.index(key)) if key in keys else None
         if (origin, where) not in self.reported:  # once for all tasks
             self.reported.add((origin, where))
             message = f"expected the baseline's {target}, {outcome}"
             message += "" if origin or not where else f", where {where}"
             self.diagnostics.report(origin or RECIPE_PATH, message)
-
-    def _level_path(self, factor: str, level: Level) -> KeyPath | None:
-        """Return the path of a level in [factors]; None if it is not there."""
-        keys = list(map(level_key, self.design.combined_factors.get(factor, ())))
-        return ("factors", factor, keys.index(level_key(level))) if level_key(level) in keys else None
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
         """Note a budget that every cell exceeds, and by how much the smallest one does."""

@@ -20,6 +20,7 @@ from ..text.units import plural
 from .design import STEPWISE, Design, level_key
 from .factors import (
     ABSENT,
+    CONDITIONS_TABLE,
     SEED,
     Conditions,
     describe_condition,
@@ -30,7 +31,6 @@ from .factors import (
     read_factors,
     settled,
 )
-from .factors import TABLE as CONDITIONS
 from .level_names import NamedLevels
 from .settings import Level, StudySettings
 
@@ -379,7 +379,9 @@ class _DesignReader:
         named = [(BASELINE_PATH, *item) for item in design.baseline.items()]
         named += [(TARGET_PATH, *item) for item in design.target.items()]
         for name, condition in design.conditions.items():
-            named += [((CONDITIONS, name), other, each) for other, of in condition.items() for each in of]
+            named += [
+                ((CONDITIONS_TABLE, name), other, each) for other, of in condition.items() for each in of
+            ]
         for path, name, level in named:
             if name in design.factors:
                 try:

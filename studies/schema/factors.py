@@ -87,7 +87,7 @@ def level_fault(factor: str, level: object) -> str | None:
     return None
 
 
-TABLE = "when"
+CONDITIONS_TABLE = "when"
 
 Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
 """By factor the levels of others with which it is there; a factor stands behind those that it depends on."""
@@ -99,13 +99,13 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
     `names` are the factors without the seed, `fixed` those of them that are in every cell.
     """
     conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
-    table = diagnostics.table(TABLE)
+    table = diagnostics.table(CONDITIONS_TABLE)
     if table and diagnostics.has_search:
         message = "a search asks for a conditional choice only where it is taken: conditions belong to a grid"
-        diagnostics.report((TABLE,), message, key=True)
+        diagnostics.report((CONDITIONS_TABLE,), message, key=True)
         return {}
     for name, condition in table.items():
-        path: KeyPath = (TABLE, name)
+        path: KeyPath = (CONDITIONS_TABLE, name)
         if name not in names:
             diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
         elif name in fixed:
@@ -121,7 +121,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
             }
     order = list(_ordered(conditions))
     for name in conditions.keys() - set(order):
-        diagnostics.report((TABLE, name), f"{name} depends on itself", key=True)
+        diagnostics.report((CONDITIONS_TABLE, name), f"{name} depends on itself", key=True)
     return {name: conditions[name] for name in order}
 
 
@@ -235,9 +235,7 @@ def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:
 
 
 RECIPE = "recipe"
-"""The name of the factor."""
-
-_PATH = ("model", RECIPE)
+"""The factor that `ablate` makes of the model's recipe."""
 
 
 def expand_ablation(diagnostics: Diagnostics) -> None:

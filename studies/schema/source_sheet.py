@@ -99,7 +99,9 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
     for path, value in given.items():
         if isinstance(value, str) and _HOLE.fullmatch(value):
             continue
-        source = _source_at(path, sources)
+        # of the path, or of the innermost table around it that has one
+        around = (path[:depth] for depth in range(len(path), 0, -1))
+        source = next((sources[each] for each in around if each in sources), None)
         if path not in written or written[path] != value:
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
@@ -138,10 +140,6 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
         if path not in known and not any(path[: len(table)] == table for table in known if len(table) > 1):
             name = ".".join(map(str, path))
             diagnostics.report((TABLE, *path), f"there is no setting {name}{hint(name, names)}", key=True)
-
-
-def _source_at(path: KeyPath, sources: Mapping[KeyPath, Source]) -> Source | None:
-    return next((sources[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in sources), None)
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
