@@ -59,8 +59,8 @@ coverage: setup  ## run the tests, heavy ones as well, and fail where fewer line
 test-slow: setup ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-chaos: setup     ## let 1,000 faults strike a study, and write what was seen into docs/reliability.md
-	$(BIN)/python -m tests.chaos --faults 1000 --seed 1 --table docs/reliability.md
+chaos: setup     ## let 1,000 faults strike a study, and write what was seen into docs/why/durability.md
+	$(BIN)/python -m tests.chaos --faults 1000 --seed 1 --table docs/why/durability.md
 
 fuzz: setup      ## read a hundred thousand hostile inputs: studies, claims, recipes, settings, SQL, rows
 	$(BIN)/python -m pytest -m slow --log-cli-level INFO tests/test_hostile_input.py
@@ -96,7 +96,7 @@ $(OTHERS): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers
 	@touch $@
 
-bench: $(OTHERS) ## measure what a study costs beside what others would do, and write it into docs/performance.md
+bench: $(OTHERS) ## measure what a study costs beside what others would do, and write it into docs/results/speed.md
 	$(BIN)/python bench/summary.py --write
 
 bench-gpu: $(OTHERS) ## the same on a GPU, in under ten minutes

@@ -1,6 +1,8 @@
-"""Time and saved memory of the mixers beside those of `sa`, on one CPU thread: the table of docs/blocks.md.
+"""Time and saved memory of the mixers beside those of `sa`, on one CPU thread.
 
-python bench/mixers.py [--write] [ROUNDS]   # --write: into docs/blocks.md
+It is the table of docs/reference/blocks.md.
+
+python bench/mixers.py [--write] [ROUNDS]   # --write: into docs/reference/blocks.md
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ MIXERS = (
 WIDTH, HEADS, HEAD_WIDTH, LENGTHS, TOKENS = 64, 4, 16, (64, 256, 1024), 8192
 """The width of the model, its heads, and how many tokens a batch has."""
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "blocks.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "blocks.md"
 MARK = re.compile(r"(<!-- measured: python bench/mixers.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
 
 CONFIG = ModelConfig(d_model=WIDTH, causal=True)

@@ -3,7 +3,7 @@
 Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for
 both. What cannot be measured is told in its place, and the exit status is then 1.
 
-python bench/summary.py [--cuda] [--write] [SECONDS a measurement] # --write: into docs/performance.md
+python bench/summary.py [--cuda] [--write] [SECONDS a measurement] # --write: into docs/results/speed.md
 python bench/summary.py --tiny # what is measured on a GPU, on a CPU by the same code, to try it: no figures
 """
 
@@ -34,7 +34,7 @@ from activemem.engine.trial import provenance
 from activemem.engine.trial.memory_retries import free_memory
 from activemem.engine.trial.precision import float32_products
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "results" / "speed.md"
 MARKS = {
     "cpu": "<!-- measured: python bench/summary.py --write -->",
     "cuda": "<!-- measured: python bench/summary.py --cuda --write -->",

@@ -45,27 +45,44 @@ class TrackSettings(StrictModel):
     """Programs that follow a running study: for each the folder of its files, or its server."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
+    """TensorBoard's folder, seen from this file"""
     mlflow: str | None = Field(default=None, min_length=1)
+    """the address of MLflow's server, or a database such as sqlite:///mlflow.db"""
     wandb: str | None = Field(default=None, min_length=1)
+    """the folder for offline runs of Weights & Biases"""
     trackio: str | None = Field(default=None, min_length=1)
+    """the folder for Trackio's databases"""
 
 
 class MachineSettings(StrictModel):
     """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
 
     results: str = "results"
+    """the store: a folder, seen from this file, or s3://BUCKET/PREFIX"""
     data: str = "data"
+    """the folder of the corpora, seen from this file"""
     address: str | None = None
+    """the Ray cluster: auto or HOST:PORT; by default each run starts one"""
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """CPU cores of each trial: a whole number, or a share such as 0.5"""
     gpus: Gpus = "auto"
+    """GPUs of each trial: a number, a share, or auto: one if there is any, shared by as many as fit"""
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """a trial that trains for longer fails; no limit by default"""
     memory_limit: str | None = None
+    """a worker that uses more memory, such as 4GB, is ended, and its trial fails; no limit by default"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """how often trials are saved within an epoch, such as 5m; by default only after each epoch"""
     pack: int | Literal["auto", "off"] = "off"
+    """how many trials of one form train together: auto, off or a number"""
     activation_checkpointing: bool = False
+    """whether training keeps less for the backward pass and computes it again"""
     format: str = "rich"
+    """the format of tables: rich, markdown, latex, siunitx, html, csv, or a plug-in's"""
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """files of plug-ins, seen from this file"""
     track: TrackSettings = TrackSettings()
+    """programs that follow a running study, and where they are"""
 
     @field_validator("results", "data", "address")
     @classmethod

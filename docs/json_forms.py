@@ -1,4 +1,4 @@
-"""The JSON pages in `docs/json.md`: each command with its fields, and the entries inside."""
+"""The JSON pages in `docs/reference/json.md`: each command with its fields, and the entries inside."""
 
 from __future__ import annotations
 
@@ -70,4 +70,4 @@ def _type(field: dict[str, Any]) -> str:
 
 
 JSON = {"json_forms": commands}
-"""What the marks of `docs/json.md` stand for."""
+"""What the marks of `docs/reference/json.md` stand for."""

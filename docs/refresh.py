@@ -6,8 +6,8 @@
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
 as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
 refuse its input. `<!-- output in step 4: activemem … -->` runs where the reader of that step of the tutorial
-is. `<!-- generated: NAME -->` is followed by what `language.py` or `keys.py` has under that name, and
-`<!-- figure: activemem curve render … -->` by the figure.
+is. `<!-- generated: NAME -->` is followed by what `recipe_language.py`, `study_keys.py`, `json_forms.py` or
+`catalogs.py` has under that name, and `<!-- figure: activemem curve render … -->` by the figure.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import sys
 from pathlib import Path
 
+from catalogs import CATALOGS
 from forked_programs import ROOT, run_forked
 from json_forms import JSON
 from reader_folders import folder_of_step
@@ -42,9 +43,8 @@ def refresh(path: Path, stale: list[Path]) -> str:
     Figures that are out of date are added to `stale`.
     """
     text = refresh_figures(path, stale, check="--check" in sys.argv)
-    text = GENERATED_MARK.sub(
-        lambda found: f"{found[1]}\n{(GENERATED | KEYS | JSON)[found['name']]()}\n\n{found[3]}", text
-    )
+    parts = GENERATED | KEYS | JSON | CATALOGS
+    text = GENERATED_MARK.sub(lambda found: f"{found[1]}\n{parts[found['name']]()}\n\n{found[3]}", text)
     return OUTPUT_MARK.sub(_show_output, text)
 
 

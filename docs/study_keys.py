@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
+from activemem.cli.machine_settings import MachineSettings
 from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
@@ -30,11 +31,12 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "search": search_settings.SearchSettings,
     "decode": settings.DecodeSettings,
     "claim": ClaimSpec,
+    "settings": MachineSettings,
     "table": kinds_of("table")["cells"],
     **{f"table_{name}": kind for name, kind in kinds_of("table").items()},
     **{f"curve_{name}": kind for name, kind in kinds_of("curve").items()},
 }
-"""Each table of a study file whose keys are known, with its model."""
+"""Each table of a study file or of `activemem.toml` whose keys are known, with its model."""
 
 
 def keys(table: str) -> str:

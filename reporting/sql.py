@@ -30,7 +30,9 @@ _READS_FILES = re.compile(
 _NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
 
 
-_NARROW = "narrow it by WHERE, GROUP BY or LIMIT, or read the Parquet files themselves (docs/store.md)"
+_NARROW = (
+    "narrow it by WHERE, GROUP BY or LIMIT, or read the Parquet files themselves (docs/how-to/continue.md)"
+)
 
 
 class QueryError(ActivememError):

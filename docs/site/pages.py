@@ -24,7 +24,8 @@ PAGES = {
     "ARCHITECTURE.md": "ARCHITECTURE.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
-    "studies/results/README.md": "results.md",
+    "SECURITY.md": "SECURITY.md",
+    "studies/results/README.md": "committed-results.md",
 }
 """Each page from outside by its path from the root, and where the site has it."""
 

@@ -24,7 +24,7 @@ from .toml_positions import KeyPath
 
 
 class StrictModel(BaseModel):
-    """A table of a study file; the text below a key is its description, which `docs/studies.md` shows."""
+    """A table of a study file; the text below a key is its description, which `docs/reference/` shows."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -1,4 +1,4 @@
-"""The memory of mixers beside attention, as docs/blocks.md tells it, is that of the analysis today."""
+"""The memory of mixers beside attention in docs/reference/blocks.md is that of the analysis today."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from activemem.grammar import ModelConfig, lookup, nodes, parse
 from activemem.grammar.analysis.analyse import block_memory
 
-PAGE = Path(__file__).parents[2] / "docs" / "blocks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "blocks.md"
 LENGTHS = (64, 256, 1024)
 
 

@@ -8,15 +8,15 @@ import pytest
 from ..forked_commands import run_program
 
 ROOT = Path(__file__).parents[2]
-GALLERY = "docs/gallery.md"
-OTHERS = ["README.md", *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
-OTHERS.remove(GALLERY)
+PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+RESULTS = [page for page in PAGES if page.startswith("docs/results/")]
+OTHERS = [page for page in PAGES if page not in RESULTS]
 
 
 @pytest.mark.parametrize(
     "documents",
     [
-        pytest.param([GALLERY], id="the gallery", marks=pytest.mark.heavy),
+        pytest.param(RESULTS, id="results", marks=pytest.mark.heavy),
         pytest.param(OTHERS, id="all others"),
     ],
 )
@@ -46,3 +46,11 @@ def test_no_row_of_a_table_in_the_documents_is_broken():
         ).splitlines()
         broken = [line for line in lines if line.startswith("| ") and not line.endswith(" |")]
         assert broken == [], document.name
+
+
+def test_a_page_stays_short_and_says_for_whom_it_is():
+    for folder in ("how-to", "why"):
+        for page in sorted((ROOT / "docs" / folder).glob("*.md")):
+            title, empty, first, *rest = page.read_text(encoding="utf-8").splitlines()
+            assert title.startswith("# ") and not empty and first.startswith("This page is for "), page.name
+            assert len(rest) <= 250, page.name

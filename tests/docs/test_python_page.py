@@ -1,4 +1,4 @@
-"""`docs/python.md`: its programs run, one after the other, and do all that the command line does."""
+"""`docs/how-to/python.md`: its programs run, one after the other, and do all that the command line does."""
 
 import re
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "python.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_programs_of_the_page_run_one_after_the_other(folder, capsys):
     names = {}
     for program in PROGRAMS:
-        exec(compile(program, "docs/python.md", "exec"), names)
+        exec(compile(program, "docs/how-to/python.md", "exec"), names)
     shown = capsys.readouterr().out
     assert "sa has no parameter 'head'; nearest: heads" in shown
     assert "pre-norm, 40 tokens, batch 8, dropout 0.1" in shown

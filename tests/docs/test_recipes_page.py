@@ -1,4 +1,4 @@
-"""`docs/recipes.md` and `docs/blocks.md`: recipes are recipes, Python runs, rules are the parser's.
+"""`docs/reference/recipes.md` and `blocks.md`: recipes are recipes, Python runs, rules are the parser's.
 
 What it shows of the program's output and of the code is compared in `test_documents`.
 """
@@ -12,7 +12,9 @@ import activemem.grammar
 from activemem.grammar import lookup, parse, registered_names
 
 ROOT = Path(__file__).parents[2]
-PAGE, BLOCKS = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("recipes.md", "blocks.md"))
+PAGE, BLOCKS = (
+    (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") for page in ("recipes.md", "blocks.md")
+)
 
 
 def fences(language):
@@ -47,7 +49,7 @@ def test_the_example_of_precedence_says_the_same_with_parentheses():
 
 @pytest.mark.parametrize("program", fences("python"))
 def test_the_python_of_the_page_runs(program):
-    exec(compile(program, "docs/recipes.md", "exec"), {})
+    exec(compile(program, "docs/reference/recipes.md", "exec"), {})
 
 
 def test_the_rules_are_those_in_the_grammars_own_words():
@@ -57,7 +59,7 @@ def test_the_rules_are_those_in_the_grammars_own_words():
 
 
 def test_every_block_is_in_both_tables():
-    tables = BLOCKS.partition("\n## ")[0]
+    tables = BLOCKS.partition("\n## Heads")[0]
     for name in registered_names():
         if lookup(name).owner == "activemem":
             assert len(re.findall(rf"^\| `{name}\b", tables, re.MULTILINE)) == 2

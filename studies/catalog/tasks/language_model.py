@@ -30,7 +30,7 @@ class LanguageModelSettings(TaskSettings):
     corpus: Annotated[
         str | OwnText, BeforeValidator(read_facts(OwnText)), KnownNames(lambda: dataset_names(Corpus))
     ]
-    """the text: the name of a corpus, or files of one's own as in `{ path = "my.txt" }`: `docs/data.md`"""
+    """the text: a corpus by name, or your own files as in `{ path = "my.txt" }`: `docs/how-to/my-data.md`"""
     tokens: Literal["characters", "words", "bpe"] = "characters"
     """what a token is"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)

@@ -51,7 +51,7 @@ class TranslationSettings(SentencePairSettings):
         BeforeValidator(read_facts(OwnPairs)),
         KnownNames(lambda: dataset_names(ParallelCorpus)),
     ]
-    """the pairs: the name of a corpus, or files of one's own as in `{ path = "my.tsv" }`: `docs/data.md`"""
+    """the pairs: a corpus by name, or your own files as in `{ path = "my.tsv" }`: `docs/how-to/my-data.md`"""
     joint_vocabulary: bool = False
     """whether both languages have one vocabulary, of the words that are most frequent in both together"""
 
@@ -114,7 +114,7 @@ class LabelledSettings(TaskSettings, ABC):
     """The keys that tasks with labels share."""
 
     corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
-    """the files, as in `{ path = "my.csv", text = "text", label = "label" }`: `docs/data.md`"""
+    """the files, as in `{ path = "my.csv", text = "text", label = "label" }`: `docs/how-to/my-data.md`"""
     longest: int = Field(default=300, ge=1)
     """of longer sequences so many tokens are read"""
 

@@ -1,4 +1,4 @@
-"""Exported programs, over the whole vocabulary; what has none is the list in docs/models.md."""
+"""Exported programs, over the whole vocabulary; docs/how-to/trained-models.md lists what has none."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ from activemem.studies.schema.settings import TrialSettings
 
 from ...blocks.example_blocks import BLOCKS, example_block
 
-PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "trained-models.md").read_text(encoding="utf-8")
 ROWS = PAGE.split("| block | why no program is right at every length |")[1].split("\n\n")[0]
 DOCUMENTED = set(re.findall(r"`([^`]+)`", ROWS))
 

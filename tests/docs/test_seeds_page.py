@@ -1,0 +1,86 @@
+"""`docs/how-to/seeds.md`: its claims load, and its output is what the program makes of made-up lengths.
+
+python -m tests.docs.test_seeds_page      write the output anew
+"""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
+from activemem.studies.claims.comparisons import iter_comparisons
+from activemem.studies.claims.parser import FUNCTIONS, SIGNS
+from activemem.studies.study import load_study
+from activemem.studies.study_files import find_study_file
+
+PATH = Path(__file__).parents[2] / "docs" / "how-to" / "seeds.md"
+PAGE = PATH.read_text(encoding="utf-8")
+LANGUAGE = (PATH.parents[1] / "reference" / "keys-claims.md").read_text(encoding="utf-8")
+STUDY = find_study_file("algorithmic").read_text(encoding="utf-8").partition("[[claim]]")[0]
+CLAIMS = re.search(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
+SHOWN = re.compile(r"(^\$ activemem claim check algorithmic\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
+EXAMPLES = re.findall(r"^```\n(all.*?)^```$", LANGUAGE, re.DOTALL | re.MULTILINE)[0].splitlines()
+
+# By task and mixer, for each seed, near to what the paper prints.
+LENGTHS = {
+    "addition": {"conv(k=20)": (41, 41, 41), "sa": (7, 7, 7)},
+    "remember": {
+        "sa": (57, 56, 58),
+        "conv(k=20)": (36, 36, 36),
+        "highway_conv(k=20)": (33, 34, 33),
+        "sa + conv(k=20)": (26, 27, 25),
+        "sa + highway_conv(k=20)": (38, 37, 37),
+    },
+    "reverse": {
+        "cgru(k=20)": (8, 7, 8),
+        "sa": (41, 40, 42),
+        "conv(k=20)": (18, 17, 18),
+        "persistent_conv(k=20)": (25, 26, 24),
+        "highway_conv(k=20)": (20, 19, 20),
+        "sa + conv(k=20)": (41, 41, 40),
+        "sa + persistent_conv(k=20)": (44, 42, 45),
+        "sa + highway_conv(k=20)": (41, 40, 41),
+    },
+}
+
+
+def told():
+    """What the page's claims come to with these lengths."""
+    study = load_study(STUDY + CLAIMS)
+    rows = []
+    for trial in study.trials:
+        ends = LENGTHS.get(trial.levels["task"], {}).get(trial.levels["mixer"])
+        if ends:
+            metrics = [{"name": "max_length", "value": float(ends[trial.levels["seed"]])}]
+            settings = trial.settings
+            rows.append(
+                (trial.id, settings.seed, settings.model.recipe, settings.task.name, "done", None, metrics)
+            )
+    columns = ("trial", "seed", "recipe", "task", "status", "reason", "metrics")
+    outcomes = pl.DataFrame(rows, schema=columns, orient="row")
+    footer, measured = "45 of 144 trials, made up for this page", measured_sentences(study)
+    settings = settings_sentences(study, outcomes)
+    return claims_to_terminal(check_claims(study, outcomes), footer, measured=measured, settings=settings)
+
+
+def test_the_output_on_the_page_is_what_comes_of_its_claims():
+    assert SHOWN.search(PAGE)[2] == told()
+
+
+@pytest.mark.parametrize("holds", EXAMPLES, ids=EXAMPLES)
+def test_an_example_of_the_language_is_a_claim(holds):
+    (claim,) = load_study(f'{STUDY}[[claim]]\nname = "x"\nholds = "{holds}"\n').claims
+    assert list(iter_comparisons(claim.statement))
+
+
+def test_every_form_of_the_language_is_in_the_reference():
+    forms = [*(f"`{word}(" for word in FUNCTIONS), *(f"`a {sign} b`" for sign in SIGNS)]
+    forms += [" within 2 of b`", "except [", "`and`", "`or`", "`not`", " is sa", " in ["]
+    assert [form for form in forms if form not in LANGUAGE] == []
+
+
+if __name__ == "__main__":
+    PATH.write_text(SHOWN.sub(lambda found: found[1] + told() + found[3], PAGE), encoding="utf-8")
