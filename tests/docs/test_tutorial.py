@@ -42,7 +42,7 @@ def test_there_is_a_page_for_each_step_and_the_index_has_all():
 @pytest.mark.parametrize(("page", "after"), list(pairwise(PAGES)), ids=lambda page: page.name)
 def test_a_page_says_for_whom_it_is_and_leads_on(page, after):
     title, _, first, *_ = page.read_text(encoding="utf-8").splitlines()
-    assert (title.startswith("# "), first.startswith("For you who ")) == (True, True)
+    assert (title.startswith("# "), first.startswith("This page is for you if you ")) == (True, True)
     last = page.read_text(encoding="utf-8").rstrip().split("\n\n")[-1]
     assert re.match(rf"Next: \[.*\]\({after.name}\)\. More: \[", last)
 
