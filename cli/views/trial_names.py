@@ -79,11 +79,13 @@ class TrialNameColumns:
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
         levels, informative = self._levels, self._informative
+        several = {factor: each for factor, each in levels.items() if len(each) > 1} or levels
         columns: dict[str, _LevelTexts] = {}
         numeric = [factor for factor, each in informative.items() if _numbers(factor, each)]
         initialled_texts = partial(_initialled_texts, initials=_initials(numeric))
         for shown_levels, form, min_width in (
             (levels, _full_texts, max_width),
+            (several, _full_texts, max_width),
             (informative, _full_texts, max_width),
             (informative, _short_texts, _MIN_READABLE_WIDTH),
             *([(informative, initialled_texts, _MIN_READABLE_WIDTH)] if len(numeric) > 1 else []),

@@ -153,3 +153,13 @@ def test_names_of_several_numbers_are_cut_before_they_go():
     assert both(trials, 50)[0] == "  sa    delay=2  back=2  beta=0.5  seed 0"
     assert both(trials, 40)[0] == "  sa    d=2  ba=2  be=0.5  seed 0"
     assert both(trials, 26)[0] == "  sa    2  2  0.5  seed 0"
+
+
+def test_a_factor_that_words_imply_is_left_out_only_where_there_is_no_room():
+    trials = [
+        trial(seed, mixer="sa(heads=2, head_width=16)", dropout=dropout, position=position)
+        for seed in (0, 1)
+        for dropout, position in ((0.0, "timing"), (0.1, "none"))
+    ]
+    assert both(trials, 40) == ["  dropout=0    timing  seed 0", "  dropout=0.1  none    seed 1"]
+    assert both(trials, 20) == ["  timing  seed 0", "  none    seed 1"]
