@@ -16,6 +16,9 @@ from ..studies.catalog.metrics import find_metric
 from ..studies.planning.status import study_outcomes
 from ..studies.schema.settings import Level
 from ..studies.study import Study
+from ..studies.text.units import plural
+
+_MAX_NAMED = 5
 
 
 class KeptModelError(ActivememError):
@@ -61,7 +64,11 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
     rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
     found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
     if len(found) != 1:
-        which = f"{len(found)}: {', '.join(found[:5])}" if found else "none"
+        which = f"{len(found)}: {', '.join(found[:_MAX_NAMED])}" if found else "none"
+        own = store.trials().filter(study=trial)["trial"]
+        if not found and (of_study := sorted(store.files.trials_with_weights(own))):
+            more = ", …" if len(of_study) > _MAX_NAMED else ""
+            which = f"a study with {plural(len(of_study), 'model')}: {', '.join(of_study[:_MAX_NAMED])}{more}"
         raise KeptModelError(
             f"'{trial}': expected a file, or one trial with a model in {store.absolute_place}, got {which}"
         )

@@ -138,7 +138,8 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     used = {code for listed in lists for code in listed.split(", ")}
     missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
     for file in sorted(each for each in missing if each.endswith(".py")):
-        yield f"its trials were computed with {file}, which is not loaded: --plugin {file}"
+        how = f"--plugin {file}, in Python load_plugin"
+        yield f"its trials were computed with {file}, which is not loaded: {how}"
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:

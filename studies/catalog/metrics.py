@@ -206,7 +206,7 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
     """Return the message for an unknown metric: the nearest name, or the command that lists all."""
-    near = hint(name, known) or "; activemem list metrics has all, with --plugin those of a plug-in"
+    near = hint(name, known) or "; activemem list metrics has all but those of a plug-in that is not loaded"
     return f"unknown metric '{name}'{near}"
 
 

@@ -23,8 +23,11 @@ _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time with its unit: `40 s`, `31 min`, `14 h`; at most two digits where it is short."""
-    value = max(seconds, 0.0)
+    """Return a time with its unit: `40 s`, `31 min`, `14 h`; at most two digits where it is short.
+
+    It is at least 1 s, if it is any time at all.
+    """
+    value = max(seconds, 1.0) if seconds > 0 else 0.0
     for unit, limit in _UNITS:
         if round(value) < limit:
             return f"{value:.1f} {unit}" if value < 9.95 and unit != "s" else f"{value:,.0f} {unit}"

@@ -13,7 +13,7 @@ from ..reporting.conftest import made_row
 from ..study_texts import study_text
 
 TEXT = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
-HINT = "its trials were computed with look.py, which is not loaded: --plugin look.py"
+HINT = "its trials were computed with look.py, which is not loaded: --plugin look.py, in Python load_plugin"
 
 
 def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):

@@ -19,7 +19,8 @@ from activemem.studies.text.units import (
     ("seconds", "text"),
     [
         (-3, "0 s"),
-        (0.4, "0 s"),
+        (0, "0 s"),
+        (0.4, "1 s"),
         (59.4, "59 s"),
         (59.6, "1.0 min"),
         (90, "1.5 min"),
