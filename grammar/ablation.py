@@ -27,7 +27,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
     return tuple(found.values())
 
 
-def _without_one(node: Node) -> Iterator[Node]:
+def _without_one(node: Value) -> Iterator[Node]:
     """Yield the node without each of its parts in turn; some results are no recipe."""
     match node:
         case SumNode():
@@ -42,8 +42,12 @@ def _without_one(node: Node) -> Iterator[Node]:
                 assert isinstance(repeat, RepeatNode), "a repeat without a part of its body is one"
                 yield TiedNode(repeat)
         case BlockNode():
-            yield from _without_argument(node)
-        case _:  # a hole or a choice has no parts of its own
+            for place, (name, value) in enumerate(node.arguments):
+                before, after = node.arguments[:place], node.arguments[place + 1 :]
+                yield BlockNode(node.name, (*before, *after))
+                for without in _without_one(value):
+                    yield BlockNode(node.name, (*before, (name, without), *after))
+        case _:  # a hole, a choice, a number or a word has no parts of its own
             return
 
 
@@ -53,16 +57,3 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
         yield from (join([*parts[:place], without, *parts[place + 1 :]]) for without in _without_one(part))
-
-
-def _without_argument(block: BlockNode) -> Iterator[Node]:
-    for place, (name, value) in enumerate(block.arguments):
-        before, after = block.arguments[:place], block.arguments[place + 1 :]
-        yield BlockNode(block.name, (*before, *after))
-        for without in _without_one_of_value(value):
-            yield BlockNode(block.name, (*before, (name, without), *after))
-
-
-def _without_one_of_value(value: Value) -> Iterator[Node]:
-    if isinstance(value, BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode):
-        yield from _without_one(value)

@@ -7,6 +7,7 @@ numbers are written as Python writes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from .nodes import (
@@ -28,7 +29,7 @@ _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what s
 
 def render(node: Value) -> str:
     """Return the canonical text: without defaults, in declared order, without needless parentheses."""
-    return _Renderer(sort=False, fillings={}).render(node)
+    return _Renderer().render(node)
 
 
 def render_operand(node: Value, operator: str) -> str:
@@ -37,17 +38,17 @@ def render_operand(node: Value, operator: str) -> str:
     It is in parentheses if it binds less tightly.
     """
     place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
-    return _Renderer(sort=False, fillings={}).render(node, place)
+    return _Renderer().render(node, place)
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
     """Return the canonical text with each hole replaced by the text of its name."""
-    return _Renderer(sort=False, fillings=fillings).render(node)
+    return _Renderer(fillings=fillings).render(node)
 
 
 def identity(node: Value) -> str:
     """Return the canonical text with the parts of every sum sorted: equal for recipes that mean the same."""
-    return _Renderer(sort=True, fillings={}).render(node)
+    return _Renderer(sort=True).render(node)
 
 
 def recipe_id(identity_text: str) -> str:
@@ -55,12 +56,12 @@ def recipe_id(identity_text: str) -> str:
     return sha256(identity_text.encode()).hexdigest()[:8]
 
 
+@dataclass(frozen=True)
 class _Renderer:
     """One way of writing: with the parts of sums sorted or as they stand, with texts for holes or without."""
 
-    def __init__(self, *, sort: bool, fillings: Mapping[str, str]) -> None:
-        self._sort = sort
-        self._fillings = fillings
+    sort: bool = False
+    fillings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def render(self, node: Value, precedence: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
         """Return the node's text, in parentheses where its surroundings bind more tightly."""
@@ -79,14 +80,14 @@ class _Renderer:
             case TiedNode():
                 return f"tied({self.render(node.body)})"
             case HoleNode():
-                return self._fillings.get(node.name, f"{{{node.name}}}")
+                return self.fillings.get(node.name, f"{{{node.name}}}")
             case ChoiceDimension():
                 return f"choice({', '.join(self.render(option) for option in node.options)})"
             case IntegerDimension():
                 step = f", step={node.step}" if node.step != 1 else ""
-                return f"integer({node.low}, {node.high}{step}{_log(node.log)})"
+                return f"integer({node.low}, {node.high}{step}{', log=true' if node.log else ''})"
             case RealDimension():
-                return f"real({node.low!r}, {node.high!r}{_log(node.log)})"
+                return f"real({node.low!r}, {node.high!r}{', log=true' if node.log else ''})"
             case bool():
                 return "true" if node else "false"
             case str():
@@ -111,12 +112,8 @@ class _Renderer:
     def _sum(self, node: SumNode) -> str:
         """Return `a + b`; with the parts sorted where equal sums must have equal texts."""
         texts = [self.render(part, _PRODUCT) for part in node.parts]
-        return " + ".join(sorted(texts) if self._sort else texts)
+        return " + ".join(sorted(texts) if self.sort else texts)
 
 
 def _parenthesize(text: str, needed: bool) -> str:
     return f"({text})" if needed else text
-
-
-def _log(log: bool) -> str:
-    return ", log=true" if log else ""

@@ -135,7 +135,7 @@ class _DimensionResolver:
         """Return all options; only in the one taken are the dimensions settled."""
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
-            self.resolver = ask if place == taken else _leave_open
+            self.resolver = ask if place == taken else lambda _name, dimension: dimension
             known = dict(self.settled)
             walked.append(self.value(option, name))
             if place != taken:
@@ -147,10 +147,6 @@ class _DimensionResolver:
         """Return the name, numbered from its second use on."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
-
-
-def _leave_open(_name: str, dimension: Dimension) -> Dimension:
-    return dimension
 
 
 def _validate_answer(

@@ -127,12 +127,14 @@ def each(count: int, part: Expression) -> Recipe:
 def integer(lo: int, hi: int, *, step: int = 1, log: bool = False) -> SearchDimension:
     """Return a dimension of whole numbers from `lo` to `hi`, both included."""
     stepped = "" if step == 1 else f", step={_argument_text(step)}"
-    return _dimension(f"integer({_argument_text(lo)}, {_argument_text(hi)}{stepped}{_log(log)})")
+    logs = "" if log is False else f", log={_argument_text(log)}"
+    return _dimension(f"integer({_argument_text(lo)}, {_argument_text(hi)}{stepped}{logs})")
 
 
 def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
     """Return a dimension of real numbers from `lo` to `hi`, both included."""
-    return _dimension(f"real({_argument_text(lo)}, {_argument_text(hi)}{_log(log)})")
+    logs = "" if log is False else f", log={_argument_text(log)}"
+    return _dimension(f"real({_argument_text(lo)}, {_argument_text(hi)}{logs})")
 
 
 @overload
@@ -182,10 +184,6 @@ def _dimension(text: str) -> SearchDimension:
     return SearchDimension(parse_dimension(text))
 
 
-def _log(log: bool) -> str:
-    return "" if log is False else f", log={_argument_text(log)}"
-
-
 def _require_spec(name: str) -> Spec:
     spec = lookup(name)
     if spec is None:
@@ -195,13 +193,8 @@ def _require_spec(name: str) -> Spec:
 
 
 def _signature(name: str) -> Signature:
-    return Signature(
-        [
-            Argument(
-                parameter.name,
-                Argument.POSITIONAL_OR_KEYWORD,
-                default=Argument.empty if parameter.default is REQUIRED else parameter.default,
-            )
-            for parameter in _require_spec(name).parameters
-        ]
-    )
+    kind, found = Argument.POSITIONAL_OR_KEYWORD, list[Argument]()
+    for parameter in _require_spec(name).parameters:
+        default = Argument.empty if parameter.default is REQUIRED else parameter.default
+        found.append(Argument(parameter.name, kind, default=default))
+    return Signature(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .canonical import render
@@ -94,50 +95,36 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
             return ()
 
 
-def check_settings(settings: Settings) -> str | None:
+def _check(settings: Settings) -> str | None:
     """Return what is wrong with the arguments together; None if nothing is, or where that is still open."""
-    return (
-        _check_outputs(settings)
-        or _check_attention(settings)
-        or _check_units(settings)
-        or _check_connection(settings)
-    )
+    return next(_faults(settings), None)
 
 
-def _check_outputs(settings: Settings) -> str | None:
-    for name in ("encoder", "decoder"):
+def _faults(settings: Settings) -> Iterator[str]:
+    both = ("encoder", "decoder")
+    attention, units = settings["attention"], settings["units"]
+    for name in both:
         gives = output_kind(settings[name])
         if gives not in (None, SEQUENCE):
-            return f"the {name} must give a sequence, but {render(settings[name])} gives {gives}"
-    return None
-
-
-def _check_attention(settings: Settings) -> str | None:
-    """Return why the words that choose the attention do not fit."""
-    if settings["attend"] == "inputs" and settings["attention"] == "none":
-        return "attend=inputs needs an attention, luong or bahdanau"
+            yield f"the {name} must give a sequence, but {render(settings[name])} gives {gives}"
+    if settings["attend"] == "inputs" and attention == "none":
+        yield "attend=inputs needs an attention, luong or bahdanau"
     if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
-        return "positions stand behind attended inputs: they need attend=inputs"
-    if settings["attention"] in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
-        attention = f"attention={settings['attention']}"
-        return f"{attention} is for lstm or gru as the decoder; others attend behind every layer that mixes"
-    if settings["feed"] is True and settings["attention"] == "none":
-        return "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau"
-    return None
-
-
-def _check_units(settings: Settings) -> str | None:
-    """Return why recurrent layers cannot have another width than the model."""
-    units = settings["units"]
-    if units == 0:
-        return None
-    for name in ("encoder", "decoder"):
-        if _is_stack(settings[name]):
-            got = f"got {render(settings[name])} as the {name}"
-            return f"units={render(units)} are those of lstm or gru in both, {got}"
-    if settings["attend"] == "inputs":
-        return "attended inputs are as wide as the model: units need attend=outputs"
-    return None
+        yield "positions stand behind attended inputs: they need attend=inputs"
+    if attention in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
+        law = "is for lstm or gru as the decoder; others attend behind every layer that mixes"
+        yield f"attention={attention} {law}"
+    if settings["feed"] is True and attention == "none":
+        yield "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau"
+    if units != 0:
+        for name in both:
+            if _is_stack(settings[name]):
+                got = f"got {render(settings[name])} as the {name}"
+                yield f"units={render(units)} are those of lstm or gru in both, {got}"
+        if settings["attend"] == "inputs":
+            yield "attended inputs are as wide as the model: units need attend=outputs"
+    if (fault := _check_connection(settings)) is not None:
+        yield fault
 
 
 def _check_connection(settings: Settings) -> str | None:
@@ -226,6 +213,6 @@ define(
         "else the decoder's stack, attending to the source behind each sub-layer that mixes",
         source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
         reach=sees_everything,
-        check=check_settings,
+        check=_check,
     )
 )

@@ -9,7 +9,8 @@ from .vocabulary.spec import REQUIRED, Parameter, Spec
 
 def signature(spec: Spec) -> str:
     """Return the block with all of its parameters, as `conv(k, act=relu)`; a bare name without any."""
-    texts = [_format_parameter(parameter) for parameter in spec.parameters]
+    defaults = [(parameter.name, default_text(parameter)) for parameter in spec.parameters]
+    texts = [name if default is None else f"{name}={default}" for name, default in defaults]
     return f"{spec.name}({', '.join(texts)})" if texts else spec.name
 
 
@@ -54,11 +55,6 @@ def _example_value(parameter: Parameter) -> Value:
             return False
         case _:
             return BlockNode("sa")
-
-
-def _format_parameter(parameter: Parameter) -> str:
-    text = default_text(parameter)
-    return parameter.name if text is None else f"{parameter.name}={text}"
 
 
 def _range(parameter: Parameter) -> str:

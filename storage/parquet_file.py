@@ -13,15 +13,12 @@ import io
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
 from .errors import DamagedError, ForeignError, StoreError
 from .rows import READ_VERSIONS, SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    pass
 
 SCHEMA_KEY: Final = "activemem.schema"
 
@@ -146,30 +143,52 @@ class Salvaged:
 
 
 def salvage(data: bytes) -> Salvaged | None:
-    """Return what is intact of a damaged file; None if it has no recovery block."""
-    if (found := recover(data)) is None:
-        return None
-    if not found.intact:
-        return Salvaged(None, 0, found.total)
+    """Return what is intact of a damaged file; None if it was written without a recovery block.
+
+    Where the block itself is damaged, all groups are read, and their page checksums decide.
+    """
     import pyarrow as pa  # noqa: PLC0415  as above
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
+    end = (_find_seal(data) or 0) - _RECOVERY_END_BYTES
+    if end < _COUNT_BYTES:
+        return None
+    total, footer_bytes = (int.from_bytes(data[end - at : end - at + 4], "little") for at in (8, 4))
+    pages = end - _COUNT_BYTES - footer_bytes - total * _ENTRY_BYTES
+    digest = data[end + len(_RECOVERY) : end + _RECOVERY_END_BYTES]
+    parquet, intact, start = data, list[int](), 0
+    has_block = pages >= 0 and hashlib.sha256(data[pages:end]).digest() == digest
+    if has_block:
+        for number in range(total):
+            entry = data[pages + number * _ENTRY_BYTES : pages + (number + 1) * _ENTRY_BYTES]
+            stop = int.from_bytes(entry[:8], "little")
+            if _group_digest(data[start:stop]) == entry[8:]:
+                intact.append(number)
+            start = stop
+        if not intact:
+            return Salvaged(None, 0, total)
+        parquet = data[:pages] + data[pages + total * _ENTRY_BYTES : end - _COUNT_BYTES]
+    elif data[end : end + len(_RECOVERY)] != _RECOVERY:
+        return None
     try:
-        with pq.ParquetFile(io.BytesIO(found.parquet), page_checksum_verification=True) as file:
-            frame = pl.from_arrow(file.read_row_groups(list(found.intact)))
+        with pq.ParquetFile(io.BytesIO(parquet), page_checksum_verification=True) as file:
+            if not has_block:
+                total = file.metadata.num_row_groups
+                intact = list(range(total))
+            frame = pl.from_arrow(file.read_row_groups(intact))
     except (pa.ArrowException, OSError):  # damaged in more than one place
         return None
     assert isinstance(frame, pl.DataFrame), "expected a table to become a frame"
-    return Salvaged(encode(frame), len(found.intact), found.total)
+    return Salvaged(encode(frame), len(intact), total)
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """An ordinary Parquet file with its own pages and an intact footer; the row groups that are intact."""
-
-    parquet: bytes
-    intact: tuple[int, ...]
-    total: int
+def _find_seal(data: bytes) -> int | None:
+    """Return where the checksum begins in a file with one damaged place; None if it has none."""
+    start = _footer_start(data) - _CHECKSUM_BYTES
+    if start >= 0 and data[start : start + len(_SEAL)] == _SEAL:
+        return start
+    found = data.rfind(_SEAL)
+    return found if found >= 0 else start if start >= 0 else None
 
 
 def _add_recovery(parquet: bytes) -> bytes:
@@ -188,51 +207,6 @@ def _add_recovery(parquet: bytes) -> bytes:
     footer = parquet[cut:]
     block = entries + footer + len(starts).to_bytes(4, "little") + len(footer).to_bytes(4, "little")
     return parquet[:cut] + block + _RECOVERY + hashlib.sha256(block).digest() + footer
-
-
-def recover(data: bytes) -> Recovered | None:
-    """Return the intact row groups of a damaged file; None if it was written without a recovery block.
-
-    Where the block itself is damaged, all groups are returned, and their page checksums decide.
-    """
-    end = (_find_seal(data) or 0) - _RECOVERY_END_BYTES
-    if end < _COUNT_BYTES:
-        return None
-    total, footer_bytes = (int.from_bytes(data[end - at : end - at + 4], "little") for at in (8, 4))
-    pages = end - _COUNT_BYTES - footer_bytes - total * _ENTRY_BYTES
-    digest = data[end + len(_RECOVERY) : end + _RECOVERY_END_BYTES]
-    if pages < 0 or hashlib.sha256(data[pages:end]).digest() != digest:
-        return _all_groups(data) if data[end : end + len(_RECOVERY)] == _RECOVERY else None
-    entries = pages + total * _ENTRY_BYTES
-    intact, start = list[int](), 0
-    for number in range(total):
-        entry = data[pages + number * _ENTRY_BYTES : pages + (number + 1) * _ENTRY_BYTES]
-        stop = int.from_bytes(entry[:8], "little")
-        if _group_digest(data[start:stop]) == entry[8:]:
-            intact.append(number)
-        start = stop
-    return Recovered(data[:pages] + data[entries : end - _COUNT_BYTES], tuple(intact), total)
-
-
-def _find_seal(data: bytes) -> int | None:
-    """Return where the checksum begins in a file with one damaged place; None if it has none."""
-    start = _footer_start(data) - _CHECKSUM_BYTES
-    if start >= 0 and data[start : start + len(_SEAL)] == _SEAL:
-        return start
-    found = data.rfind(_SEAL)
-    return found if found >= 0 else start if start >= 0 else None
-
-
-def _all_groups(data: bytes) -> Recovered | None:
-    """Return all row groups of a file, if its own footer is intact."""
-    import pyarrow as pa  # noqa: PLC0415  as above
-    import pyarrow.parquet as pq  # noqa: PLC0415  as above
-
-    try:
-        total = pq.read_metadata(io.BytesIO(data)).num_row_groups
-    except (pa.ArrowException, OSError):
-        return None
-    return Recovered(data, tuple(range(total)), total)
 
 
 def _group_digest(pages: bytes) -> bytes:

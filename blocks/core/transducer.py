@@ -59,10 +59,10 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     output_width: int
     depends_on_target_length: bool = False
 
-    @classmethod
     @abstractmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
+    def __init__(self, settings: Settings, context: Context) -> None:
         """Build the transducer with these settings; `Initialisable` parts draw its weights later."""
+        super().__init__()
 
     @abstractmethod
     def forward(
@@ -113,6 +113,6 @@ def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransd
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no module")
-    made = cls.build(spec.settings(node), context)
+    made = cls(spec.settings(node), context)
     made.depends_on_target_length = spec.depends_on_target_length
     return made

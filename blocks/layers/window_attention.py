@@ -144,7 +144,10 @@ class WindowAttention(nn.Module):
         past = k.shape[2] - q.shape[2]
         pieces = tuple(iter_chunks(q.shape[2], past, self.min_distance, self.max_distance))
         near, far = min(piece.min_distance for piece in pieces), max(piece.max_distance for piece in pieces)
-        vectors = None if self.positions is None else self._vectors(near, far)
+        vectors = None
+        if self.positions is not None:
+            begin = self.window.max_distance - far
+            vectors = self.positions.weight[begin : begin + max(0, far - near + 1)]
         fading = None if self.spans is None or far < near else self.spans(far, near)
         given = WindowInputs(q, k, v, vectors, fading, *(extra or (None, None)), mask)
         kept = self._draw(pieces, given)
@@ -153,21 +156,10 @@ class WindowAttention(nn.Module):
             pos_values=self.window.pos_values,
             first_sees_nothing=extra is None and self.window.min_distance > 0,
             cap=self.cap,
-            kept_scale=self._kept_scale(kept),
+            # factors are scaled already
+            kept_scale=self.dropout.scale if kept and not kept[0].is_floating_point() else 1.0,
         )
         return compute_window(form, given, kept)
-
-    def _vectors(self, min_distance: int, max_distance: int) -> Tensor:
-        """Return the position vectors (distances, head_width), the greatest distance first."""
-        assert self.positions is not None, "this window has no position vectors"
-        begin = self.window.max_distance - max_distance
-        return self.positions.weight[begin : begin + max(0, max_distance - min_distance + 1)]
-
-    def _kept_scale(self, kept: Sequence[Tensor]) -> float:
-        """Return what kept weights are multiplied by; factors are scaled already."""
-        if not kept or kept[0].is_floating_point():
-            return 1.0
-        return self.dropout.scale
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
         """Draw which weights of each piece are kept; nothing is drawn where all are."""

@@ -23,7 +23,6 @@ from ..core.residual_stack import Sublayer
 from ..layers.all_attention import AllAttention
 from ..layers.attention import WindowedSelfAttention
 from ..layers.feedforward import FeedForward
-from ..layers.window_attention import WindowAttention
 from .sequence_model import Model
 
 _Attention = AllAttention | WindowedSelfAttention
@@ -143,54 +142,48 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 def _body_faults(model: Model) -> Iterator[str]:
     """Return which sub-layers the program does not have, or not at their places."""
-    body, previous = model.body, None
+    body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
         yield "expected sub-layers with weights of their own, got tied ones"
     for place, part in enumerate([*_parts(model), None], 1):
-        reasons: Iterable[str] = ()
+        reasons: list[tuple[bool, str]] = []
         if isinstance(previous, WindowedSelfAttention) and not isinstance(part, FeedForward):
-            yield f"sub-layer {place}: expected ff behind sa, got none"
+            reasons.append((True, "expected ff behind sa, got none"))
         if isinstance(part, FeedForward):
-            reasons = _feedforward_faults(part, previous)
+            alone = isinstance(previous, WindowedSelfAttention)
+            reasons.append((not alone, "expected ff behind sa alone, got it elsewhere"))
+            reasons.append((part.act is not ACTIVATIONS["relu"], "expected act=relu, got another"))
         elif isinstance(part, _ATTENTION) and first is not None:
-            reasons = _attention_faults(part, first, model.config.d_model)
+            window, heads = part.window.window, part.heads * part.window.window.head_width
+            other = window.relative and part.window.positions is not first.positions
+            same, got = "expected the span and head_width of the first sub-layer", window.shared_key
+            reasons += [
+                (not window.relative, "expected pos=relative, got none"),
+                (other, f"{same}, got {got}"),
+                (window.includes_self, "expected self=false, got true"),
+                (window.pos_values, "expected pos_values=false, got true"),
+                (heads != width, f"expected heads together as wide as the model, {width}, got {heads}"),
+            ]
+            if isinstance(part, AllAttention):
+                reasons.append((part.persistent is None, "expected N of at least 1, got 0"))
+            else:
+                scaled = part.scale != window.head_width**-0.5
+                reasons.append((scaled, "expected temperature=1.0, got another"))
         elif part is not None:
-            reasons = [f"expected all_attn, or sa with a span and ff, got {type(part).__name__}"]
-        yield from (f"sub-layer {place}: {reason}" for reason in reasons)
+            got = type(part).__name__
+            reasons.append((True, f"expected all_attn, or sa with a span and ff, got {got}"))
+        yield from (f"sub-layer {place}: {reason}" for holds, reason in reasons if holds)
         previous = part
-
-
-def _feedforward_faults(part: FeedForward, previous: nn.Module | None) -> Iterator[str]:
-    if not isinstance(previous, WindowedSelfAttention):
-        yield "expected ff behind sa alone, got it elsewhere"
-    if part.act is not ACTIVATIONS["relu"]:
-        yield "expected act=relu, got another"
-
-
-def _attention_faults(part: _Attention, first: WindowAttention, width: int) -> Iterator[str]:
-    """Return what an attention has otherwise than the program's; all see what the `first` one sees."""
-    window = part.window.window
-    if not window.relative:
-        yield "expected pos=relative, got none"
-    elif part.window.positions is not first.positions:
-        yield f"expected the span and head_width of the first sub-layer, got {window.shared_key}"
-    if window.includes_self:
-        yield "expected self=false, got true"
-    if window.pos_values:
-        yield "expected pos_values=false, got true"
-    if part.heads * window.head_width != width:
-        yield f"expected heads together as wide as the model, {width}, got {part.heads * window.head_width}"
-    if isinstance(part, AllAttention):
-        if part.persistent is None:
-            yield "expected N of at least 1, got 0"
-    elif part.scale != window.head_width**-0.5:
-        yield "expected temperature=1.0, got another"
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
     """Return every tensor that the program saves of such a model, by parts of ours in their order."""
-    yield from _clustered_ends(model) if model.config.cutoffs else _plain_ends(model)
+    if model.config.cutoffs:
+        yield from _clustered_ends(model)
+    else:
+        yield from _same(model.embedding, "in_emb", "embedding")
+        yield from _same(model.output, "out_emb", "output")
     parts = _parts(model)
     assert isinstance(parts[0], _ATTENTION), "a model that does not begin with an attention"
     positions = parts[0].window.positions
@@ -217,11 +210,6 @@ def _tensors(model: Model) -> Iterator[_Tensor]:
 
 def _parts(model: Model) -> list[nn.Module]:
     return [cast("Sublayer", layer).part for layer in model.body.layers]
-
-
-def _plain_ends(model: Model) -> Iterator[_Tensor]:
-    yield from _same(model.embedding, "in_emb", "embedding")
-    yield from _same(model.output, "out_emb", "output")
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:

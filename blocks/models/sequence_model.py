@@ -72,7 +72,13 @@ class Model(BaseModel[ResidualStack]):
         self.output_scale = 1 / config.relative_width
         self.scale = 1.0 if config.columns is not None else config.embedding_scale
         self.pooled = output_kind(recipe.root) == VECTOR
-        self.embedding = _build_input_layer(config)
+        self.embedding: nn.Module
+        if config.columns is not None:
+            self.embedding = Linear(config.columns, config.d_model, bias=True)
+        elif config.cutoffs:
+            self.embedding = AdaptiveEmbedding(config.clusters, config.d_model, rule=config.embedding)
+        else:
+            self.embedding = Embedding(config.symbols, config.d_model, rule=config.embedding)
         self.positions = PositionalEncoding(config)
         self.body = build_body(recipe.root, Context(config=config))
         self.decoder = BottleneckDecoder(config) if config.bottleneck else None
@@ -132,20 +138,15 @@ class Model(BaseModel[ResidualStack]):
         """
         lengths = None if lengths is None else lengths.clamp(min=1)
         mask = _mask(inputs, lengths)
-        x = self._fused_pooling(inputs, mask)
+        x = None
+        plain = self.config.position == "none" and not (self.dropout.active or self.input_dropout.active)
+        if plain and isinstance(self.embedding, Linear):  # perhaps no sequence of vectors need be held
+            x = try_fused_pooling(self.embedding, self.body, inputs, mask)
         if x is None:
             x, signal = self._embed(inputs, 0, lengths)
             x = self.body(x, SideInputs(mask, signal))
         x = self._normalise(x if self.decoder is None else self.decoder(x, lengths))
         return x.squeeze(1) if self.pooled else x
-
-    def _fused_pooling(self, inputs: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Return the body's output, (batch, 1, width), where no sequence of vectors need be held for it."""
-        if self.config.position != "none" or not isinstance(self.embedding, Linear):
-            return None
-        if self.dropout.active or self.input_dropout.active:
-            return None
-        return try_fused_pooling(self.embedding, self.body, inputs, mask)
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """Return what enters the output layer at the next piece, and the stream behind it."""
@@ -283,14 +284,6 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
 
 
-def _build_input_layer(config: ModelConfig) -> nn.Module:
-    if config.columns is not None:
-        return Linear(config.columns, config.d_model, bias=True)
-    if config.cutoffs:
-        return AdaptiveEmbedding(config.clusters, config.d_model, rule=config.embedding)
-    return Embedding(config.symbols, config.d_model, rule=config.embedding)
-
-
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
     if not config.predicts_symbols:
         return Linear(config.d_model, config.outputs, bias=config.output_bias, bias_init=config.bias_init)
@@ -316,15 +309,14 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
+    """Return what in a recipe is still open, and which of its blocks have no module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
-    blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode))
-    return faults + [missing for name in blocks if (missing := _missing_reason(name)) is not None]
-
-
-def _missing_reason(name: str) -> str | None:
-    spec = lookup(name)
-    transduces = spec is not None and spec.role is Role.TRANSDUCER
-    if name in (TRANSDUCERS if transduces else BLOCKS):
-        return None
-    return f"{'transducer' if transduces else 'block'} '{name}' has no module"
+    for name in dict.fromkeys(
+        node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode)
+    ):
+        spec = lookup(name)
+        transduces = spec is not None and spec.role is Role.TRANSDUCER
+        if name not in (TRANSDUCERS if transduces else BLOCKS):
+            faults.append(f"{'transducer' if transduces else 'block'} '{name}' has no module")
+    return faults

@@ -123,7 +123,7 @@ class CrossAttention(ResidualStep):
     Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
     """
 
-    def __init__(self, *, heads: int, head_width: int, context: Context) -> None:
+    def __init__(self, heads: int, head_width: int, context: Context) -> None:
         super().__init__()
         width = context.width
         self.heads = heads
@@ -284,9 +284,11 @@ class StackDecoder(Decoder[StackDecoderState]):
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
         self.body = build_body(node, context)
-        found = iter(_mixing(node))
+        heads = iter([cross_attention_heads(each) for each in _mixing(node)])
         self.crossings = nn.ModuleList(
-            _crossing(next(found), context) if isinstance(layer, Sublayer) and layer.mixes else nn.Identity()
+            CrossAttention(*next(heads), context)
+            if isinstance(layer, Sublayer) and layer.mixes
+            else nn.Identity()
             for layer in self.body.layers
         )
         self.norm = build_final_norm(context.config)
@@ -341,8 +343,3 @@ def _mixing(node: nodes.Node) -> list[nodes.Node]:
             return _mixing(node.body.body)
         case _:
             return [node] if mixes_positions(node) else []
-
-
-def _crossing(node: nodes.Node, context: Context) -> CrossAttention:
-    number, width = cross_attention_heads(node)
-    return CrossAttention(heads=number, head_width=width, context=context)

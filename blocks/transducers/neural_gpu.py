@@ -10,7 +10,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -151,21 +150,15 @@ class ImageEncoder(nn.Module):
     Bengio 2016).
     """
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        stack: CGRUStack,
-        entry: Linear | None,
-        norm: nn.LayerNorm | None,
-        first: ImageCGRU | None,
-    ) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.entry = entry
-        self.norm = norm
-        self.first = first
-        self.stack = stack
-        self.width = width
+        inputs, maps, kernel = context.width, image_maps(settings, context.width), as_int(settings, "kernel")
+        normed, has_first = as_bool(settings, "input_norm"), as_bool(settings, "first_unit")
+        self.width = as_int(settings, "width")
+        self.entry = Linear(inputs, maps, bias=normed) if normed or inputs != maps else None
+        self.norm = nn.LayerNorm(maps, eps=context.config.norm_eps) if normed else None
+        self.first = ImageCGRU(maps=maps, kernel=kernel, taped=False) if has_first else None
+        self.stack = build_cgru_stack(settings, context)
 
     def forward(
         self, source: Tensor, target: Tensor, source_mask: Tensor | None, target_mask: Tensor | None
@@ -230,19 +223,6 @@ def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = Fals
     )
 
 
-def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
-    """Return the encoder as the settings of the family say."""
-    inputs, maps, kernel = context.width, image_maps(settings, context.width), as_int(settings, "kernel")
-    normed = as_bool(settings, "input_norm")
-    return ImageEncoder(
-        width=as_int(settings, "width"),
-        entry=Linear(inputs, maps, bias=normed) if normed or inputs != maps else None,
-        norm=nn.LayerNorm(maps, eps=context.config.norm_eps) if normed else None,
-        first=ImageCGRU(maps=maps, kernel=kernel, taped=False) if as_bool(settings, "first_unit") else None,
-        stack=build_cgru_stack(settings, context),
-    )
-
-
 def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
     return torch.full((len(x),), x.shape[1], device=x.device) if mask is None else mask.sum(1)
 
@@ -250,10 +230,10 @@ def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
 class ImageTransducer(Transducer[StateT]):
     """A transducer whose outputs come from an image of the source, as large as their number asks for."""
 
-    def __init__(self, *, reader: ImageEncoder, output_width: int) -> None:
-        super().__init__()
-        self.reader = reader
-        self.output_width = output_width
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.reader = ImageEncoder(settings, context)
+        self.output_width = image_maps(settings, context.width)
 
     def forward(
         self,
@@ -286,43 +266,38 @@ class NeuralGPUState(State):
     position: int = 0
 
 
-@register_transducer("neural_gpu")
-class NeuralGPU(ImageTransducer[NeuralGPUState]):
-    """Every output from its position in the last image alone (Kaiser and Sutskever 2016)."""
+class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
+    """A transducer of which all but its last map is computed before the first output."""
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        maps = image_maps(settings, context.width)
-        return cls(reader=build_image_encoder(settings, context), output_width=maps)
+    def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
+        return NeuralGPUState(column=image[:, 0])
+
+
+@register_transducer("neural_gpu")
+class NeuralGPU(ParallelNeuralGPU):
+    """Every output from its position in the last image alone (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         """Read the outputs from the image; of the target only the length is used."""
         return image[:, 0, : target.shape[1]]
-
-    def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
-        return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
         return state.column[:, state.position], replace(state, position=state.position + 1)
 
 
 @register_transducer("markov_neural_gpu")
-class MarkovNeuralGPU(ImageTransducer[NeuralGPUState]):
+class MarkovNeuralGPU(ParallelNeuralGPU):
     """Every output from its position in the last image, beside which stands the embedded output before.
 
     Kaiser and Bengio 2016, section 2.1.
     """
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        output_width = image_maps(settings, context.width) + context.width
-        return cls(reader=build_image_encoder(settings, context), output_width=output_width)
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.output_width += context.width
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         return torch.cat([image[:, 0, : target.shape[1]], target], -1)
-
-    def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
-        return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
         output = torch.cat([state.column[:, state.position], previous], -1)
@@ -348,23 +323,12 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     written (Kaiser and Bengio 2016, section 2.2).
     """
 
-    def __init__(
-        self, *, reader: ImageEncoder, decoder: CGRUStack, inputs: int, maps: int, everywhere: bool
-    ) -> None:
-        super().__init__(reader=reader, output_width=maps)
-        self.decoder = decoder
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        inputs, maps = context.width, self.output_width
+        self.decoder = build_cgru_stack(settings, context, taped=True)
         self.written = None if inputs == maps else Linear(inputs, maps, bias=False)
-        self.everywhere = everywhere
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        return cls(
-            reader=build_image_encoder(settings, context),
-            decoder=build_cgru_stack(settings, context, taped=True),
-            inputs=context.width,
-            maps=image_maps(settings, context.width),
-            everywhere=as_word(settings, "tape") == "all",
-        )
+        self.everywhere = as_word(settings, "tape") == "all"
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         """Write one step after another; what the targets add is computed at once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
 
 from torch import Tensor, nn
 
@@ -43,20 +42,15 @@ class Seq2Seq(Transducer[State]):
     decoder. Any other encoder sees both sides, and any other decoder is a StackDecoder.
     """
 
-    def __init__(self, *, encoder: Recurrent | StackEncoder, decoder: AnyDecoder) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.decoder = decoder
-        self.output_width = decoder.output_width
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """Return the transducer of `seq2seq(encoder, decoder, attention, attend, positions, feed, units)`.
-
-        What blocks share, they share within the encoder or within the decoder.
-        """
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        # what blocks share, they share within the encoder or within the decoder
         both, past = (Context(config=replace(context.config, causal=causal)) for causal in (False, True))
-        return cls(encoder=_encoder(settings, both), decoder=_decoder(settings, past))
+        node = _recipe(settings, "encoder")
+        recurrent = is_recurrent(node)
+        self.encoder = _block(node, both, settings) if recurrent else StackEncoder(node, both)
+        self.decoder = _decoder(settings, past)
+        self.output_width = self.decoder.output_width
 
     def forward(
         self,
@@ -95,11 +89,6 @@ class Seq2Seq(Transducer[State]):
         if not isinstance(self.decoder, RecurrentDecoder):
             return None
         return self.decoder.alignment_matrix(self.decoder.begin(self.encode(source, source_mask)), target)
-
-
-def _encoder(settings: Settings, context: Context) -> Recurrent | StackEncoder:
-    node = _recipe(settings, "encoder")
-    return _block(node, context, settings) if is_recurrent(node) else StackEncoder(node, context)
 
 
 def _decoder(settings: Settings, context: Context) -> AnyDecoder:

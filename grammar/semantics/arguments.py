@@ -29,9 +29,15 @@ def bind(
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
     """Each argument with its parameter, in declared order; arguments without a parameter are faults."""
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
+    known = {parameter.name: parameter for parameter in parameters}
     for place, argument in enumerate(call.arguments or ()):
-        find = _find_by_position if argument.name is None else _find_by_name
-        parameter = find(call, place, parameters, faults)
+        if argument.name is None:
+            parameter = _find_by_position(call, place, parameters, faults)
+        elif (parameter := known.get(argument.name)) is None:
+            what = faults.quote(argument.start, argument.name_end)
+            otherwise = f"; it has {', '.join(known)}" if known else "; it has none"
+            message = f"{call.name} has no parameter '{what}'{hint(argument.name, list(known)) or otherwise}"
+            faults.add(argument.start, argument.name_end, message)
         if parameter is not None and parameter.name in bound:
             faults.add(argument.start, argument.end, f"{parameter.name} is given twice")
         elif parameter is not None:
@@ -87,21 +93,6 @@ def _find_by_position(
     return None
 
 
-def _find_by_name(
-    call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
-) -> Parameter | None:
-    """Return the parameter that an argument names; an unknown name is a fault."""
-    argument = (call.arguments or ())[place]
-    known = {parameter.name: parameter for parameter in parameters}
-    name = argument.name or ""
-    if name not in known:
-        what = faults.quote(argument.start, argument.name_end)
-        otherwise = f"; it has {', '.join(known)}" if known else "; it has none"
-        message = f"{call.name} has no parameter '{what}'{hint(name, list(known)) or otherwise}"
-        faults.add(argument.start, argument.name_end, message)
-    return known.get(name)
-
-
 _BOOLEANS = {"true": True, "false": False}
 _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true or false"}
 
@@ -123,15 +114,20 @@ def parse_scalar(
     value: Syntax, parameter: Parameter, span: tuple[int, int], faults: FaultCollector
 ) -> Scalar | None:
     """Return the number, word or boolean that the parameter takes; else None, with a fault over the span."""
-    found = _convert(value, parameter)
+    found, kind, name = _convert(value, parameter), parameter.kind, parameter.name
     if found is None:
-        got = faults.quote(value.start, value.end)
-        wanted = (
-            f"one of {', '.join(parameter.words)}" if parameter.kind == "word" else _EXPECTED[parameter.kind]
-        )
-        near = _spelling_hint(value, parameter)
-        faults.add(*span, f"{parameter.name} must be {wanted}, got {got}{near}")
-    elif isinstance(found, str | bool) or _check_range(found, parameter, span, faults):
+        near, got = "", faults.quote(value.start, value.end)
+        if isinstance(value, CallSyntax) and value.arguments is None and kind in ("word", "boolean"):
+            near = hint(value.name, parameter.words or tuple(_BOOLEANS))
+        wanted = f"one of {', '.join(parameter.words)}" if kind == "word" else _EXPECTED[kind]
+        faults.add(*span, f"{name} must be {wanted}, got {got}{near}")
+    elif isinstance(found, str | bool):
+        return found
+    elif parameter.low is not None and found < parameter.low:
+        faults.add(*span, f"{name} must be at least {parameter.low}, got {found}")
+    elif parameter.high is not None and found > parameter.high:
+        faults.add(*span, f"{name} must be at most {parameter.high}, got {found}")
+    else:
         return found
     return None
 
@@ -149,24 +145,6 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
             return _BOOLEANS.get(name)
         case _:
             return None
-
-
-def _spelling_hint(value: Syntax, parameter: Parameter) -> str:
-    """Return the hint for a misspelt word."""
-    if isinstance(value, CallSyntax) and value.arguments is None and parameter.kind in ("word", "boolean"):
-        return hint(value.name, parameter.words or tuple(_BOOLEANS))
-    return ""
-
-
-def _check_range(number: float, parameter: Parameter, span: tuple[int, int], faults: FaultCollector) -> bool:
-    low, high = parameter.low, parameter.high
-    if low is not None and number < low:
-        faults.add(*span, f"{parameter.name} must be at least {low}, got {number}")
-    elif high is not None and number > high:
-        faults.add(*span, f"{parameter.name} must be at most {high}, got {number}")
-    else:
-        return True
-    return False
 
 
 NUMBER_FORMS = ("integer", "real")

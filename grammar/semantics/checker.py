@@ -130,7 +130,7 @@ class _Checker:
             case CallSyntax(name="each"):
                 return self._each(syntax)
             case CallSyntax(name="choice"):
-                return self._choice_of_parts(syntax)
+                return self._choice(syntax, _BODY)
             case CallSyntax():
                 return self._block(syntax)
             case HoleSyntax():
@@ -271,19 +271,14 @@ class _Checker:
         body = self.node(last)
         if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
             return None
-        if (count > 1 and self._report_repeated_pool(last, body)) or self._exceeds_size(syntax, count, body):
+        if count > 1 and self._report_repeated_pool(last, body):
+            return None
+        self._written_out += count * sum(1 for _ in walk(body))
+        if self._written_out > MAX_BLOCKS:
+            got = f"{self._written_out:.9g}"
+            self._report(syntax, f"expected at most {MAX_BLOCKS} parts where each is written out, got {got}")
             return None
         return make_series([body] * count) if count > 1 else body
-
-    def _exceeds_size(self, syntax: CallSyntax, count: int, body: Node) -> bool:
-        """Return whether everything that `each` writes out exceeds the allowed size; report it as a fault."""
-        self._written_out += count * sum(1 for _ in walk(body))
-        if self._written_out <= MAX_BLOCKS:
-            return False
-        got = f"{self._written_out:.9g}"
-        message = f"expected at most {MAX_BLOCKS} parts where each is written out, got {got}"
-        self._report(syntax, message)
-        return True
 
     def _tied(self, syntax: CallSyntax) -> Node | None:
         """`tied(count * part)`."""
@@ -297,10 +292,6 @@ class _Checker:
         if body is not None:
             self._report(arguments[0].value, "expected a repeat inside tied, as in tied(4 * sa)")
         return None
-
-    def _choice_of_parts(self, syntax: CallSyntax) -> Node | None:
-        choice = self._choice(syntax, _BODY)
-        return choice if isinstance(choice, ChoiceDimension) else None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
         """`choice(option, …)`: options that the parameter takes, all different and of one kind of output."""

@@ -6,10 +6,12 @@ gives what its filling will give, and is checked once it is filled.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..nodes import BlockNode, ChoiceDimension, RepeatNode, SeriesNode, SumNode, TiedNode, Value, walk
 from ..positions import POSITIONS, RandomisedPairs
 from .registry import lookup
-from .spec import Role
+from .spec import Role, Spec
 
 OUTPUT_KINDS = {
     Role.MIXER: "a sequence",
@@ -47,48 +49,42 @@ def output_kind(node: Value) -> str | None:
             return None
 
 
+def _blocks(node: Value) -> Iterator[tuple[BlockNode, Spec]]:
+    """Yield the blocks inside a part with their specifications."""
+    for inside in walk(node):
+        if isinstance(inside, BlockNode) and (spec := lookup(inside.name)) is not None:
+            yield inside, spec
+
+
 def mixes_positions(node: Value) -> bool:
     """Return whether positions see each other anywhere inside the part."""
-    blocks = (inside for inside in walk(node) if isinstance(inside, BlockNode))
-    return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
+    return any(spec.role is Role.MIXER for _, spec in _blocks(node))
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return what is wrong with a body in which no mixer compares the positions that a model draws.
-
-    None if there is none.
-    """
+    """Return what is wrong with a body in which no mixer compares positions that a model draws, or None."""
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
-    blocks = ((inside, lookup(inside.name)) for inside in walk(root) if isinstance(inside, BlockNode))
-    compared = (
-        spec.compares_positions(spec.settings(block))
-        for block, spec in blocks
-        if spec is not None and spec.compares_positions is not None
-    )
-    return None if any(compared) else f"{position} is for a mixer that compares positions, as sa(pos=rope)"
+    for block, spec in _blocks(root):
+        if spec.compares_positions is not None and spec.compares_positions(spec.settings(block)):
+            return None
+    return f"{position} is for a mixer that compares positions, as sa(pos=rope)"
 
 
 def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
     """Return the blocks that `torch.compile` compiles anew for each length, each once."""
-    blocks = ((inside, lookup(inside.name)) for inside in walk(root) if isinstance(inside, BlockNode))
-    found = (
-        block
-        for block, spec in blocks
-        if spec is not None
-        and spec.compiled_for_each_length is not None
-        and spec.compiled_for_each_length(spec.settings(block))
-    )
-    return tuple(dict.fromkeys(found))
+    found: dict[BlockNode, None] = {}
+    for block, spec in _blocks(root):
+        if spec.compiled_for_each_length is not None and spec.compiled_for_each_length(spec.settings(block)):
+            found[block] = None
+    return tuple(found)
 
 
 def export_faults(root: Value) -> dict[BlockNode, str]:
     """Return the blocks that cannot be exported, with the reason of each."""
     faults: dict[BlockNode, str] = {}
-    for block in (inside for inside in walk(root) if isinstance(inside, BlockNode)):
-        spec = lookup(block.name)
-        fault = None if spec is None or spec.export_fault is None else spec.export_fault(spec.settings(block))
-        if fault is not None:
+    for block, spec in _blocks(root):
+        if spec.export_fault is not None and (fault := spec.export_fault(spec.settings(block))) is not None:
             faults[block] = fault
     return faults
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem.storage import Store
-from activemem.storage.parquet_file import encode, recover, verify_checksum
+from activemem.storage.parquet_file import encode, salvage, verify_checksum
 from activemem.storage.rows import metric_frame
 
 from .factories import (
@@ -125,4 +125,4 @@ def test_in_a_store_that_cannot_be_written_intact_row_groups_are_read_all_the_sa
 def test_one_large_attempt_is_one_row_group():
     data = encode(metric_frame(make_trial_row(1), make_metric_rows() * 5000))
     assert pq.read_metadata(io.BytesIO(data)).num_row_groups == 1
-    assert recover(data) is None
+    assert salvage(data) is None
