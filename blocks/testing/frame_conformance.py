@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -135,7 +136,8 @@ def positions_have_no_products(name: str) -> None:
 
 def parameters_are_counted(setting: str, name: str) -> None:
     """Check that a model with this norm or position has the parameters that its analysis states."""
-    model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, **{setting: name})
+    settings: dict[str, Any] = {setting: name}
+    model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, **settings)
     counted = sum(parameter.numel() for parameter in model.parameters())
     assert counted == analysis.parameters, f"expected {analysis.parameters}, got {counted}"
 
@@ -143,9 +145,10 @@ def parameters_are_counted(setting: str, name: str) -> None:
 def memory_is_stated(setting: str, name: str) -> None:
     """Check that what training keeps is stated to one percent, wherever norms stand."""
     longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
+    settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):
         model, analysis = build_and_analyse(
-            _RECIPE, causal=False, width=8, length=length, norm=norm, dropout=dropout, **{setting: name}
+            _RECIPE, causal=False, width=8, length=length, norm=norm, dropout=dropout, **settings
         )
         saved = saved_bytes(model, batch=3, length=length)
         assert_memory_stated(saved, length=length, stated=analysis.memory(3).activations)
@@ -224,7 +227,7 @@ def _length(name: str) -> int:
 
 
 def _make_model(setting: str, name: str, seed: int) -> nn.Module:
-    settings = {setting: name}
+    settings: dict[str, Any] = {setting: name}
     return build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=6, seed=seed, **settings)[0].eval()
 
 

@@ -239,7 +239,7 @@ def may_overlap(first: Value, second: Value) -> bool:  # noqa: PLR0911 -- one re
 
 def _sums_may_overlap(first: SumNode, second: SumNode) -> bool:
     """Return whether each part of each sum has a counterpart in the other."""
-    whole = [[*map(_leaves, each.parts)] for each in (first, second)]
+    whole = [[*map(_options_of, each.parts)] for each in (first, second)]
     if any(isinstance(leaf, SumNode) for parts in whole for leaves in parts for leaf in leaves):
         return True
     return len(first.parts) == len(second.parts) and all(

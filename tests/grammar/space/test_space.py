@@ -102,6 +102,11 @@ def test_a_space_is_listed_once_each_in_the_order_of_its_settlings_and_counted_s
     assert all(parse(found.text).root == found.root for found in listed)
 
 
+def test_sums_among_options_that_have_a_member_in_common_count_it_once():
+    space = Space("choice(sa + conv(k=3), choice(sa, ff(3)) + conv(k=integer(2, 4)))")
+    assert space.count == Cardinality(forms=len(set(space))) == Cardinality(forms=6)
+
+
 @QUICK
 @given(SPACES, SPACES)
 def test_a_recipe_is_in_a_space_only_if_the_space_lists_it(root: Node, other: Node):
