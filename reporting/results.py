@@ -111,7 +111,7 @@ class StudyResults:
 
         if (found := self.points) is None:
             return []
-        return list(plan_sentences(self.study, found, find_metric(found.goals[0].metric)))
+        return list(plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
         """Return the study that tests a search on fresh seeds: its best points and its baseline.

@@ -51,7 +51,7 @@ class SearchFigure(CurveKind):
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         found = find_points(study, outcomes, (*self.value, "parameters"))
         settings = [trial.settings for trial in found.trained]
-        goals = dict.fromkeys((*(goal.metric for goal in found.goals), "parameters"))
+        goals = dict.fromkeys((*(goal.name for goal in found.goals), "parameters"))
         names = self.value or tuple(goals)[: self.num_metrics]
         shown = [with_true_title(find_metric(name), settings)[0] for name in names]
         drawn = self.points_figure(study, found, shown)

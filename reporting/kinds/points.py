@@ -60,7 +60,7 @@ class PointsTable(TableKind):
 
     def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
-        names = self.value or tuple(dict.fromkeys([*(each.metric for each in found.goals), PARAMETERS]))
+        names = self.value or tuple(dict.fromkeys([*(each.name for each in found.goals), PARAMETERS]))
         settings = [trial.settings for trial in found.trained]
         named = [
             with_true_title(_as_sought(find_metric(name, self.digits), found), settings) for name in names
@@ -93,7 +93,7 @@ class PointsTable(TableKind):
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
     """Return a metric with the direction in which the search goes, where that is optimised."""
-    sought = {goal.metric: goal.sign > 0 for goal in found.goals}
+    sought = {goal.name: goal.sign > 0 for goal in found.goals}
     return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 
 
@@ -160,14 +160,14 @@ def _sentences(
     if not complete:
         yield f"{subject}: no point that counts is done yet."
     else:
-        goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.metric}" for goal in found.goals]
+        goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.name}" for goal in found.goals]
         which = f"those with {goals[0]}"
         if len(goals) > 1:
             which = f"first those that none surpasses in all of {', '.join(goals)}"
         yield f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
         yield "Bold: best in its column."
         yield "The best of many is better here than it would be once more: activemem study promote."
-    yield from noise_sentences(study, found, find_metric(first.metric, spec.digits))
+    yield from noise_sentences(study, found, find_metric(first.name, spec.digits))
     if difference := difference_sentence(metrics, settings):
         yield difference
     if note := comparison_note(study):

@@ -16,7 +16,8 @@ from functools import lru_cache
 import numpy as np
 
 from ...studies.catalog.metrics import Metric
-from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, point_key
+from ...studies.schema.search_settings import SearchObjective
+from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..statistics.estimates import sample_sd
@@ -77,9 +78,9 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
     return next((point for point in found.complete if study.baseline and point.key == key), None)
 
 
-def find_plateau(found: SearchPoints, goal: SearchGoal, noise: Noise) -> Plateau | None:
+def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
     """Return the points that nothing tells from the best; None with fewer than two points."""
-    means = [(number, point, point.mean(goal.metric)) for number, point in enumerate(found.points, 1)]
+    means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
         for number, point, value in means
@@ -95,7 +96,7 @@ def find_plateau(found: SearchPoints, goal: SearchGoal, noise: Noise) -> Plateau
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
     """Yield how large the noise is, whether the best point leads by more, and where a plateau is noise."""
-    goal, noise = found.goals[0], measure_noise(found, found.goals[0].metric)
+    goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return
     yield (
@@ -107,7 +108,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
     if baseline is not None and best is baseline and others:
         yield "No point is better than the baseline."
     elif baseline is not None and (limit := lead_by_chance(found, baseline, noise)) is not None:
-        lead = goal.sign * ((best.mean(goal.metric) or 0.0) - (baseline.mean(goal.metric) or 0.0))
+        lead = goal.sign * ((best.mean(goal.name) or 0.0) - (baseline.mean(goal.name) or 0.0))
         verdict = "which this is not" if lead > limit else "so that this may be noise"
         yield (
             f"The best leads the baseline by {_digits(lead, metric)}; of {plural(len(others), 'point')} no"
@@ -131,9 +132,9 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
     """Yield what a search of this budget can see, as far as the noise is known."""
     assert study.search is not None
-    noise, seeds = measure_noise(found, found.goals[0].metric), len(study.seeds)
+    noise, seeds = measure_noise(found, found.goals[0].name), len(study.seeds)
     count = len(study.point_seeds(study.baseline))
-    repeated = any(len(point.measured.get(found.goals[0].metric, {})) > 1 for point in found.points)
+    repeated = any(len(point.measured.get(found.goals[0].name, {})) > 1 for point in found.points)
     if noise is None and repeated:
         yield f"{metric.name} does not differ between the seeds of a point: the noise is unknown so far"
     elif noise is None and study.baseline and count > 1:

@@ -21,9 +21,9 @@ from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
-from ...studies.schema.search_settings import usual_direction
+from ...studies.schema.search_settings import SearchObjective, usual_direction
 from ...studies.schema.settings import Level
-from ...studies.searches.points import SearchGoal, SearchPoints
+from ...studies.searches.points import SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_table
@@ -85,16 +85,16 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
             toml_table("[factors]", _written(study, factors)),
             toml_table(
                 "[[table]]",
-                {"name": "path", "rows": "changes", **_columns(across), "value": found.goals[0].metric},
+                {"name": "path", "rows": "changes", **_columns(across), "value": found.goals[0].name},
             ),
             *_sources(study, data, factors),
         ]
     )
 
 
-def _header(study: Study, data: Mapping[str, Any], goal: SearchGoal) -> dict[str, Any]:
+def _header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -> dict[str, Any]:
     way = "max" if goal.sign > 0 else "min"
-    decides = {"metric": goal.metric, **({"direction": way} if way != usual_direction(goal.metric) else {})}
+    decides = {"metric": goal.name, **({"direction": way} if way != usual_direction(goal.name) else {})}
     paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
     title = f"What made the best point better: {one_line(study.title)}"
     return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", **decides}

@@ -14,9 +14,9 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
-from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH, is_known_before
+from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH, SearchObjective, is_known_before
 from ...studies.schema.settings import Level
-from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, point_key
+from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
@@ -83,11 +83,11 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
 def refuse_ties(study: Study, found: SearchPoints) -> None:
     """Raise PromotionError if all points of a search have the same value of each objective."""
     points = found.complete
-    measured = {tuple(point.mean(goal.metric) for goal in found.goals) for point in points}
+    measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in points}
     if len(points) < 2 or len(measured) > 1:
         return
     others = len(find_winners(study, found, len(points)))
-    values = " and ".join(_goal_words(goal.metric, points[0]) for goal in found.goals)
+    values = " and ".join(_goal_words(goal.name, points[0]) for goal in found.goals)
     beside = " with the baseline" if others < len(points) else ""
     count = f"all {others} points tie" if others > 1 else "the only point ties"
     raise PromotionError(f"{study.name}: {count}{beside} at {values}; nothing to promote")
@@ -203,7 +203,7 @@ def _filled(value: Level, values: Mapping[str, Level]) -> Level:
 
 
 def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
-    told = [words for goal in found.goals if (words := _goal_words(goal.metric, point))]
+    told = [words for goal in found.goals if (words := _goal_words(goal.name, point))]
     return f"in the search {', '.join(told)} over {plural(point.seeds, 'seed')}"
 
 
@@ -215,7 +215,7 @@ def _goal_words(metric: str, point: FoundPoint) -> str:
 
 def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
     across = study.search.across if study.search else ()
-    goals = [goal.metric for goal in found.goals if goal.metric in METRICS_AND_COSTS]
+    goals = [goal.name for goal in found.goals if goal.name in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
         "name": "winners",
         "rows": POINT,
@@ -233,7 +233,7 @@ def _claims(
 
     Without a baseline the claim is that the first is best.
     """
-    measured = [goal for goal in found.goals if not is_known_before(goal.metric)]
+    measured = [goal for goal in found.goals if not is_known_before(goal.name)]
     across = study.search.across if study.search else ()
     if baseline:
         for number, _ in enumerate(winners, 1):
@@ -247,24 +247,22 @@ def _claims(
         yield _claim("best_1", "the others", goal, against, across)
 
 
-def _claim(point: str, other: str, goal: SearchGoal, against: str, across: Sequence[str]) -> str:
+def _claim(point: str, other: str, goal: SearchObjective, against: str, across: Sequence[str]) -> str:
     sign, word = (">", "higher") if goal.sign > 0 else ("<", "lower")
     return toml_table(
         "[[claim]]",
         {
-            "name": f"{point} has a {word} {goal.metric} than {other}",
+            "name": f"{point} has a {word} {goal.name} than {other}",
             "holds": f"{_cell_of(goal, point, across)} {sign} {against}",
         },
     )
 
 
-def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
+def _cell_of(goal: SearchObjective, point: str, across: Sequence[str]) -> str:
     if not across:
-        return f"{goal.metric}[{POINT}={point}]"
+        return f"{goal.name}[{POINT}={point}]"
     at = "".join(f", {name}=at_{name}" for name in across)
-    return (
-        f"mean({goal.metric}[{POINT}={point}{at}] {' '.join(f'for at_{name} in {name}' for name in across)})"
-    )
+    return f"mean({goal.name}[{POINT}={point}{at}] {' '.join(f'for at_{name} in {name}' for name in across)})"
 
 
 def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:

@@ -44,9 +44,14 @@ class SearchObjective:
         """Whether more is better."""
         return self.direction == "max"
 
+    @property
+    def sign(self) -> int:
+        """1 where more is better, else -1."""
+        return 1 if self.maximise else -1
+
     def loss(self, value: float) -> float:
         """Return the value with its sign turned so that less is better."""
-        return -value if self.maximise else value
+        return -self.sign * value
 
 
 @dataclass(frozen=True, slots=True)

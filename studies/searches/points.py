@@ -22,7 +22,7 @@ from ..planning.trial_values import ValueStatus, combined_status, trial_values
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
 from ..schema.design import level_key
-from ..schema.search_settings import Limit, SearchSettings, is_known_before
+from ..schema.search_settings import Limit, SearchObjective, SearchSettings, is_known_before
 from ..schema.settings import Level, TrialSettings
 from ..study import Study
 from ..text.units import plural
@@ -30,14 +30,6 @@ from .pareto import front
 
 PointKey = tuple[tuple[str, str], ...]
 """The values of a point by dimension, equal for equal points."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchGoal:
-    """A metric or cost that a search optimises; `sign` is 1 where higher is better, else -1."""
-
-    metric: str
-    sign: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +78,7 @@ class SearchPoints:
     `not_finite` has, for each objective, the values of trials that ended with one that is not finite.
     """
 
-    goals: tuple[SearchGoal, ...]
+    goals: tuple[SearchObjective, ...]
     points: tuple[FoundPoint, ...]
     gaps: Counter[str]
     trained: tuple[Trial, ...]
@@ -112,7 +104,7 @@ class SearchPoints:
 
     def sign(self, metric: Metric) -> int:
         """Return 1 if higher is better, by the search or the metric, else -1, as for costs."""
-        own = {goal.metric: goal.sign for goal in self.goals}
+        own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
@@ -133,22 +125,16 @@ class SearchPoints:
     def _losses(self) -> list[list[float]]:
         """Return the objectives of each complete point, less being better."""
         return [
-            [-goal.sign * (point.mean(goal.metric) or 0.0) for goal in self.goals] for point in self.complete
+            [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
-
-
-def search_goals(study: Study) -> tuple[SearchGoal, ...]:
-    """Return the objectives of a search, the first one first; nothing for a grid."""
-    objectives = study.search.objectives if study.search else ()
-    return tuple(SearchGoal(metric=each.name, sign=1 if each.maximise else -1) for each in objectives)
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
     """Return the points of a search in the store's latest attempts, with objectives and further metrics."""
-    goals = search_goals(study)
+    goals: tuple[SearchObjective, ...] = study.search.objectives if study.search else ()
     tried = study_outcomes(study, outcomes)
     bounds = study.search.bounds if study.search else ()
-    names = list(dict.fromkeys([*(each.metric for each in goals), *metrics, *(each.name for each in bounds)]))
+    names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
     rows: dict[PointKey, list[Mapping[str, Any]]] = {}
     lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # of rungs below the last
@@ -170,7 +156,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     found += [_below(points[key], each, values) for key, each in lower.items() if key not in rows]
     if bounds:
         found = [replace(point, feasible=_keeps_to(point, bounds, goals)) for point in found]
-    first = values[goals[0].metric]
+    first = values[goals[0].name]
     statuses = [first[trial.id][1] for trial in trained]
     return SearchPoints(
         goals=goals,
@@ -178,9 +164,9 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
         not_finite={
-            goal.metric: tuple(
+            goal.name: tuple(
                 value
-                for value, status in (values[goal.metric][trial.id] for trial in trained)
+                for value, status in (values[goal.name][trial.id] for trial in trained)
                 if status == ValueStatus.NO_VALUE
             )
             for goal in goals
@@ -208,9 +194,9 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
     return tuple(sorted((name, level_key(level)) for name, level in values.items()))
 
 
-def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchGoal]) -> bool | None:
+def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
     """Return whether the means over the seeds with objectives respect the limits; None if not known."""
-    seeds = set.intersection(*(set(point.measured[goal.metric]) for goal in goals))
+    seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
         return None
@@ -226,12 +212,12 @@ def _found(
     values: Mapping[str, Level],
     rows: Sequence[Mapping[str, Any]],
     measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
-    goals: Sequence[SearchGoal],
+    goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
     """Return the point of these rows; it lacks some while it is not whole."""
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
-    statuses = [measured[each.metric][row["trial"]][1] for each in goals for row in rows]
+    statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
         statuses.append(ValueStatus.MISSING)
     lacking = [status for status in statuses if status != ValueStatus.DONE]
@@ -334,7 +320,7 @@ def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
     return [
         BestPoint(
             values=dict(each.values),
-            means=tuple(_known(each.mean(goal.metric)) for goal in found.goals),
+            means=tuple(_known(each.mean(goal.name)) for goal in found.goals),
             limited=tuple(_known(each.mean(limit.name)) for limit in search.bounds),
         )
         for each in chosen

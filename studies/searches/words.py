@@ -168,9 +168,7 @@ def best_words(found: SearchPoints, shown: int) -> str:
         return "No point that counts is done yet."
     if len(found.goals) == 1:
         return f"The best {of}, the best first."
-    return (
-        f"The front: {of}, which none surpasses in all of {', '.join(each.metric for each in found.goals)}."
-    )
+    return f"The front: {of}, which none surpasses in all of {', '.join(each.name for each in found.goals)}."
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
