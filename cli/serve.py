@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from typing import Annotated
 
@@ -55,9 +56,5 @@ def serve(
     print_piece(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}\n")
     if not store.state().studies:
         print_stderr(f"there is no store in {store.absolute_place} yet; studies appear once they run")
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
-    except KeyboardInterrupt:
-        server.ending.set()
-    finally:
-        server.server_close()

@@ -10,8 +10,7 @@ from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
-
-from activemem.reporting.serve.http_server import PageServer
+import uvicorn
 
 from .store_factories import make_partial_store
 
@@ -42,7 +41,7 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
 
 
 def test_a_folder_without_a_store_is_told_and_served(run, monkeypatch):
-    monkeypatch.setattr(PageServer, "serve_forever", lambda _: None)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
     result = run("serve", "--port", "0", "--results", "nowhere")
     told = f"there is no store in {Path('nowhere').resolve()} yet; studies appear once they run\n"
     assert (result.exit_code, result.stderr) == (0, told)

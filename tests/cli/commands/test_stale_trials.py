@@ -79,7 +79,7 @@ from activemem.storage import Store
 load_plugin(sys.argv[1])
 server = PageServer(Store("results"), Access(host="127.0.0.1"), 0, look_s=1.0)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/study/scaling").read().decode())
+print(urllib.request.urlopen(f"http://127.0.0.1:{server.port}/study/scaling").read().decode())
 """
 
 

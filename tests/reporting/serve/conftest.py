@@ -60,14 +60,13 @@ def fill(store, study):
 def serving(store, access=None):
     """A server of a store in a thread."""
     server = PageServer(store, access or Access(host="127.0.0.1"), 0, look_s=LOOK_S)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
         yield server
     finally:
         server.shutdown()
         thread.join()
-        server.server_close()
 
 
 @pytest.fixture(scope="session")
