@@ -28,8 +28,7 @@ from ..storage import Store
 from ..storage.upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
-from ..studies.planning.plan import ModelCost
-from ..studies.planning.reach_limits import ReachLimit, ShortReach
+from ..studies.planning.plan import ModelCost, ReachLimit, ShortReach
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus, study_status
 from ..studies.planning.time_estimates import TimeEstimate

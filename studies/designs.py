@@ -18,11 +18,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations, compress, product
+from operator import xor
 
 MAX_FACTORS = 15
 """Of more factors no fraction is searched for."""
@@ -64,7 +65,7 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
         found: dict[object, tuple[int, ...]] = {}
         for columns in fractions:
             few = (combinations(columns, count) for count in range(resolution - 1))
-            taken = {_sum(iter(some)) for each in few for some in each}
+            taken = {reduce(xor, some, 0) for each in few for some in each}
             for column in range(1, 1 << basic):
                 if column not in taken:
                     longer = (*columns, column)
@@ -89,13 +90,6 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
         for length, term in enumerate(_expanded(high, len(columns) - high)):
             counts[length] += runs * term
     return tuple(count // counts[0] for count in counts[1:])
-
-
-def _sum(columns: Iterator[int]) -> int:
-    total = 0
-    for column in columns:
-        total ^= column
-    return total
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
@@ -220,12 +214,12 @@ def find_aliases(rows: Sequence[Row]) -> Aliases:
     contrasts = [int("".join(str(row[factor]) for row in rows), 2) for factor in factors]  # a bit a run
     whole, groups = (1 << len(rows)) - 1, dict[int, list[Effect]]()
     for effect in [*((each,) for each in factors), *combinations(factors, 2)]:
-        contrast = _contrast(contrasts, effect)
+        contrast = reduce(xor, (contrasts[factor] for factor in effect))
         groups.setdefault(min(contrast, contrast ^ whole), []).append(effect)
     sizes: dict[Fraction, int] = {}
     for main in factors:
         for pair in combinations(factors, 2):
-            differing = (contrasts[main] ^ _contrast(contrasts, pair)).bit_count()
+            differing = (contrasts[main] ^ contrasts[pair[0]] ^ contrasts[pair[1]]).bit_count()
             size = abs(1 - 2 * Fraction(differing, len(rows)))
             if main not in pair and 0 < size < 1:
                 sizes[size] = sizes.get(size, 0) + 1
@@ -235,36 +229,16 @@ def find_aliases(rows: Sequence[Row]) -> Aliases:
     )
 
 
-def _contrast(contrasts: Sequence[int], effect: Effect) -> int:
-    total = 0
-    for factor in effect:
-        total ^= contrasts[factor]
-    return total
-
-
 _ROUNDS = 200  # over all cells, to part those that are the same
 
 
-def random_rows(levels: Mapping[str, int], cells: int, seed: int) -> tuple[Row, ...]:
-    """Draw `cells` different cells of factors with these numbers of levels.
+@lru_cache(maxsize=16)
+def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
+    """Draw `cells` different cells of factors, each with its name and its number of levels.
 
     A larger number extends a smaller. Each level is drawn independently, so that another level of one
     factor leaves those of the others.
     """
-    return _random_rows(tuple(levels.items()), cells, seed)
-
-
-def latin_hypercube_rows(levels: Mapping[str, int], cells: int, seed: int) -> tuple[Row, ...] | None:
-    """Draw different cells in which all levels of a factor are equally frequent, up to one.
-
-    Returns None if none are found, as when nearly the whole grid is asked for (McKay, Beckman and Conover
-    1979).
-    """
-    return _latin_hypercube_rows(tuple(levels.items()), cells, seed)
-
-
-@lru_cache(maxsize=16)
-def _random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
     wanted = min(cells, math.prod(count for _, count in levels))
     found: dict[Row, None] = {}
     number = 0
@@ -275,9 +249,14 @@ def _random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> 
 
 
 @lru_cache(maxsize=16)
-def _latin_hypercube_rows(
+def latin_hypercube_rows(
     levels: tuple[tuple[str, int], ...], cells: int, seed: int
 ) -> tuple[Row, ...] | None:
+    """Draw different cells in which all levels of a factor are equally frequent, up to one.
+
+    Returns None if none are found, as when nearly the whole grid is asked for (McKay, Beckman and Conover
+    1979).
+    """
     columns = [_column(name, count, cells, seed) for name, count in levels]
     for number in range(_ROUNDS):
         met: set[Row] = set()

@@ -17,8 +17,7 @@ import polars as pl
 from ...grammar.canonical import render
 from ...plugins import PluginError
 from ...studies.catalog.metrics import METRICS
-from ...studies.planning.plan import SIZE_KEYS, ModelCost, group_by_model, model_costs
-from ...studies.planning.reach_limits import predict_reach_limits
+from ...studies.planning.plan import SIZE_KEYS, ModelCost, group_by_model, model_costs, predict_reach_limits
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens

@@ -161,7 +161,7 @@ class Design:
             case "random":
                 rows = self._random_rows()
             case "latin_hypercube":
-                sizes = {name: len(levels) for name, levels in inner.items()}
+                sizes = tuple((name, len(levels)) for name, levels in inner.items())
                 drawn = latin_hypercube_rows(sizes, self.sample_cells, self.sample_seed) or ()
                 rows = [_at(inner, row) for row in drawn]
             case _:
@@ -207,8 +207,8 @@ class Design:
 
     def _random_rows(self) -> list[dict[str, Level]]:
         """Random cells, fewer than are asked for where too many are the same but for absent levels."""
-        sizes = {name: len(levels) for name, levels in self.inner.items()}
-        most = min(math.prod(sizes.values()), _MAX_DRAWN * self.sample_cells)
+        sizes = tuple((name, len(levels)) for name, levels in self.inner.items())
+        most = min(math.prod(count for _, count in sizes), _MAX_DRAWN * self.sample_cells)
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
         while drawn:
             for row in random_rows(sizes, drawn, self.sample_seed):
