@@ -59,8 +59,7 @@ class SyntheticTask(GeneratedTask, ABC):
         return RULES[self.name].draw(self, count, None, generator)
 
     def test_sets(self) -> Mapping[str, Draw]:
-        draw, count = RULES[self.name].draw, self.test_examples
-        return {name: partial(draw, self, count, name) for name in self.test_names}
+        return {name: partial(self._draw_test_set, name) for name in self.test_names}
 
     def solve(self, inputs: Tensor) -> Tensor | None:
         rule = RULES[self.name]
@@ -70,6 +69,11 @@ class SyntheticTask(GeneratedTask, ABC):
         """Return an input (tokens,) as lines of text; None if its numbers say as much."""
         rule = RULES[self.name]
         return None if rule.picture is None else rule.picture(self, inputs)
+
+    def _draw_test_set(
+        self, name: str, generator: Generator
+    ) -> Examples:  # a rule is known once the engine is
+        return RULES[self.name].draw(self, self.test_examples, name, generator)
 
 
 class LengthTask(SyntheticTask, ABC):
