@@ -73,6 +73,7 @@ def _recurrence(
     check: Callable[[Settings], str | None] | None = None,
     compiled_for_each_length: Callable[[Settings], bool] | None = None,
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
+    export_fault: Callable[[Settings], str | None] | None = loops_over_positions,
 ) -> Spec:
     """Return a block of this family.
 
@@ -103,7 +104,7 @@ def _recurrence(
         window=window,
         check=check,
         compiled_for_each_length=compiled_for_each_length,
-        export_fault=loops_over_positions,
+        export_fault=export_fault,
     )
 
 
@@ -124,6 +125,7 @@ define(
         word("feature", "the features φ: elu(x) + 1 or relu(x)", ("elu", "relu")),
         state=lambda _settings, heads, width: heads * width * (width + 1),
         norm="none",
+        export_fault=None,
     ),
     _recurrence(
         "retention",
@@ -137,6 +139,7 @@ define(
         ),
         output_gate="silu",
         check=_check_rotation,
+        export_fault=None,
     ),
     _recurrence(
         "gla",
@@ -157,6 +160,7 @@ define(
         short_conv=4,
         convolved=lambda settings, inner: 2 * as_int(settings, "state") + inner,
         output_gate="silu",
+        export_fault=None,
     ),
     _recurrence(
         "delta",

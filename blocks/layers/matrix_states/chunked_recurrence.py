@@ -53,6 +53,8 @@ def run_in_chunks(
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay`
     (batch or 1, length, heads); without it all is kept. Without a `state` it begins at zero.
     """
+    if torch.compiler.is_exporting() and state is None and not keep:
+        return sum_over_pairs(q, k, v, log_decay), None
     length, most = q.shape[1], longest_chunk(q.shape[3])
     q, k, v = (split_chunks(each, most) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
     weights = q @ k.transpose(-1, -2)  # (chunks, batch, heads, queries, keys)
@@ -72,6 +74,20 @@ def run_in_chunks(
     states, last = hand_on(written.transpose(-1, -2) @ v[:count], decays, state, keep=keep)
     read = q[-len(states) :] * total[-len(states) :].exp() if states else q
     return join_chunks(add_states(within, read, states), length), last
+
+
+def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
+    """Return the outputs of `run_in_chunks` from all pairs of positions, without chunks and without a state.
+
+    An exported program needs one graph for all lengths. Its cost grows with the square of the length, and
+    decays are summed in double precision. Heads may share queries and keys.
+    """
+    weights = (q.transpose(1, 2) @ k.permute(0, 2, 3, 1)).tril()  # (batch, heads or 1, queries, keys)
+    if log_decay is not None:
+        total = log_decay.transpose(1, 2).double().cumsum(-1)
+        decay = (total.unsqueeze(-1) - total.unsqueeze(-2)).clamp(max=0.0).exp()
+        weights = weights * decay.to(weights.dtype)
+    return (weights @ v.transpose(1, 2)).transpose(1, 2)
 
 
 @with_kernel(vector_decays)

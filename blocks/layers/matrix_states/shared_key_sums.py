@@ -16,7 +16,7 @@ from torch.nn import functional
 from ...core.torch_modes import SavedContext
 from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
-from .chunked_recurrence import chunk_shape, longest_chunk
+from .chunked_recurrence import chunk_shape, longest_chunk, sum_over_pairs
 
 _LEAST_EXPONENT = -80.0
 """No decay is below its exponential: denormal numbers take many times as long, and add nothing."""
@@ -39,6 +39,9 @@ def sum_with_shared_keys(
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
     0, (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
     """
+    if torch.compiler.is_exporting() and state is None and not keep:
+        y = sum_over_pairs(q.unsqueeze(2), k.unsqueeze(2), v * steps.unsqueeze(-1), log_decay)
+        return v * skip.unsqueeze(-1) + y, None
     begin = None if state is None else state.transpose(1, 2)
     y, states = SharedKeySums.apply(keep, product_dtype(v), q, k, v, steps, log_decay, skip, begin)
     return y, states[-1].transpose(1, 2) if keep else None
