@@ -105,19 +105,19 @@ def keep(folder: Path) -> None:
 
 def walk(folder: Path, *, write: bool) -> Iterator[str]:
     """Type all commands of all pages, and yield lines to print."""
-    differing: list[str] = []
     for page in pages():
         fill_folder(folder, int(page.name[:2]))
+        differing: list[str] = []
         began, busy = time.monotonic(), cpu_seconds()
         text = record(page, folder, differing)
         wall, cpu = time.monotonic() - began, cpu_seconds() - busy
         yield f"{page.name}: {wall:.0f} s, of the CPU {cpu:.0f} s"
         if write:
             page.write_text(text, encoding="utf-8")
+        else:
+            yield from (f"another shape: {each}" for each in differing)
     if write:
         keep(folder)
-        return
-    yield from (f"another shape: {each}" for each in differing)
 
 
 def main() -> None:
