@@ -184,8 +184,8 @@ def _claims(results: Iterable[StudyResults]) -> Iterator[PaperClaim]:
     for each in results:
         for checked in each.check_claims() if each.study.claims else ():
             if checked.spec.source:
-                at, name = _AT_LEVEL.fullmatch(checked.spec.name).groups()
-                found.setdefault(name, []).append((each.study, at or "", checked))
+                at, name = _AT_LEVEL.findall(checked.spec.name)[0]
+                found.setdefault(name, []).append((each.study, at, checked))
     for name, tested in found.items():
         verdicts = [
             (

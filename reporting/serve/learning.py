@@ -114,7 +114,7 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
         ]
     title = _title(chosen, now)
     words = trial_words(now.study, [levels for _, levels, *_ in shown])
-    named = [(trial, name, *rest) for (trial, _, *rest), name in zip(shown, words, strict=True)]
+    named = [(trial, name, course, at) for (trial, _, course, at), name in zip(shown, words, strict=True)]
     return _plotted(chosen, title, metrics, shown=named, behind=ended, live=live)
 
 
