@@ -131,9 +131,9 @@ class SearchPoints:
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
     """Return the points of a search in the store's latest attempts, with objectives and further metrics."""
-    goals: tuple[SearchObjective, ...] = study.search.objectives if study.search else ()
+    assert study.search is not None, "points are those of a search"
+    goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes)
-    bounds = study.search.bounds if study.search else ()
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
     rows: dict[PointKey, list[Mapping[str, Any]]] = {}
