@@ -244,7 +244,7 @@ def _select_specs(
 ) -> list[SpecT]:
     study = f"study {results.study.name}"
     if not specs:
-        raise error(f"{study} asks for no {kind}: it has no [[{kind}]]{_last_run_note(results, kind)}")
+        raise error(f"{study} asks for no {kind}: it has no [[{kind}]]{last_run_note(results, kind)}")
     names = [spec.name for spec in specs]
     expected = f"None or the name of a {kind}: {', '.join(names)}"
     check_arguments(argument_fault("name", name, (str, type(None)), expected), error=error)
@@ -253,14 +253,14 @@ def _select_specs(
     return [spec for spec in specs if name in (None, spec.name)]
 
 
-def _last_run_note(results: StudyResults, kind: str) -> str:
-    """Return how to render the file of a study that was read from its record; empty for any other study."""
+def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str:
+    """Return the command for the file of a study that was read from its record; empty for any other study."""
     study, store = results.study, results.store
     record = store.records.load(study.name) if study.path is None else None
     if record is None or record["text"] != study.text:
         return ""
     place = None if store.place == "results" else store.place
-    command = command_line(kind, "render", record.get("path") or "FILE", results=place)
+    command = command_line(kind, verb, record.get("path") or "FILE", results=place)
     return f", as it last ran; for the file: {command}"
 
 

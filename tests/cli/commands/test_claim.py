@@ -166,6 +166,15 @@ def test_what_has_not_run_is_told_in_a_line(run, claiming):
     assert told.count("n = 2 of 3") == 2
 
 
+def test_a_study_that_lacked_its_claims_when_it_ran_names_the_command_for_its_file(run, tiny):
+    record = {"text": Path(tiny).read_text(encoding="utf-8"), "overrides": [], "path": tiny}
+    Store("results").records.save("tiny", record)
+    assert run("claim", "check", "tiny").stderr == (
+        "study tiny makes no claim: it has no [[claim]], as it last ran; "
+        f"for the file: activemem claim check {tiny}\n"
+    )
+
+
 def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, tiny):
     result = run("claim", "check", tiny)
     assert (result.exit_code, result.stdout) == (2, "")
