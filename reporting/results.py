@@ -23,6 +23,7 @@ from ..studies.schema.level_names import one_line
 from ..studies.searches.points import BestPoint, SearchPoints, best_of, find_points
 from ..studies.study import Study, overrides_fault
 from ..studies.text.command_line import command_line
+from ..studies.text.document import parse_document
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
 from .added_seeds.of_tables import decided_differences
@@ -128,8 +129,17 @@ class StudyResults:
         if (found := self.points) is None:
             raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
         if path:
-            return path_text(self.study, found, seeds=seeds)
-        return winners_text(self.study, found, best=best, seeds=seeds)
+            text = path_text(self.study, found, seeds=seeds)
+        else:
+            text = winners_text(self.study, found, best=best, seeds=seeds)
+        name = parse_document("promotion", text).data["study"]["name"]
+        ran = self.store.records.load(name)
+        if ran is not None and ran["text"] != text:
+            raise PromotionError(
+                f"{name} has run in {self.store.place} with other points or seeds; keep its results under"
+                f" another name first, here and in its file: {command_line('study', 'rename', name, 'NEW')}"
+            )
+        return text
 
     def plan(self, only: str | Sequence[str] = ()) -> PlanDisplay:
         """Return what a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,6 +12,7 @@ import polars as pl
 from ...reporting.added_seeds.of_tables import asks_for_seeds
 from ...reporting.claims.verdicts import count_verdicts
 from ...reporting.results import StudyResults
+from ...storage import Store
 from ...studies.planning.trials_to_run import select_shard, select_trials
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study, load_study
@@ -104,6 +106,7 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     request = _request(options, study)
     _print_data_warnings(study)
     _note_new_store(settings)
+    _note_other_file(study, settings.store)
     if options.until_decided:
         summary = run_until_decided(request, settings, budget_s)
     else:
@@ -123,6 +126,16 @@ def _note_new_store(settings: ResolvedSettings) -> None:
     store = settings.store
     if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
+
+
+def _note_other_file(study: Study, store: Store) -> None:
+    """Print which other file last ran under this study's name: commands take the name for the latest."""
+    record = store.records.load(study.name)
+    before = Path(record["path"]) if record and record.get("path") else None
+    if record is None or before is None or study.path is None or record["text"] == study.text:
+        return
+    if before != study.path.absolute() and before.exists():
+        print_stderr(f"the name {study.name} was that of {before}; from now on it means {study.path}")
 
 
 def _print_data_warnings(study: Study) -> None:

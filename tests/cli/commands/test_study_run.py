@@ -317,3 +317,12 @@ def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_p
     ]
     assert [line[:10] for line in lines[4:6]] == ["1/2   done", "2/2   done"]
     assert "warning" not in "".join(lines[4:])
+
+
+def test_a_run_says_when_its_name_was_that_of_another_file(run, tiny):
+    options = ("--local", "--max-trials", "1")
+    assert "the name tiny was that of" not in run("study", "run", tiny, *options).stderr
+    changed = Path(tiny).read_text(encoding="utf-8").replace("A study of seconds", "Another study")
+    Path("other.toml").write_text(changed, encoding="utf-8")
+    told = run("study", "run", "other.toml", *options).stderr.splitlines()[0]
+    assert told == f"the name tiny was that of {Path(tiny).absolute()}; from now on it means other.toml"

@@ -50,6 +50,17 @@ def test_fewer_points_than_asked_for_are_counted(run):
 
 
 @pytest.mark.usefixtures("searched")
+def test_a_promotion_whose_name_has_run_with_other_points_is_refused_with_what_to_do(run):
+    run("study", "promote", "found", "--out", "first.toml")
+    first = load_study("first.toml")
+    Store("results").records.save(first.name, {"text": first.text, "overrides": []})
+    assert run("study", "promote", "found", "--out", "same.toml").exit_code == 0
+    other = run("study", "promote", "found", "--best", "2", "--out", "other.toml")
+    assert (other.exit_code, Path("other.toml").exists()) == (2, False)
+    assert "activemem study rename found-winners NEW" in other.stderr
+
+
+@pytest.mark.usefixtures("searched")
 def test_the_folders_of_study_files_are_made(run):
     assert run("study", "promote", "found", "--out", "a/b/winners.toml").exit_code == 0
     assert run("study", "new", "c/d/mine.toml").exit_code == 0
