@@ -70,9 +70,8 @@ class SyntheticTask(GeneratedTask, ABC):
         rule = RULES[self.name]
         return None if rule.picture is None else rule.picture(self, inputs)
 
-    def _draw_test_set(
-        self, name: str, generator: Generator
-    ) -> Examples:  # a rule is known once the engine is
+    def _draw_test_set(self, name: str, generator: Generator) -> Examples:
+        # rules are registered by the engine, which is not loaded while a study is read
         return RULES[self.name].draw(self, self.test_examples, name, generator)
 
 
