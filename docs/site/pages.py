@@ -30,6 +30,7 @@ PAGES = {
 """Each page from outside by its path from the root, and where the site has it."""
 
 _LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
+_PART = re.compile(r"^```toml part$", re.MULTILINE)
 _PROMISED = re.compile(r"^<!-- promised: (?P<package>[\w.]+) -->$", re.MULTILINE)
 
 
@@ -67,6 +68,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         relative = posixpath.relpath(target, posixpath.dirname(uri) or ".")
         return f"[{found['text']}]({relative}{found['anchor'] or ''})"
 
+    markdown = _PART.sub("```toml", markdown)  # a part of a study file is highlighted as a whole one is
     return _LINK.sub(follow, _PROMISED.sub(lambda found: _entries(found["package"]), markdown))
 
 
