@@ -68,7 +68,7 @@ class Linear(nn.Linear, Initialisable):
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
         """Draw the weight, then the bias by its rule, or uniform as one map's."""
-        inputs, sizes = self.in_features, self._drawn_sizes()
+        inputs, sizes = self.in_features, (self.out_features,) if self.drawn_as_one else self.map_sizes
         match "given" if self.std is not None else rule:
             case "given":
                 nn.init.normal_(self.weight, std=self.std or 0.0, generator=generator)
@@ -87,9 +87,6 @@ class Linear(nn.Linear, Initialisable):
         if self.bias is not None:
             bias_init = "uniform" if uniform_bias else self.bias_init
             draw_bias(self.bias, bias_init, generator, inputs=inputs, sizes=sizes)
-
-    def _drawn_sizes(self) -> tuple[int, ...]:
-        return (self.out_features,) if self.drawn_as_one else self.map_sizes
 
 
 class Embedding(nn.Embedding, Initialisable):

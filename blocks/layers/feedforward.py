@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -13,12 +12,11 @@ from ..core.activations import ACTIVATIONS
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
+from .head_parts import GATES
 
 GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
-    "silu": functional.silu,
-    "gelu": functional.gelu,
+    **GATES,
     "relu": functional.relu,
-    "sigmoid": torch.sigmoid,
     "none": None,
 }
 """What one of the maps of a gated linear unit passes; nothing where it is bilinear."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from ..core.activations import ACTIVATIONS
@@ -46,12 +46,18 @@ def try_fused_pooling(
     if len(body.order) < 2 or inputs.requires_grad or entry.bias is None:
         return None
     first, second = (body.layers[place] for place in body.order[:2])
-    below = _negative_slope(first)
-    if below is None or not isinstance(second, PoolingLayer):
+    alone = isinstance(first, Sublayer) and first.norm is None and first.dropout is None
+    if not alone or not isinstance(first.part, Activation) or not isinstance(second, PoolingLayer):
+        return None
+    below = _NEGATIVE_SLOPES.get(first.part.act)
+    if below is None:
         return None
     if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
         return None
-    x, weight = _with_ones(inputs, mask), torch.cat([entry.weight, entry.bias[:, None]], 1)
+    x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
+    if mask is not None:
+        x = x.masked_fill(~mask.unsqueeze(-1), 0.0)  # the column of ones, too
+    weight = torch.cat([entry.weight, entry.bias[:, None]], 1)
     with without_autocast(x.device):  # sums over thousands of positions keep the precision of the inputs
         match second.part:
             case AttentionPool(score=score):
@@ -66,19 +72,6 @@ def try_fused_pooling(
     for place in body.order[2:]:
         y = body.layers[place](y)
     return y
-
-
-def _negative_slope(layer: nn.Module) -> float | None:
-    """Return the slope below 0 of a sub-layer that is a rectifier and nothing else."""
-    if not isinstance(layer, Sublayer) or layer.norm is not None or layer.dropout is not None:
-        return None
-    return _NEGATIVE_SLOPES.get(layer.part.act) if isinstance(layer.part, Activation) else None
-
-
-def _with_ones(inputs: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the inputs with a column of ones, which is zero, as all columns, at masked positions."""
-    x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
-    return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
 class _Chunk(NamedTuple):

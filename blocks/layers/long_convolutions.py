@@ -101,19 +101,14 @@ class ImplicitFilters(Initialisable):
         rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
         window = torch.exp(share[:, None, None] * rates)
         with without_autocast(share.device):
-            h = _lag_features(share, self.taps)
+            bands = (LAG_FEATURES - 1) // 2
+            waves = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
+            angles = 2.0 * math.pi * (self.taps - 1) / self.taps * share.unsqueeze(1) * waves
+            h = torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)  # (lags, LAG_FEATURES)
             for each in self.maps:
                 h = torch.sin(self.frequencies.weight * each(h))
             taps = self.output(h).unflatten(1, self.skip.shape) * window  # (lags, filters, channels)
         return taps.permute(1, 2, 0) + functional.pad(self.skip.unsqueeze(2), (0, lags - 1))
-
-
-def _lag_features(share: Tensor, taps: int) -> Tensor:
-    """Return the features of lags, given as shares of the last one: (lags, LAG_FEATURES)."""
-    bands = (LAG_FEATURES - 1) // 2
-    rates = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
-    angles = 2.0 * math.pi * (taps - 1) / taps * share.unsqueeze(1) * rates
-    return torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)
 
 
 @register_block("base_conv")

@@ -104,7 +104,11 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
     model = model.double().eval()
     tokens = torch.randint(VOCAB, (1, 31), generator=make_generator(3))
     before = model(tokens)
-    rows = [(model(_changed(tokens, place)) != before).any(-1).any(0) for place in range(31)]
+    rows: list[Tensor] = []
+    for place in range(31):
+        other = tokens.clone()
+        other[:, place] = (other[:, place] + 1) % VOCAB
+        rows.append((model(other) != before).any(-1).any(0))
     _assert_reach(torch.stack(rows), analysis.reach)
 
 
@@ -423,9 +427,3 @@ def _assert_reach(touched: Tensor, reach: Reach) -> None:
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))
     found = (-min(seen), max(seen))
     assert found == expected, f"expected a reach of {expected} to the left and right as stated, got {found}"
-
-
-def _changed(tokens: Tensor, place: int) -> Tensor:
-    other = tokens.clone()
-    other[:, place] = (other[:, place] + 1) % VOCAB
-    return other

@@ -267,7 +267,8 @@ def analyse(
     _check_resolved(recipe)
     root = recipe.root
     scored = 1 if output_kind(root) == VECTOR else length if scored is None else scored
-    limit = _copies_to_measure(root)
+    limits = (None, 32, 16, 8, 4, 2, 1)  # of the copies of a repeat, where memory is measured
+    limit = next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
     analyser = _Analyser(config, length, past=past, limit=limit)
     return Analysis(
         length=length,
@@ -641,12 +642,6 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
     own = {name: count for name, count in kept.items() if _is_within(name, part.modules)}
     return replace(part, parts=parts, kept=round(part.share * sum(own.values())))
-
-
-def _copies_to_measure(root: Node) -> int | None:
-    """Return to how many copies repeats are limited where memory is measured; None for no limit."""
-    limits = (None, 32, 16, 8, 4, 2, 1)
-    return next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:

@@ -108,7 +108,9 @@ class BlockMaps(Initialisable):
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
         """Split the groups and the maps within them, biases by map."""
-        return tensor.unbind() if name == "bias" else _split_groups(tensor, self.maps)
+        if name == "bias":
+            return tensor.unbind()
+        return [part for group in tensor.unbind() for part in group.chunk(self.maps, -1)]
 
     def forward(self, u: Tensor) -> Tensor:
         """Map (batch, length, channels) to (maps, batch, length, channels)."""
@@ -116,10 +118,6 @@ class BlockMaps(Initialisable):
         mapped = torch.bmm(groups, self.weight)  # (groups, batch * length, maps * width)
         parted = mapped.unflatten(2, (self.maps, -1)).permute(2, 1, 0, 3).flatten(2)
         return parted.unflatten(1, u.shape[:2]) + self.bias[:, None, None]
-
-
-def _split_groups(tensor: Tensor, maps: int) -> list[Tensor]:
-    return [part for group in tensor.unbind() for part in group.chunk(maps, -1)]
 
 
 class DecayRates(Initialisable):

@@ -49,11 +49,12 @@ class Kernel(NamedTuple):
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """Return what each query sees, (heads, batch, queries, head_width)."""
     device = given.q.device.type.replace("meta", "cpu")  # whose costs are measured
+    most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # of any query
     match "compiled" if torch.compiler.is_compiling() else device:
         case "cpu" if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
             if not is_stacked(given.q):
                 return window_fused(form, given)
-        case "cpu" if not form.cap and _num_scores(form, given) > MAX_WHOLE_SCORES:
+        case "cpu" if not form.cap and most_scores > MAX_WHOLE_SCORES:
             if not torch.is_autocast_enabled("cpu"):
                 return window_tiles(form, given, kept)
         case "cuda" if (
@@ -68,11 +69,6 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
         case _:
             pass
     return window_products(form, given, kept)
-
-
-def _num_scores(form: WindowForm, given: WindowInputs) -> int:
-    """Return the most scores of any query."""
-    return max(piece.key_count for piece in form.pieces) + given.num_extra
 
 
 _failed = dict[Hashable, str]()
