@@ -31,6 +31,9 @@ COMMAND = re.compile(
     r"```\n\$ [^\n]*\n(?P<shown>.*?)```\n(?P<end><!-- end -->)",
     re.DOTALL,
 )
+COMMITS = re.compile(r"\s\([0-9a-f]{7}(?:,\s[0-9a-f]{7})*\)")
+"""The commits of a program that runs in a clone; one that is installed has none."""
+
 NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b[0-9a-f]{7,}\b")
 TIME = re.compile(r"(?P<column>  (?:≤ )?)?\d+(?:\.\d+)? (?:s|min|h)\b")
 TRIALS = re.compile(r"((?:^ *\d+/\d+ .*\n){3})(?:^ *\d+/\d+ .*\n){3,}(^ *\d+/\d+ .*\n)", re.MULTILINE)
@@ -85,8 +88,8 @@ def shorten(text: str) -> str:
 
 
 def shape(text: str) -> str:
-    """Return a text without its numbers and the spaces and line ends that follow from them."""
-    return re.sub(r"[\s*]+", " ", NUMBER.sub("0", text))
+    """Return a text without its numbers and commits, and the spaces and line ends that follow from them."""
+    return re.sub(r"[\s*]+", " ", NUMBER.sub("0", COMMITS.sub("", text)))
 
 
 def cpu_seconds() -> float:
