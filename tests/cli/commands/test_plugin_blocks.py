@@ -93,5 +93,6 @@ def test_a_block_that_fails_in_a_step_is_reported_by_its_line_and_its_results_ca
         2,
         "mine.py:15: block 'smoothing': ZeroDivisionError: division by zero\n",
     )
-    assert run("report", "build", "mine", "--plugin", "mine.py").exit_code == 0
-    assert "Traceback (most recent call last)" in Path("mine.html").read_text(encoding="utf-8")
+    built = run("report", "build", "mine.toml", "--plugin", "mine.py")
+    assert (built.exit_code, built.stderr) == (0, "")
+    assert "Traceback (most recent call last)" in Path("tiny.html").read_text(encoding="utf-8")
