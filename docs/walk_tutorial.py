@@ -35,7 +35,7 @@ COMMITS = re.compile(r"\s\([0-9a-f]{7}(?:,\s[0-9a-f]{7})*\)")
 """The commits of a program that runs in a clone; one that is installed has none."""
 
 NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b[0-9a-f]{7,}\b")
-TIME = re.compile(r"(?P<column>  (?:≤ )?)?\d+(?:\.\d+)? (?:s|min|h)\b")
+TIME = re.compile(r"(?P<column>  )?(?:[~≤] ?)?{0}(?:, ≤ {0})?".format(r"\d+(?:\.\d+)? (?:s|min|h)\b"))
 TRIALS = re.compile(r"((?:^ *\d+/\d+ .*\n){3})(?:^ *\d+/\d+ .*\n){3,}(^ *\d+/\d+ .*\n)", re.MULTILINE)
 """More than six lines of trials, of which the first three and the last are shown."""
 
