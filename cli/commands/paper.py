@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,7 +20,9 @@ def show(
     tables: Annotated[
         bool, typer.Option("--tables/--no-tables", help="Print the tables with our numbers beside.")
     ] = True,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown.")] = False,
+    sheet_format: Annotated[
+        Literal["rich", "markdown"], typer.Option("--format", help="How to write it; rich is for eyes.")
+    ] = "rich",
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,7 +42,7 @@ def show(
         from ..pages import PaperShowPage
 
         print_json(PaperShowPage.model_validate({"papers": sheets}))
-    elif markdown:
+    elif sheet_format == "markdown":
         print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
     else:
         print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))

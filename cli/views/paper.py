@@ -34,9 +34,10 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 
 
 def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
-    """Return the sheet as Markdown tables."""
-    lines = _summary(sheet)
-    for header, rows in ((section.header, section.rows) for section in _sections(sheet)):
+    """Return the sheet as Markdown tables, without times: they are this machine's."""
+    summary, lines = _summary(sheet), list[str]()
+    lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
+    for header, rows in ((section.header, section.rows) for section in _sections(sheet, times=False)):
         lines += ["", f"| {' | '.join(header)} |", f"|{' :-- |' * len(header)}"]
         lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
     shown = [markdown.render(table) for table in sheet.tables] if tables else []
@@ -56,7 +57,7 @@ def _summary(sheet: PaperSheet) -> list[str]:
     ]
 
 
-def _sections(sheet: PaperSheet) -> Iterator[_Section]:
+def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
     yield _Section(
         header=("table", "printed", "at its size", "in small", "missing"),
         rows=tuple(
@@ -84,7 +85,7 @@ def _sections(sheet: PaperSheet) -> Iterator[_Section]:
                     each.name,
                     "small" if each.small else "paper's",
                     f"{each.done} of {each.trials}",
-                    _cost(each),
+                    _cost(each, times=times),
                 )
                 for each in sheet.studies
             ),
@@ -102,10 +103,10 @@ def _verdicts(found: Sequence[StudyVerdict]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
-def _cost(study: PaperStudy) -> str:
+def _cost(study: PaperStudy, *, times: bool) -> str:
     if not study.left:
         return "–"
-    time = "" if study.seconds is None else f", {format_duration(study.seconds)} here"
+    time = "" if study.seconds is None or not times else f", {format_duration(study.seconds)} here"
     return f"{study.flops:.1e} FLOPs{time}"
 
 

@@ -13,6 +13,6 @@ def test_the_command_prints_the_sheet(run):
     assert max(map(len, shown.stdout.splitlines())) <= 80
     page = run("paper", "show", PAPER, "--results", str(COMMITTED), "--json")
     assert '"cells": [' in page.stdout
-    text = run("paper", "show", PAPER, "--results", str(COMMITTED), "--markdown").stdout
+    text = run("paper", "show", PAPER, "--results", str(COMMITTED), "--format", "markdown").stdout
     assert "| claim | at its size | in small |" in text
     assert run("paper", "show").exit_code == 2
