@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import platform
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+_PLANNED_FLOPS = 3e10
+"""Steps of at most so many FLOPs are measured: a slow core takes a few seconds for the largest."""
 
 if TYPE_CHECKING:
     from ..engine.optimisers.parameter_groups import GroupSize
@@ -42,19 +46,38 @@ def plan_here(
 
 
 def _measure_steps(settings: ResolvedSettings) -> MeasureSteps:
-    """Return what measures steps on this machine's CPU, where trials are to train on it."""
+    """Return what measures steps on this machine's CPU, where trials are to train on it.
+
+    Measured steps are remembered, so that only the first plan of a study loads torch.
+    """
 
     def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
         from ..engine.core.gpus import has_gpu
-        from ..engine.core.resources import Machine
-        from ..engine.run.short_grids import measure_steps
+        from ..grammar.analysis.measured_costs import remember
+        from ..studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
+        from ..studies.planning.step_times import steps_to_measure, trial_seconds
+        from ..studies.resolve.trial import settings_to_json
 
+        drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
         gpus = settings.values.gpus
-        if settings.values.address is not None or (gpus and (gpus != "auto" or has_gpu())):
+        if settings.values.address is not None or not drawn or (gpus and (gpus != "auto" or has_gpu())):
             return None
-        return measure_steps(trials, Machine(gpus=0.0, data=settings.data))
+        steps = {flops: each for flops, each in steps_to_measure(trials).items() if flops <= _PLANNED_FLOPS}
+        key = (platform.node(), [settings_to_json(each) for each in steps.values()])
+        found = remember("speed", key, lambda: _measure_speed(steps, settings))
+        speed = [(float(flops), nanoseconds / 1e9) for flops, nanoseconds in found.items()]
+        return (lambda one: trial_seconds(one, sorted(speed), grows_every=1)) if speed else None
 
     return measure
+
+
+def _measure_speed(steps: Mapping[float, TrialSettings], settings: ResolvedSettings) -> dict[str, int]:
+    """Return the nanoseconds of each step by its FLOPs; nothing if a step fails."""
+    from ..engine.core.resources import Machine
+    from ..engine.run.short_grids import measure_speed
+
+    found = measure_speed(steps, Machine(gpus=0.0, data=settings.data))
+    return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
 
 
 def _locate(folder: Path, dataset: Dataset) -> str:

@@ -1,16 +1,14 @@
-"""Measured steps: which grids are so short that they train in this process, and what others take."""
+"""Short grids, which train in this process, as Ray would save little; and measured steps."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 import torch
 
-from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
+from ...studies.planning.step_times import Speed, steps_to_measure, trial_seconds
 from ...studies.planning.time_estimates import TimeEstimator
-from ...studies.resolve.costs import flops_of_test, highest_length, max_training_flops
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
@@ -24,9 +22,6 @@ SHORT_S = 200.0
 MEASURED_FLOPS = 1e10
 """Steps of at most so many FLOPs are measured: a slow core takes about a second for the largest."""
 
-PLANNED_FLOPS = 3e10
-"""The same for a plan, which may wait some seconds for what a run of hours costs."""
-
 MEASURED_S = 0.2
 """How long the steps of one kind of trial are measured."""
 
@@ -35,9 +30,6 @@ FLOPS_PER_S = 1e10
 
 STEP_S = 0.02
 """What a step takes besides its FLOPs, where none is measured."""
-
-_Speed = Sequence[tuple[float, float]]
-"""The FLOPs of steps that were measured, ascending, and their seconds."""
 
 
 def short_grid_seconds(
@@ -58,67 +50,17 @@ def short_grid_seconds(
     unknown = [trial.settings for trial, seconds in zip(trials, known, strict=True) if seconds is None]
     total = sum(seconds for seconds in known if seconds is not None)
     if unknown and total <= limit:
-        speed = _measure_speed(unknown, machine, MEASURED_FLOPS) or [
-            (flops, STEP_S + flops / FLOPS_PER_S) for flops in sorted(_steps_to_measure(unknown))
+        steps = steps_to_measure(unknown)
+        tried = {flops: each for flops, each in steps.items() if flops <= MEASURED_FLOPS}
+        speed = measure_speed(tried, machine) or [
+            (each, STEP_S + each / FLOPS_PER_S) for each in sorted(steps)
         ]
-        total += sum(_seconds(settings, speed, grows_every=2) for settings in unknown)
+        total += sum(trial_seconds(settings, speed, grows_every=2) for settings in unknown)
     return total if total <= limit else None
 
 
-def measure_steps(
-    all_settings: Sequence[TrialSettings], machine: Machine
-) -> Callable[[TrialSettings], float] | None:
-    """Measure some steps, and return a function that gives the seconds of a whole trial at most.
-
-    None if steps are too large to be tried, or need data that may not be here.
-    """
-    if not all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in all_settings):
-        return None
-    speed = _measure_speed(all_settings, machine, PLANNED_FLOPS)
-    return None if speed is None else lambda settings: _seconds(settings, speed, grows_every=1)
-
-
-def _seconds(settings: TrialSettings, speed: _Speed, *, grows_every: int) -> float:
-    """Return how long a trial takes by the speed of measured steps, its tests at the speed of the largest.
-
-    A length that grows is taken to do so every so many epochs.
-    """
-    epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
-    growing = -(-epochs // grows_every)
-    grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})
-    flops = max_training_flops(grown) / (growing * steps)
-    largest_flops, largest_s = speed[-1]
-    return epochs * steps * _interpolate(flops, speed) + flops_of_test(settings) * largest_s / largest_flops
-
-
-def _interpolate(flops: float, speed: _Speed) -> float:
-    """Return the seconds of a step of so many FLOPs: in proportion beyond the largest that was measured."""
-    largest_flops, largest_s = speed[-1]
-    if flops >= largest_flops:
-        return largest_s * flops / largest_flops
-    for (low, low_s), (high, high_s) in pairwise(speed):
-        if low <= flops <= high:
-            return low_s + (high_s - low_s) * (flops - low) / max(high - low, 1.0)
-    return speed[0][1]
-
-
-def _steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Return the cheapest and the dearest of these trials, by the FLOPs of a step.
-
-    The dearest is there at its longest length too.
-    """
-    kinds = sorted(all_settings, key=max_training_flops)
-    tried = [
-        _short(kinds[0], longest=False),
-        _short(kinds[-1], longest=False),
-        _short(kinds[-1], longest=True),
-    ]
-    return {max(1.0, max_training_flops(each) / each.train.steps_per_epoch): each for each in tried}
-
-
-def _measure_speed(all_settings: Sequence[TrialSettings], machine: Machine, most: float) -> _Speed | None:
-    """Measure some steps of at most so many FLOPs; None if there are none, or one fails."""
-    steps = {flops: each for flops, each in _steps_to_measure(all_settings).items() if flops <= most}
+def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
+    """Measure the seconds of steps, given by their FLOPs; None without any, and if one fails."""
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
@@ -127,16 +69,6 @@ def _measure_speed(all_settings: Sequence[TrialSettings], machine: Machine, most
         return None
     finally:
         torch.set_num_threads(threads)
-
-
-def _short(settings: TrialSettings, *, longest: bool) -> TrialSettings:
-    """Return the settings of one epoch at a trial's first length, or at its last, without its callbacks."""
-    train = settings.train
-    changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}
-    if longest and train.curriculum is not None:
-        start = highest_length(settings)
-        changes["curriculum"] = train.curriculum.model_copy(update={"start": start, "end": None})
-    return settings.model_copy(update={"train": train.model_copy(update=changes)})
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -57,11 +58,15 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
         names = {node.name for node in walk(root) if isinstance(node, BlockNode)}
         text, codes = render(root), [block_code(name) for name in sorted(names)]
     codes += [NORMS.code(config.norm_kind), POSITIONS.code(config.position)]
-    key = hashlib.sha256(repr((what, config, *sizes.items(), text, codes)).encode()).hexdigest()[:24]
+    key = (config, *sizes.items(), text, codes)
+    return remember(what, key, lambda: getattr(_meter(), f"measure_{what}")(root, config, **sizes))
+
+
+def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
+    """Return what `measure` returned when it was first called for this, in this version of the code."""
+    key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     found = _FILE.recall(key)
-    if found is None:
-        found = _FILE.keep(key, getattr(_meter(), f"measure_{what}")(root, config, **sizes))
-    return found
+    return _FILE.keep(key, measure()) if found is None else found
 
 
 def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
@@ -113,7 +118,7 @@ class _CacheFile:
         """Return the numbers that are stored under a key; None if there are none, or if they are damaged."""
         if self._found is None:
             self._found = _read(_path())
-        found = self._new.get(key) or self._found.get(key)
+        found = self._new.get(key, self._found.get(key))
         if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
             return None
         return found

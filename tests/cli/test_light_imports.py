@@ -15,7 +15,8 @@ for arguments in json.loads(sys.argv[1]):
     try:
         main()
     except SystemExit as end:
-        assert not end.code, (arguments, end.code)
+        unrun = arguments[0] == "claim"  # claims of a study that has not run end with 1
+        assert end.code in ((1,) if unrun else (None, 0)), (arguments, end.code)
     loaded.append([name for name in heavy if name in sys.modules])
 json.dump(loaded, open("loaded.json", "w"))
 """

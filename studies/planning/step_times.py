@@ -1,0 +1,60 @@
+"""The times of trials by the speed of a few measured steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..resolve.costs import flops_of_test, highest_length, max_training_flops
+from ..schema.settings import TrialSettings
+
+Speed = Sequence[tuple[float, float]]
+"""The FLOPs of steps that were measured, ascending, and their seconds."""
+
+
+def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
+    """Return the cheapest and the dearest of these trials, by the FLOPs of a step.
+
+    The dearest is there at its longest length too.
+    """
+    kinds = sorted(all_settings, key=max_training_flops)
+    tried = [
+        _short(kinds[0], longest=False),
+        _short(kinds[-1], longest=False),
+        _short(kinds[-1], longest=True),
+    ]
+    return {max(1.0, max_training_flops(each) / each.train.steps_per_epoch): each for each in tried}
+
+
+def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) -> float:
+    """Return how long a trial takes by the speed of measured steps, its tests at the speed of the largest.
+
+    A length that grows is taken to do so every so many epochs.
+    """
+    epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
+    growing = -(-epochs // grows_every)
+    grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})
+    flops = max_training_flops(grown) / (growing * steps)
+    largest_flops, largest_s = speed[-1]
+    return epochs * steps * _interpolate(flops, speed) + flops_of_test(settings) * largest_s / largest_flops
+
+
+def _interpolate(flops: float, speed: Speed) -> float:
+    """Return the seconds of a step of so many FLOPs: in proportion beyond the largest that was measured."""
+    largest_flops, largest_s = speed[-1]
+    if flops >= largest_flops:
+        return largest_s * flops / largest_flops
+    for (low, low_s), (high, high_s) in pairwise(speed):
+        if low <= flops <= high:
+            return low_s + (high_s - low_s) * (flops - low) / max(high - low, 1.0)
+    return speed[0][1]
+
+
+def _short(settings: TrialSettings, *, longest: bool) -> TrialSettings:
+    """Return the settings of one epoch at a trial's first length, or at its last, without its callbacks."""
+    train = settings.train
+    changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}
+    if longest and train.curriculum is not None:
+        start = highest_length(settings)
+        changes["curriculum"] = train.curriculum.model_copy(update={"start": start, "end": None})
+    return settings.model_copy(update={"train": train.model_copy(update=changes)})
