@@ -112,6 +112,19 @@ def new(
 
 
 @app.command()
+def schema() -> None:
+    """Print the JSON Schema of study files, by which editors complete and check them.
+
+    Write it beside your studies, and begin each with the line `#:schema study.schema.json`.
+    """
+    import json
+
+    from ...studies.study_schema import study_schema
+
+    print_stdout(json.dumps(study_schema(), indent=1, ensure_ascii=False))
+
+
+@app.command()
 def promote(
     study: StudyName,
     *,

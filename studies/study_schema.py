@@ -1,0 +1,132 @@
+"""The JSON Schema of study files, by which editors complete and check them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from .catalog.tasks import task_names
+from .claims.comparisons import ClaimSpec
+from .ladder import LadderSettings
+from .presentation.kinds import kinds_of
+from .resolve.template import TRIAL_TABLES
+from .schema.search_settings import SearchSettings
+from .schema.settings import DecodeSettings, ModelSettings, StudySettings
+from .schema.training import TrainSettings
+from .text.strict_model import StrictModel
+
+_ANY_TABLE = {"type": "object"}
+_NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+_RULES = ("optimizer", "schedule", "sampler", "scheduler")
+_LISTS_OF_RULES = ("loss_terms", "callbacks")
+"""Rules have keys of their own by their names, which `activemem show NAME` lists."""
+
+_HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a factor fills"}
+
+
+class _Schema(GenerateJsonSchema):
+    """A value that only code can check is described as any value."""
+
+    def handle_invalid_for_json_schema(self, schema: CoreSchema, error_info: str) -> JsonSchemaValue:
+        """Return the schema of any value."""
+        return {}
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a study file; values in [model], [task] and [train] may be holes."""
+    definitions: dict[str, Any] = {}
+    tables = {
+        "study": StudySettings,
+        "model": ModelSettings,
+        "train": TrainSettings,
+        "search": SearchSettings,
+        "decode": DecodeSettings,
+        "ladder": LadderSettings,
+    }
+    properties = {name: _table(name, model, definitions) for name, model in tables.items()}
+    properties["train"]["required"].remove("steps_per_epoch")  # a ladder may give it
+    properties |= {
+        "task": {"anyOf": [_task(), {"type": "array", "items": {"anyOf": [_task(), {"type": "string"}]}}]},
+        "factors": {"type": "object", "additionalProperties": {"type": ["array", "string", "object"]}},
+        "recipes": {"type": "object", "additionalProperties": {"type": "string"}},
+        "cells": {"type": "array", "items": _ANY_TABLE},
+        "when": _ANY_TABLE,
+        "source": _ANY_TABLE,
+        "claim": {"type": "array", "items": _table("claim", ClaimSpec, definitions)},
+    }
+    for kind in ("table", "curve"):
+        choices = _by_kind(kind, kinds_of(kind), definitions)
+        properties[kind] = {"type": "array", "items": {"anyOf": list(choices)}}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "activemem study",
+        "type": "object",
+        "required": ["study", *TRIAL_TABLES],
+        "additionalProperties": False,
+        "properties": properties,
+        "$defs": definitions,
+    }
+
+
+def _task() -> dict[str, Any]:
+    """Return the schema of a task: its name, and keys that depend on it (`activemem show NAME`)."""
+    name = {"anyOf": [{"enum": sorted(task_names())}, {"type": "string"}], "description": "the task"}
+    return {"type": "object", "properties": {"name": name}, "required": ["name"]}
+
+
+def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a table, its definitions among those of all."""
+    found = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Schema)
+    new = {key: _relaxed(each, holes=name in TRIAL_TABLES) for key, each in found.pop("$defs", {}).items()}
+    definitions |= new
+    return _relaxed(found, holes=name in TRIAL_TABLES)
+
+
+def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
+    """Return a schema that also allows what a study file may write for a value.
+
+    A name stands for a table with that name alone, a text for a list of it, and a hole for any value.
+    """
+    found = {
+        key: [_relaxed(one, holes=holes) for one in each]
+        if key == "anyOf"
+        else _relaxed(each, holes=holes)
+        if key in ("items", "additionalProperties") and isinstance(each, dict)
+        else {name: _property(name, one, holes=holes) for name, one in each.items()}
+        if key == "properties"
+        else each
+        for key, each in schema.items()
+    }
+    choices = [found]
+    if found.get("type") == "array" and found.get("items", {}).get("type") == "string":
+        choices.append({"type": "string"})
+    if holes and ("enum" in found or found.get("type") in ("number", "integer", "boolean", "array")):
+        choices.append(_HOLE)
+    if len(choices) == 1:
+        return found
+    described = {key: found.pop(key) for key in ("description", "title") if key in found}
+    return {**described, "anyOf": choices}
+
+
+def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
+    """Return the schema of a key; the keys of a registered rule depend on its name."""
+    if name in _RULES:
+        return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}
+    if name in _LISTS_OF_RULES:
+        return {"description": schema.get("description", ""), "type": "array", "items": _NAMED}
+    found = _relaxed(schema, holes=holes)
+    return {"anyOf": [found, {"type": "string"}]} if name == "published" else found
+
+
+def _by_kind(
+    name: str, kinds: Mapping[str, type[StrictModel]], definitions: dict[str, Any]
+) -> Iterable[dict[str, Any]]:
+    for kind, model in kinds.items():
+        found = _table(name, model, definitions)
+        found["properties"]["kind"] = {"const": kind}
+        if kind == "cells":  # the kind of a table that names none
+            found["required"] = [each for each in found["required"] if each != "kind"]
+        yield found
