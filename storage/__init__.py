@@ -4,10 +4,10 @@
 `durable_write` makes local writes survive crashes. `store` has the rows, `trial_files` what trials keep
 beside them, `study_records` the studies that have run, and `upkeep` checks, merges and removes.
 
-`rows` says what a row is; `parquet_file` encodes rows with checksums; `read`,
-`latest_attempts` and `state` read them; `compaction` merges small files. `leases` decide who trains a trial.
-`checkpoint_notes` are records beside checkpoints, `integrity` finds damaged files, `quarantine` moves them
-away, and `processes` tells whether the writer of a file still runs.
+`rows` says what a row is; `parquet_file` encodes rows with checksums; `read`, `latest_attempts` and `state`
+read them; `compaction` merges small files. `leases` decide who trains a trial. `checkpoint_notes` are records
+beside checkpoints. `integrity` finds damaged files, and `quarantine` moves them away. `processes` checks
+whether the writer of a file still runs.
 """
 
 from .checkpoint_notes import CheckpointNote

@@ -1,7 +1,7 @@
 """Client of an object store: the objects below an address.
 
-A request that has failed may have been carried out, and obstore repeats some by itself. So a method that
-learns that an object exists already checks whether it is the one that it was to write.
+The store may have carried out a request that failed, and obstore retries some requests automatically. So a
+method that finds an existing object checks whether this is the object that it should write.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as it is listed, without its contents; `changed` is in seconds since 1970."""
+    """Entry of a listing: an object without its contents; `changed` is in seconds since 1970."""
 
     key: str
     size: int

@@ -124,7 +124,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Replace an object by itself and a mark, if it has the version that this process wrote last."""
+        """Append a mark to an object if the object still has the version that this process last wrote."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -271,7 +271,7 @@ def _is_plain_key(key: str) -> bool:
 
 
 def _make_own_folder() -> Path:
-    """Make a folder that is locked while this process lives; remove those of killed processes."""
+    """Make a folder that is locked while this process lives; remove the folders of killed processes."""
     from filelock import FileLock, Timeout  # noqa: PLC0415  a tenth of a second that folders do not cost
 
     user = os.getuid() if hasattr(os, "getuid") else 0

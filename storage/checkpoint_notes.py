@@ -40,7 +40,7 @@ class StartRecord(Record):
 
 
 class _Note(Record):
-    """A note as it is written; earlier releases had neither course nor seconds."""
+    """Schema of a note in its file; notes of earlier releases lack the course and the seconds."""
 
     epoch: int
     metrics: dict[str, float]
@@ -52,7 +52,7 @@ class _Note(Record):
 class CheckpointNote:
     """The last epoch with a checkpoint, its metrics, when it was saved, and the course of all epochs so far.
 
-    `seconds` are those of training up to it. Notes of earlier releases have neither these nor a course.
+    `seconds` is the training time up to this epoch. Notes of earlier releases lack `seconds` and `course`.
     """
 
     epoch: int

@@ -63,9 +63,10 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
     """Merge a study's files of attempts that have ended into one more merged file, if they are enough.
 
-    Return how many files were merged. For a run that goes on: merged files are not read again. An attempt
-    has ended once its row is there, since nothing but probes is written after it. So rows are merged last: a
-    crash in between leaves work for the next merge or compaction. Others may compact meanwhile.
+    Return how many files were merged. A run calls it while it trains, because merged files are not read
+    again. An attempt has ended once its row exists: only probes are written after the row. So rows are merged
+    last, and a crash in between leaves work for the next merge or compaction. Other processes may compact at
+    the same time.
     """
     layout, merged = quarantine.layout, 0
     ended = {

@@ -52,9 +52,10 @@ ENDED: Final = b"e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process of a run; `machine` and `started` tell it from others that have had its number.
+    """Process of a run; `machine` and `started` distinguish it from other processes with the same number.
 
-    They are None where the system does not say. Its death is then not seen, and its leases run out.
+    They are None where the system does not report them. Its death then goes unnoticed until its leases
+    expire.
     """
 
     host: str
@@ -81,8 +82,9 @@ class _Header(Record):
 class LeaseState:
     """A claimed attempt, as seen now.
 
-    `ended` says that its outcome is stored, `gone` that the trial may be taken over since the owner is no
-    more, `listed` that every machine sees what was stored before.
+    - `ended`: the outcome is stored.
+    - `gone`: the owner no longer exists, so another run may take over the trial.
+    - `listed`: every machine sees what was stored before.
     """
 
     trial: str
@@ -96,7 +98,7 @@ class LeaseState:
     def lists_are_current(self) -> bool:
         """Return whether a list of the store shows what the owner has stored.
 
-        It does on the owner's machine; on others NFS may show a folder as it was before, though not for long.
+        It does on the owner's machine. On other machines NFS may show an outdated folder for a short time.
         """
         return (
             self.gone
@@ -169,10 +171,10 @@ class Leases:
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
-        """Claim a trial's attempt of this number, or a later one if owners before are gone.
+        """Claim a trial's attempt of this number, or a later attempt if earlier owners are gone.
 
-        Attempts up to number `gone` count as given up. So do those of the own run, which hands a trial to
-        one worker at a time. Returns the claim that stands in the way if there is one. Raises OSError.
+        Attempts up to number `gone` count as abandoned. So do attempts of the own run, which gives a trial to
+        one worker at a time. If another claim holds the trial, return that claim. Raises OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:

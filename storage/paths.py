@@ -110,8 +110,8 @@ def open_layout(root: Path | str) -> Layout:
 def new_compacted_path(partition: Path) -> Path:
     """Return a new file for a partition's merged data.
 
-    Its name is unique, so that two compactions at once can never delete each other's result, and it sorts
-    behind those of earlier ones, though a clock may have been put back since.
+    The name is unique, so that two simultaneous compactions never delete each other's result. It sorts after
+    the names of earlier compactions, even if the clock was set back since.
     """
     earlier = [int(found[1], 16) for path in entries(partition) if (found := _TIME_OF_MERGE.match(path.name))]
     now = max(time.time_ns(), 1 + max(earlier, default=0))

@@ -47,7 +47,7 @@ class Place(ABC):
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
-        """Return the bytes of a file as it is now; raises `FileNotFoundError` and `UnreadableError`."""
+        """Return the current bytes of a file; raises `FileNotFoundError` and `UnreadableError`."""
 
     @abstractmethod
     def exists(self, path: Path) -> bool:

@@ -113,14 +113,20 @@ _COLUMN_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRow:
-    """One attempt at one trial, as it ended.
+    """One ended attempt at one trial.
 
-    `trial` is 16 hexadecimal digits; `factors` and `settings` are JSON objects as text; `metrics` are the
-    final values by name; `flops` counts the training done; `started` and `finished` carry a time zone.
-    `commit` is that of the code, with a hash of what differed from it: 5d02964+a1b2c3d4. `cuda_version` is
-    empty on a CPU. Rows of earlier versions lack these versions, and have only the "+" of such a hash. A
-    training that went on from that of a trial with fewer epochs tells it, and after how many. `packed_steps`
-    are those of `steps` that were taken together with other trials.
+    - `trial` is 16 hexadecimal digits.
+    - `factors` and `settings` are JSON objects as text.
+    - `metrics` are the final values by name.
+    - `flops` counts the FLOPs of the training.
+    - `started` and `finished` carry a time zone.
+    - `commit` names the commit of the code, with a hash of uncommitted changes: 5d02964+a1b2c3d4.
+    - `cuda_version` is empty on a CPU.
+    - `continued_from` is the trial with fewer epochs whose training this one continues, if any.
+    - `continued_after` is the number of epochs of that trial.
+    - `packed_steps` counts the `steps` that were taken together with other trials.
+
+    Rows of earlier releases lack the versions of torch, CUDA and Python, and have only the "+" of the hash.
     Raises `StoreError` with everything that is wrong.
     """
 
@@ -180,10 +186,11 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """What a trained model wrote for the test split, line by line, and the search that found it.
+    """Outputs of a trained model for the test split, line by line, and the search that found them.
 
-    `references` are as BLEU reads them; a line is its symbols' numbers where the task has no text. `sizes`
-    says which a model was told that must be told one: "all" of them in turn, or "estimated" ones.
+    `references` have the form that BLEU reads. A line holds the numbers of its symbols where the task has no
+    text. `sizes` matters for models that need the output's size: they try "all" sizes in turn, or "estimated"
+    ones.
     """
 
     beam: Int32
@@ -196,7 +203,7 @@ class WrittenOutputs:
 
 
 class AttemptRows(NamedTuple):
-    """What is stored of one attempt."""
+    """Stored rows of one attempt."""
 
     trial: TrialRow
     metrics: Sequence[MetricRow]

@@ -17,9 +17,10 @@ _RECORD: Final = ".json"
 class StoreState:
     """The files of a store that show the progress of its studies.
 
-    `rows` are the data files of trials. `measured` are those of probes, tunings, and trials that searches
-    have taken from others, with their times. `records` are the times of the studies' records, and `notes` the
-    times of the notes of unfinished trials, 0 before their first epoch is over.
+    - `rows` are the data files of trials.
+    - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
+    - `records` are the times of the studies' records.
+    - `notes` are the times of the notes of unfinished trials, 0 before their first epoch is over.
     """
 
     rows: frozenset[str]

@@ -86,7 +86,7 @@ class Store:
 
     @property
     def place(self) -> str:
-        """The address or the folder of the store, as it was given."""
+        """Return the address of the store, or its folder."""
         return self.address or str(self.root)
 
     @property

@@ -29,7 +29,7 @@ class TrialFiles:
         return self._layout.checkpoints_folder
 
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
-        """Return those of these trials that have begun and can be resumed."""
+        """Return the given trials that have a checkpoint to resume from."""
         self.place.list_names(self._layout.checkpoints_folder)
         folders = {trial: self.checkpoint_dir(trial) for trial in trials}
         return {trial for trial, folder in folders.items() if folder.is_dir() and any(folder.iterdir())}
@@ -47,7 +47,7 @@ class TrialFiles:
         return path
 
     def trials_with_weights(self, trials: Iterable[str]) -> set[str]:
-        """Return those of these trials whose trained weights are kept."""
+        """Return the given trials whose trained weights are kept."""
         self.place.list_names(self._layout.weights_folder)
         return {trial for trial in trials if self._layout.weights(trial).is_file()}
 

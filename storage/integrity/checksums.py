@@ -1,10 +1,10 @@
 """Checksums of checkpoints and of trained models: a CRC-32 of the whole file.
 
-The seal of a checkpoint is behind its last byte. It finds every flipped bit and every burst of up to 32, and
-all other damage but one in four billion. Torch and zip readers look for the end of an archive from behind and
-pass over the seal, so what is sealed opens with `torch.load` as anything else. A safetensors file ends with
-the bytes of its last tensor, so a model's checksum is the first thing in its metadata instead, always at the
-same place, and is computed with zeros there; any program that reads safetensors reads such a file.
+The seal of a checkpoint follows its last byte. It detects every flipped bit and every burst of up to 32 bits.
+It misses other damage once in four billion cases. Torch and zip readers search for the end of an archive
+backwards and skip the seal, so `torch.load` opens a sealed checkpoint. A safetensors file ends with the bytes
+of its last tensor. So a model's checksum is the first entry of its metadata instead, always at the same
+place. It is computed with zeros at that place. Any program that reads safetensors can read such a file.
 """
 
 import io
@@ -103,9 +103,9 @@ def add_model_checksum(data: bytes) -> bytes:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Return what a model's file says of itself, and all of its bytes, once they are verified.
+    """Return the description in a model's file and all bytes of the file, after verifying them.
 
-    Raises `FileNotFoundError`, `UnreadableError`, and `DamagedError` if a byte is not as it was written.
+    Raises `FileNotFoundError`, `UnreadableError`, and `DamagedError` if a byte has changed.
     """
     data = read_regular(path)
     if not _has_checksum(data):

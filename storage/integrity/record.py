@@ -1,7 +1,7 @@
 """Records: small JSON objects with a checksum and a schema, written and read by one function each.
 
-Study records, the trial of a checkpoint, the notes beside it and the headers of leases are records. Those of
-earlier releases have no checksum; they must still fit their schema.
+Study records, the trial of a checkpoint, the notes beside it and the headers of leases are records. Records
+of earlier releases have no checksum, but must still fit their schema.
 """
 
 import hashlib

@@ -60,7 +60,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return what to raise for an error: one of this file alone is told apart from one of the machine."""
+    """Return `UnreadableError` for an error of this file alone, and an error of the machine unchanged."""
     if error.errno not in _OF_THIS_FILE:
         return error
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

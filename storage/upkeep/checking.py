@@ -69,7 +69,7 @@ RESUMED_REASON: Final = "time limit"
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
-    """Find what is left over at a time, by default that of this machine's clock.
+    """Find leftover files at the time `now`, by default the time of this machine's clock.
 
     Raises `StoreError` for an unknown schema version.
     """

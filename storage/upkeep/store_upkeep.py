@@ -28,9 +28,9 @@ _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was removed of a study, or would be: its trials, the rows of each dataset, and other files.
+    """Removed parts of a study, or parts to remove in a dry run: trials, rows of each dataset, other files.
 
-    `size` is that of these files, of weights, checkpoints and last states.
+    The files are weights, checkpoints and last states; `size` is their total size.
     """
 
     trials: tuple[str, ...]
@@ -40,7 +40,7 @@ class Forgotten:
 
 
 class StoreUpkeep:
-    """What keeps a store small and whole."""
+    """Maintenance of a store: checks, merges, removals and renames."""
 
     def __init__(self, quarantine: Quarantine) -> None:
         self._layout, self._quarantine = quarantine.layout, quarantine
@@ -97,8 +97,8 @@ class StoreUpkeep:
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
         """Remove these trials of a study with all that is kept of them; a `dry` run removes nothing.
 
-        Files of a trial that another study has run as well stay. Done again after a crash, it goes on.
-        Raises `StoreError`, and removes nothing, while somebody trains one of them.
+        Files of a trial that another study has run as well stay. Called again after a crash, it finishes the
+        removal. Raises `StoreError`, and removes nothing, while somebody trains one of them.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
@@ -133,8 +133,8 @@ class StoreUpkeep:
     def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
         """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
 
-        Until the last rows are there those before are, and rows that are twice count once: called again after
-        a crash, it finishes the job, or finds that it is done. Raises `StoreError`, and moves nothing, while
+        The old rows stay until all new rows are written, and duplicate rows count once. So a call after a
+        crash finishes the rename, or finds that it is finished. Raises `StoreError`, and moves nothing, while
         somebody trains one of these or of the stored trials, or if the name is taken.
         """
         validate_study_name(new)
@@ -230,7 +230,7 @@ class StoreUpkeep:
                 lease.release()
 
     def _with_leases(self, trials: Collection[str]) -> set[str]:
-        """Return those of these trials that somebody has claimed, perhaps before anything was stored."""
+        """Return the given trials that a process has claimed, even if nothing is stored yet."""
         self._layout.place.list_names(self._layout.leases)
         return {path.name.rpartition("-")[0] for path in entries(self._layout.leases)} & set(trials)
 
