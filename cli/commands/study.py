@@ -52,15 +52,20 @@ def plan(
     overrides: OverridesOption = None,
     only: OnlyOption = None,
     device_memory: DeviceMemoryOption = None,
+    on: Annotated[
+        str | None, typer.Option("--on", metavar="GPU", help="Estimate the time on this GPU, as h100.")
+    ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a study will train, where, and what that costs.
 
     It also warns of lengths that no model of the study can reach. FLOPs are those of a training step on
-    sequences of the task's length, 40 tokens where it grows; times come from trials in the store.
+    sequences of the task's length, 40 tokens where it grows; times come from trials in the store, or from
+    some steps that are measured.
     """
     from ...reporting.results import StudyResults
+    from ...studies.planning.accelerators import time_on
     from ...studies.planning.trials_to_run import select_trials
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
@@ -93,6 +98,7 @@ def plan(
             run_free=free_for_run(found.name, configured.store),
             at_once=count_at_once(found, page, configured),
             first_trial=train_command(found, configured.store, max_trials=1),
+            elsewhere="" if on is None else time_on(page, on),
         )
         print_stdout(text, styled=True)
 

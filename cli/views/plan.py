@@ -37,16 +37,18 @@ def format_plan(
     run_free: int | None = None,
     at_once: int | None = None,
     first_trial: str = "",
+    elsewhere: str = "",
 ) -> str:
     """Return the lines of `study plan`.
 
     With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
     noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here,
-    `at_once` how many trials can train at once, and `first_trial` the command that trains one.
+    `at_once` how many trials can train at once, `first_trial` the command that trains one, and `elsewhere`
+    how long a named GPU would take.
     """
     notes = MachineNotes(
         total=_format_total_time(plan, machine, first_trial),
-        where=where(plan, machine, run_free, at_once),
+        where="; ".join(filter(None, (where(plan, machine, run_free, at_once), elsewhere))),
         room=""
         if plan.memory is None or device_bytes is None
         else room(plan.memory[1], device_bytes, machine),

@@ -11,6 +11,7 @@ import pytest
 from activemem.grammar import analyse, parse
 from activemem.storage import Store, TrialRow
 from activemem.studies.catalog.tasks import lookup_task
+from activemem.studies.planning.accelerators import AcceleratorError, time_on
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_status
 from activemem.studies.planning.time_estimates import UNKNOWN_TIME, TimeEstimate
@@ -257,6 +258,20 @@ def test_steps_are_measured_once_where_the_store_tells_no_speed(store):
     keep(store, study.trials[0], seconds=12.0)
     make_plan(study, store, measure=measure)
     assert asked == [8]
+
+
+def test_the_time_on_a_named_gpu_is_by_a_share_of_its_peak(store):
+    found = make_plan(load_study("algorithmic"), store)
+    hours = found.flops / (0.3 * 66.9e12) / 3600
+    assert 0.5 < hours < 1.5
+    words = time_on(found, "h100")
+    assert words.startswith("one H100 would take at most ")
+    assert "30 % of its peak, 66.9 TFLOPs a second in float32" in words
+    with pytest.raises(AcceleratorError, match="unknown GPU 'h1000'; nearest: h100"):
+        time_on(found, "h1000")
+    half = make_plan(load_study("algorithmic", ["train.precision=bf16"]), store)
+    with pytest.raises(AcceleratorError, match="v100: expected one of its precisions, float32; got bf16"):
+        time_on(half, "v100")
 
 
 def test_a_recipe_that_never_ran_takes_the_speed_of_all(store):

@@ -1,0 +1,54 @@
+"""GPUs by name: how long their stated peaks would take for a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...diagnostics import nearest_hint
+from ...errors import ActivememError
+from ..text.units import format_duration
+from .plan import Plan
+
+PEAK_TFLOPS: Mapping[str, Mapping[str, float]] = {
+    "v100": {"float32": 15.7},
+    "a100": {"float32": 19.5, "tf32": 156.0, "bf16": 312.0},
+    "h100": {"float32": 66.9, "tf32": 494.7, "bf16": 989.4},
+    "h200": {"float32": 66.9, "tf32": 494.7, "bf16": 989.4},
+    "l4": {"float32": 30.3, "tf32": 60.0, "bf16": 121.0},
+}
+"""Peaks by precision in TFLOPs a second, without sparsity; of the SXM boards where there are several.
+
+Source: NVIDIA's data sheets.
+"""
+
+REACHED_SHARE = 0.3
+"""The share of its peak that a GPU is taken to reach; small models reach less."""
+
+
+class AcceleratorError(ActivememError):
+    """A GPU whose peak is not known was asked for, or one that lacks a precision."""
+
+
+def time_on(plan: Plan, name: str) -> str:
+    """Return `one H100 would take at most 49 min at 30 % of its peak, 66.9 TFLOPs a second …`.
+
+    Raises AcceleratorError for an unknown GPU.
+    """
+    peaks = PEAK_TFLOPS.get(name.lower())
+    if peaks is None:
+        raise AcceleratorError(f"unknown GPU '{name}'{nearest_hint(name, PEAK_TFLOPS)}")
+    precisions = sorted({each.trial.settings.train.precision for each in plan.trials} or {"float32"})
+    if lacking := [each for each in precisions if each not in peaks]:
+        raise AcceleratorError(
+            f"{name}: expected one of its precisions, {', '.join(peaks)}; got {lacking[0]}"
+        )
+    slowest = min(precisions, key=peaks.__getitem__)
+    seconds = plan.flops / (REACHED_SHARE * peaks[slowest] * 1e12)
+    bound = f"at most {format_duration(seconds)}"
+    if plan.estimate.expected is not None and plan.estimate.seconds:
+        about = format_duration(seconds * plan.estimate.expected / plan.estimate.seconds)
+        bound = f"about {about}, {bound}"
+    return (
+        f"one {name.upper()} would take {bound} at {100 * REACHED_SHARE:.0f} % of its peak, "
+        f"{peaks[slowest]:g} TFLOPs a second in {slowest}; small models reach less"
+    )
