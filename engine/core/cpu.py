@@ -1,7 +1,7 @@
 """Threads of a process, and memory that stays between steps.
 
-glibc returns freed memory of many blocks to the system at once, and the next step gets empty pages again:
-steps of large batches spend up to a fifth of their time on that.
+By default glibc returns many freed blocks to the system at once, and the next step gets empty pages again.
+Steps of large batches spend up to a fifth of their time on that.
 """
 
 from __future__ import annotations

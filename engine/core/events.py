@@ -63,7 +63,7 @@ class MachineFailed:
 class Taken:
     """A trial that another process trains or, if it has `ended`, has trained; this run leaves it alone.
 
-    `host` and `pid` are that process, as far as it is known; `attempt` is the one it has.
+    `host` and `pid` name that process, if it is known. `attempt` is the number of its attempt.
     """
 
     trial: str

@@ -179,8 +179,8 @@ def _service_pipe() -> Path:
 def _service() -> Literal["there", "gone", "none"]:
     """Return whether the daemon of NVIDIA's service is there, has left its socket behind, or has none.
 
-    Nobody is connected to: the socket is of another type than is asked for, which Linux refuses otherwise
-    where somebody has bound it (`unix_find_other` in net/unix/af_unix.c).
+    It never connects, because it asks for another type of socket. Linux answers with another error if a
+    process has bound the socket (`unix_find_other` in net/unix/af_unix.c).
     """
     pipe = _service_pipe()
     if not pipe.exists():

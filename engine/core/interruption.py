@@ -1,9 +1,8 @@
 """Stops in order: a training is left between steps, or within one, when its time is over or somebody asks.
 
-Between two steps it can be saved, so whoever trains asks there whether to stop. For steps that last too long
-a timer's signal raises in the main thread at its next Python instruction, whatever a block does there: a loop
-without an end is left as any other. After the first Ctrl-C trials end at their next step; the second ends at
-once.
+A training can be saved between two steps, so its loop asks there whether to stop. If a step lasts too long, a
+timer's signal raises an exception in the main thread at its next Python instruction. That ends even an
+endless loop in a block. After the first Ctrl-C trials end at their next step; the second ends at once.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ _alarm = _Alarm()
 def interruptible(limit_s: float | None, last_words: int = 2) -> Iterator[None]:
     """Leave a context by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
 
-    Only the main thread can be interrupted; in any other it changes nothing. Where native code does not come
-    back, the process ends, with a traceback in the file of that descriptor; whoever goes on reads it.
+    Only the main thread can be interrupted; in any other it changes nothing. If native code does not return,
+    the process ends and writes a traceback to the file descriptor `last_words`. The next attempt reads it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

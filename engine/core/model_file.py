@@ -73,8 +73,9 @@ def write_model_file(path: Path, model: ModelFile) -> None:
 def read_model_file(path: Path) -> ModelFile:
     """Read a model's file, its weights on the CPU.
 
-    Nothing in it is executed. Raises ModelFileError with the reason if it is missing, damaged, of another
-    program or version, or names what is not registered here, such as a block of a plug-in.
+    Nothing in it is executed. Raises ModelFileError with the reason if the file is missing, is damaged, or
+    comes from another program or version. The same holds if it names something that is not registered here,
+    such as a block of a plug-in.
     """
     description: Mapping[str, Any] = {}
     try:

@@ -17,7 +17,7 @@ def derive_seed(seed: int, purpose: str) -> int:
 
 
 class DeviceStream:
-    """The state of a generator, which stands in for the process's own while a training takes steps."""
+    """The state of a generator that replaces the process's own while a training takes steps."""
 
     def __init__(self, device: torch.device, seed: int) -> None:
         self._device = device
@@ -41,7 +41,7 @@ class DeviceStream:
 
     @contextmanager
     def in_process(self) -> Iterator[None]:
-        """Let this stream stand in for the process's generator within a context."""
+        """Replace the process's generator by this stream within a context."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             if cuda:

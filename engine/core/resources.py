@@ -41,10 +41,10 @@ _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 
 
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the CPUs for the trials of this machine: those of this process, within its container's quota.
+    """Return the number of CPUs that this process may use for trials, within its container's quota.
 
-    A part of a CPU counts as a whole one, as Ray has whole ones only. Reads the control group that is mounted
-    at `groups`: inside a container, that of the container. A limit of a systemd unit is not seen.
+    A part of a CPU counts as a whole one, because Ray has whole ones only. Reads the control group that is
+    mounted at `groups`, which inside a container is the container's. It does not see a systemd unit's limit.
     """
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in _QUOTA_FILES:
@@ -66,14 +66,15 @@ MAX_PACK = 16
 class Machine:
     """The resources and limits of a trial, and the Ray cluster that trains it.
 
-    `cpus` and `gpus` are those of one trial; `gpus` is a share of one GPU, at most 1. Without an `address` a
-    run starts a cluster of this machine alone. `data` is the folder of the corpora, on every machine of a
-    cluster. A trial is saved every `checkpoint_every_s` seconds within its epoch, by default only after it.
-    Nodes that cannot train the trials end the run before it begins, unless `skip_unfit_nodes`. A Ray worker
-    whose process occupies more than `memory_limit` bytes is killed. With `pack` this many trials of one form
-    train together; "auto" as many as a CPU's caches or a GPU's memory serve. With `activation_checkpointing`
-    a trial keeps only the inputs of its sub-layers and computes the rest again in the backward pass.
-    `gpu_bytes` are the bytes of a GPU that all trials on it may hold together; None is all that is free.
+    `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
+    `address` a run starts a cluster of this machine alone. `data` is the folder of the corpora, on every
+    machine of a cluster. A trial is saved every `checkpoint_every_s` seconds within its epoch, by default
+    only after it. Nodes that cannot train the trials end the run before it begins, unless `skip_unfit_nodes`.
+    A Ray worker whose process occupies more than `memory_limit` bytes is killed. With `pack` this many trials
+    of one form train together; "auto" chooses as many as a CPU's caches or a GPU's memory serve. With
+    `activation_checkpointing` a trial keeps only the inputs of its sub-layers and computes the rest again in
+    the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on it may hold together; None
+    allows all that is free.
     """
 
     cpus: float = 1.0

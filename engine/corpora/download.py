@@ -73,7 +73,7 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Download a file from the first address that has it; it appears only when complete."""
+    """Download a file from the first address that serves it; it appears only when complete."""
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:

@@ -41,7 +41,7 @@ class DataError(ActivememError):
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """Return the folder of a dataset's files: below that of all data, or where this package is installed."""
+    """Return the folder of a dataset's files: below the data folder, or where this package is installed."""
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 

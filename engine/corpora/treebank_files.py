@@ -31,9 +31,13 @@ class TreeFiles:
 def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
     """Return the files of a treebank, in the order of their numbers.
 
-    They lie anywhere below the folder; or one behind the other in one file, `….mrg` or `….mrg.xz`, with their
-    names and sizes in a table beside it, `….index.tsv`; or in the archive that was published. Raises
-    DataError for a table or an archive that is damaged.
+    Three places are tried in turn:
+
+    1. files anywhere below the folder
+    2. one file that joins them, `….mrg` or `….mrg.xz`; the table `….index.tsv` has their names and sizes
+    3. the published archive
+
+    Raises DataError for a damaged table or archive.
     """
     named = ((_FILE.fullmatch(path.name), path) for path in sorted(place.rglob("*.mrg")))
     found = {int(name[1]): path for name, path in named if name}

@@ -61,9 +61,9 @@ def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> Longest
 
 
 def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
-    """Return the tokens of all lines to train on, ends among them; of pairs those of each side.
+    """Return the number of tokens of each training line, with its end; for pairs one tensor for each side.
 
-    DataError or OSError where what was prepared is not as it was.
+    Raises DataError or OSError if the prepared files have changed.
     """
     match task:
         case LanguageModelSettings() if task.batching != "stream":

@@ -126,7 +126,7 @@ class PairCorpusSpec:
     """The pairs to write, which can be read repeatedly, and the vocabularies that they need.
 
     `kinds` has for each side the kind of its vocabulary and its size, which are learnt from every pair of
-    `stride` to train on. A `joint` vocabulary is that of both sides, and learnt from both.
+    `stride` to train on. Both sides share a `joint` vocabulary, which is learnt from both.
     """
 
     name: str
@@ -357,7 +357,7 @@ def iter_pair_batches(
     """Yield endless batches from batch number `position` on, which is all that resuming needs.
 
     The longer sides of a batch's pairs differ by less than `width`, except where one bucket ends and the
-    next begins. Each pass draws its batches and their order from the seed and the number of the pass, and
+    next begins. Each pass draws its batches and their order from the seed and the number of the pass. It
     leaves out a random remainder that does not fill a batch. With `batch_tokens` batches are filled as
     `fill_batches` says, and a pass has each pair. Pairs with a side of more than `max_length` tokens, not
     counting its end, are always left out.

@@ -136,10 +136,10 @@ def bracket_of(symbol: str) -> int:
 
 
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
-    """Return the tree that symbols stand for, with a word for each tag.
+    """Return the tree that symbols stand for, with a word for each tag (Kaiser and Bengio 2016, section 3).
 
-    None if they are not well bracketed, with the same label at both ends and something in between, or if
-    there are more tags or fewer than words (Kaiser and Bengio 2016, section 3).
+    Returns None if the brackets do not match, if a constituent is empty or has different labels at its two
+    ends, or if the numbers of tags and words differ.
     """
     stack: list[tuple[str, list[Tree | Leaf]]] = [(ROOT, [])]
     waiting = iter(words)

@@ -15,8 +15,8 @@ from .outputs import Bounds, Outputs, log_probabilities
 class Ranking:
     """rank = log P / lp + cp, with the exponent α of lp and the factor β of cp (Wu et al. 2016, section 7).
 
-    lp = ((5 + length) / 6)^α, the end counted; cp = β · Σ log min(coverage, 1) over the source's positions,
-    the coverage of one the sum of all weights that it was attended with.
+    lp = ((5 + length) / 6)^α, where the length counts the end. cp = β · Σ log min(coverage, 1) over the
+    source's positions. The coverage of a position is the sum of all attention weights on it.
     """
 
     length_penalty: float = 0.0
@@ -38,7 +38,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypotheses:
-    """Beginnings of outputs, those of a sentence in adjacent rows, each in a slot of its own from 0 on.
+    """Beginnings of outputs; a sentence has adjacent rows, each with its own slot, counted from 0.
 
     `written` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
     """

@@ -48,11 +48,11 @@ def decode(
 ) -> list[Decoded]:
     """Return the output that a search finds best for each source (batch, n), padded with 0.
 
-    A beam of 1 is greedy. Each output ends within `max_length` symbols, of all or of each (batch,), with
-    the end; the penalties are those of a Ranking. A model whose transducer has `depends_on_target_length`
-    writes exactly `max_length` symbols if the source has fewer. With `try_lengths` it writes as many as it
-    finds best among `sizes`, compared without penalties, or as many as a line estimates. Raises
-    DecodingError, with all faults.
+    A beam of 1 is greedy. Each output has at most `max_length` symbols, its end included: one number for
+    all, or one for each (batch,). Ranking explains the penalties. A model whose transducer has
+    `depends_on_target_length` writes exactly `max_length` symbols if the source has fewer. With `try_lengths`
+    it writes as many as it finds best among `sizes`, compared without penalties, or as many as a line
+    estimates. Raises DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     bound = torch.as_tensor(max_length, device=sources.device)

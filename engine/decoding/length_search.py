@@ -65,9 +65,9 @@ MAX_POSITIONS = 16384
 class SizeSearch:
     """Search over sizes: from a source's length to `ratio` times it and `margin` more.
 
-    The best output is the likeliest one, or the one whose log-probability less its cost is highest; the
-    costs are those of the sources by row. With a `line`, only the size within these bounds that is nearest
-    to the line's estimate is tried.
+    The best output is the likeliest one. With `costs`, which belong to the sources by row, it is the one
+    whose log-probability less its cost is highest. With a `line`, only the size within these bounds that is
+    nearest to the line's estimate is tried.
     """
 
     ratio: float = 2.0

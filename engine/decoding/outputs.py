@@ -35,8 +35,8 @@ class Bounds:
 class Outputs:
     """Symbols (batch, longest), each row with its end and padding behind it, and scores (batch,) in nats.
 
-    A score is the sum of the log-probabilities of a row's symbols, in double precision; minus infinity where
-    a model that gives no numbers has written nothing but an end.
+    A score is the sum of the log-probabilities of a row's symbols, in double precision. It is minus infinity
+    if a model that gives no numbers has written nothing but an end.
     """
 
     symbols: Tensor

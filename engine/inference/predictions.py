@@ -46,11 +46,12 @@ class InputError(ActivememError):
 class Prediction:
     """The answer of a model to one line.
 
-    `text` is one line, empty for an empty line. `output` is the same as plain data; labels of tokens are a
-    list with None for each token that the model did not read, and `text` has UNREAD there. `probabilities`
-    has those of all classes for a label, a list of these for labels of tokens, and those of the answer for
-    symbols; it is None if the model gives none. `unknown` has the symbols of the line that the vocabulary
-    lacks, `unread` the number of tokens beyond the longest sequence.
+    `text` is one line, empty for an empty line. `output` is the same as plain data. Labels of tokens are a
+    list, with None for each token that the model did not read; `text` has UNREAD there. `probabilities`
+    depends on the answer: for a label, it has every class; for labels of tokens, it is a list of such
+    tables; for symbols, it has one number for each symbol. It is None if the model gives none. `unknown` has
+    the symbols of the line that the vocabulary lacks, `unread` the number of tokens beyond the longest
+    sequence.
     """
 
     text: str = ""

@@ -96,7 +96,7 @@ class TrainedModel:
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
-        """Yield the text that follows a beginning, piece by piece; the keywords are those of Sampling.
+        """Yield the text that follows a beginning, piece by piece; Sampling explains the keywords.
 
         Raises UseError for any other model, GenerationError, and DataError for text without symbols.
         """

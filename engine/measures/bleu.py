@@ -18,7 +18,7 @@ class Bleu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthBucket:
-    """The score of all sentences whose sources are of `shortest` to `longest` words."""
+    """The score of all sentences whose sources have `min_words` to `max_words` words."""
 
     min_words: int
     max_words: int
@@ -44,8 +44,8 @@ def bleu_by_length(
 ) -> list[LengthBucket]:
     """Return the score of sentences of like length: 1 to `width` words, as many again, and so on.
 
-    `lengths` are those of the sources (Kaiser and Bengio 2016, figure 6). Lengths that no sentence has are
-    left out; the short ones come first.
+    `lengths` has the length of each source (Kaiser and Bengio 2016, figure 6). Lengths that no sentence has
+    are left out; the short ones come first.
     """
     buckets: dict[int, list[int]] = {}
     for sentence, length in enumerate(lengths):

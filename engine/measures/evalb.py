@@ -1,8 +1,8 @@
 """Labelled brackets of trees, compared by the rules of EVALB with its parameters COLLINS.prm.
 
-Sekine and Collins 1997, Black et al. 1991. Words whose tag is deleted go, and with them constituents that
-have nothing else; labels count up to their first `-` or `=`; of the constituents that are left, over the
-words that are left, those in both trees match, each once.
+Sekine and Collins 1997, Black et al. 1991. EVALB deletes the words with certain tags, and then constituents
+without words. It cuts labels at their first `-` or `=`. A remaining constituent matches if the other tree
+has the same label over the same remaining words. Each constituent matches once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Bracket = tuple[str, int, int]
 class BracketScore:
     """Brackets of some trees and their guesses, summed; scores are per cent.
 
-    A sentence is an error where the words of the guess are others, or more or fewer, after what is deleted;
-    it is skipped where there is no guess, or no word in it. Neither counts in any score of EVALB; `missed`
-    are the brackets of their right trees. `complete` sentences have no other brackets than the right ones.
+    A sentence is an error if the words of the guess differ from the right ones after deletion. It is skipped
+    if there is no guess, or no word in it. Neither counts in any score of EVALB; `missed` counts the brackets
+    of their right trees. `complete` sentences have exactly the right brackets.
     """
 
     matched: int = 0
@@ -71,8 +71,8 @@ def score_brackets(
 ) -> BracketScore:
     """Return how guesses score, one for each right tree, None where there is none.
 
-    With `max_words`, only sentences of at most that many words, traces not counted and punctuation counted;
-    EVALB reports those of up to 40 besides all.
+    With `max_words`, longer sentences are left out; the length counts punctuation, but no traces. EVALB
+    reports sentences of up to 40 words besides all.
     """
     totals: Counter[str] = Counter()
     for tree, guess in zip(gold, guesses, strict=True):

@@ -47,7 +47,7 @@ def rows_of_part(count: int, part: int, parts: int) -> slice:
 
 
 def weight_of_part(count: int, part: int, parts: int) -> float:
-    """Return the weight of a part's mean, so that the mean over all parts is that of the batch."""
+    """Return the weight of a part's mean, so that the mean over all parts equals the batch's mean."""
     rows = rows_of_part(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
@@ -72,7 +72,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """The size of a training step: its sequences, the tokens of each, and those of the past before it."""
+    """The size of a training step: its sequences, the tokens of each, and the past tokens before them."""
 
     sequences: int
     tokens: int
@@ -140,7 +140,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def begin_batch(self, parts: int) -> None:
-        """Draw the next batch, of which `loss` is then asked for all of so many parts, or for some."""
+        """Draw the next batch; the trainer then calls `loss` for some or all of its `parts`."""
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:

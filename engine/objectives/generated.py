@@ -113,7 +113,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(*self._scored_outputs(model, *batch)).mean()
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the scores of the dev examples, and after the last epoch those of the test sets."""
+        """Return the scores of the dev examples and, after the last epoch, of the test sets."""
         registered = self._registered("dev")
         measured = self._measures(self._score(model, self._dev, registered), "dev") | registered.compute()
         names = tuple(self._task.test_sets()) if last else ()
@@ -235,7 +235,7 @@ class TaggingExamplesObjective(GeneratedObjective):
 
     @cached_property
     def _longest_inputs(self) -> Tensor:
-        """Return the inputs of the longest of the dev examples and of those of test sets, without padding."""
+        """Return the longest inputs among the dev examples and all test sets, without padding."""
         found = [_longest(self._dev)]
         found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
         return max(found, key=len)

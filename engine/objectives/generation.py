@@ -95,7 +95,7 @@ MAX_LENGTH_MARGIN = 10
 class Decoding:
     """The search for outputs: the size of the beam, and the penalties that rank its hypotheses.
 
-    `sizes` says which a model is told that must be told one.
+    `sizes` chooses the output lengths to try with a model that needs the length in advance.
     """
 
     beam: int = 1
@@ -131,7 +131,7 @@ def prefers_trees(settings: TrialSettings) -> bool:
 
 
 class PairData:
-    """The pairs of a trial: those of a corpus or a treebank below `folder`, or drawn ones."""
+    """The pairs of a trial, from a corpus or a treebank below `folder`, or drawn ones."""
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
@@ -150,7 +150,7 @@ class PairData:
 
     @cached_property
     def length_line(self) -> LengthLine:
-        """Return the length of a target by that of its source, fitted on the pairs that are trained on."""
+        """Return the line that estimates a target's length from its source's, fitted to training pairs."""
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
         kept = torch.maximum(sources, targets) <= self.max_length + 1
         return LengthLine.fit(sources[kept], targets[kept])
@@ -193,7 +193,7 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Return each pair of a split once, in batches as large as those of training, or parts of them."""
+    """Return each pair of a split once, in batches of the training's size divided by `parts`."""
     tokens = None if train.batch_tokens is None else train.batch_tokens // parts
     return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
 

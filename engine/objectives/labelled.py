@@ -206,7 +206,7 @@ class SequenceRegressionObjective(LabelledObjective):
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
         """Return the loss, the absolute error in the unit of the labels, and the explained share of variance.
 
-        There is no such share where all labels are the same. Registered metrics are of the dev split.
+        There is no such share if all labels are the same. Adds the registered metrics of the split.
         """
         mean, deviation = self._scale
         registered = RegisteredMetrics(self._task.spec.kind, "" if name == "dev" else name)

@@ -52,8 +52,9 @@ class LanguageObjective(Objective[Model]):
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        Metrics are the loss in nats per token (of lines also per position), bits per byte of the original
-        text, and bits per character or perplexity per word, with and without ends of lines.
+        Metrics are the loss in nats per token and bits per byte of the original text. Bits per character or
+        perplexity per word are given with and without ends of lines. For lines, there is also the loss per
+        position.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")

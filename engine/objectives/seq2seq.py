@@ -78,9 +78,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        With teacher forcing: loss in nats per symbol, bits per byte of the targets' text if it is known,
-        perplexity per word, and the share of symbols that are the likeliest. For the test split also the
-        scores of the generated outputs.
+        The metrics with teacher forcing are the loss in nats per symbol, perplexity per word, and the share
+        of symbols that the model finds likeliest. If the targets' text is known, bits per byte are added. The
+        test split also gets the scores of the generated outputs.
         """
         limit = None if last else self._pairs.dev_tokens
         measured = self._scores(model, self._pairs.dev, "dev", limit)

@@ -1,4 +1,4 @@
-"""Likelihoods of outputs, and those of a text under a language model: as a stream or line by line."""
+"""Likelihoods of outputs, and of a text under a language model, as a stream or line by line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from .base import RegisteredMetrics
 class Likelihood:
     """Minus the log-probability of outputs in nats, and the numbers of their tokens, words and bytes.
 
-    `bytes` are those of the scored text in UTF-8 as it was given, ends of lines among them; 0 where tokens
-    stand for no text.
-    The end of a line is a token and a word. A vocabulary that spells rare words has more tokens than words,
-    so that only perplexities per word can be compared across vocabularies.
+    `bytes` counts the UTF-8 bytes of the original text, ends of lines included; it is 0 if tokens stand for
+    no text. The end of a line is a token and a word. A vocabulary that spells rare words has more tokens than
+    words, so only perplexities per word can be compared across vocabularies.
     """
 
     nats: float
@@ -58,7 +57,7 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text, and that of the ends of its lines among its words.
+    """The likelihood of a text; `ends` is the part that the ends of its lines contribute.
 
     `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
     """
@@ -125,8 +124,8 @@ def score_lines(
 ) -> TextScore:
     """Return the score of lines, each a sequence of its own; empty and too long ones are left out.
 
-    `end` is the symbol of a line's end. Batches are computed in so many parts; their padding is counted as if
-    they were not.
+    `end` is the symbol of a line's end. Batches are computed in this many `parts`; their padding is counted
+    as if they were whole.
     """
     total, words, sizes = _Total(end), 0, 0
     scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
@@ -160,7 +159,7 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of everything, which has so many words and bytes."""
+        """Return the score of everything added, given its words and its bytes (`sizes`)."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,

@@ -1,10 +1,13 @@
 """A model's body, compiled by torch; a length that torch cannot compile runs without the compiler.
 
-Private names of torch, each without a public one in every supported version: `_dynamo.config` sets the number
-of programs, `_functorch.config` compiles the backward pass at once, `TorchDynamoException` is what the
-compiler raises, and `_compiled_call_impl` is what `Module.compile` sets, which offers no way back where
-compiling fails. `tests/engine/optimisers/test_compiled_body.py` and the tests against the oldest and newest
-torch guard them.
+It uses private names of torch that have no public equivalent in every supported version:
+
+- `_dynamo.config` sets the number of programs.
+- `_functorch.config` compiles the backward pass at once.
+- `TorchDynamoException` is the error of the compiler.
+- `_compiled_call_impl` is set by `Module.compile`, which offers no way back if compiling fails.
+
+`tests/engine/optimisers/test_compiled_body.py` and the tests against the oldest and newest torch guard them.
 """
 
 from __future__ import annotations

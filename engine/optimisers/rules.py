@@ -1,9 +1,9 @@
 """Optimisers that torch lacks in this form: Lion, SGD and Muon.
 
 Lion takes steps of one size, by the sign of an average of gradients (Chen et al. 2023, algorithm 2). Muon
-makes the steps of maps orthogonal and moves all other weights as AdamW (Jordan et al. 2024). Its steps are as
-large as those of AdamW usually are, 0.2 √max(outputs, inputs) for each number, so that both share one
-learning rate (Liu et al. 2025, section 2.2).
+makes the steps of maps orthogonal and moves all other weights as AdamW does (Jordan et al. 2024). It scales
+its steps by 0.2 √max(outputs, inputs). Each number then moves as far as AdamW usually moves it, so both share
+one learning rate (Liu et al. 2025, section 2.2).
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's SGD, with momentum also for weights whose first gradient comes later than those of others.
+    """Torch's SGD, with momentum also for weights whose first gradient comes late.
 
-    Its rule in one pass takes directions of all weights or of none. One of zeros begins as none does.
+    Torch's step over all weights at once needs a momentum for every weight or for none. A momentum of zeros
+    begins as no momentum does.
     """
 
     @torch.no_grad()
@@ -81,7 +82,7 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the weights in a model's body whose role is that of a matrix."""
+    """Return the weights in a model's body that have the role of a matrix."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 

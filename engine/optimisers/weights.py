@@ -37,7 +37,7 @@ def move_weights(optimizer: torch.optim.Optimizer, model: nn.Module, train: Trai
 def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
     """Clip the gradient of each map to this norm (Sukhbaatar et al. 2019, section 5.1).
 
-    Several maps in one weight, as those of queries, keys and values, are clipped one by one.
+    Several maps in one weight, such as queries, keys and values, are clipped one by one.
     """
     for _, gradient in _maps(model):
         gradient.mul_((norm / (gradient.norm() + 1e-6)).clamp(max=1.0))
@@ -45,7 +45,7 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step; that of each map is scaled by norm / ‖g‖ if its gradient g has a norm above `norm`.
+    """Take a step, and scale each map's step by norm / ‖g‖ if its gradient g has a norm above `norm`.
 
     The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Several maps in one
     weight are scaled one by one.
@@ -128,7 +128,7 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether all weights are of one moment."""
+        """Return whether all weights belong to the same step."""
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
@@ -150,7 +150,7 @@ class Weights:
 
     @contextmanager
     def evaluated(self) -> Iterator[AnyModel]:
-        """Yield the model as it is evaluated: with the average, if there is one."""
+        """Yield the model for evaluation, with averaged weights if there is an average."""
         if self._average is None:
             yield self.model
         else:

@@ -1,4 +1,4 @@
-"""Conformance checks of probes, built-in ones and those of plug-ins.
+"""Conformance checks of probes, both built-in ones and probes of plug-ins.
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_probe_conforms(check):

@@ -42,12 +42,12 @@ class LayerChange:
 
     @property
     def grows(self) -> bool:
-        """Whether its change grows with the width of the model."""
+        """Return whether the layer's change grows with the width of the model."""
         return self.exponent > GROWS
 
     @property
     def shrinks(self) -> bool:
-        """Whether its change shrinks with the width of the model."""
+        """Return whether the layer's change shrinks with the width of the model."""
         return self.exponent < SHRINKS
 
 
@@ -57,8 +57,8 @@ def coordinate_check(
     """Return the change of each layer after that many steps at the full rate.
 
     It is averaged over a width's trials. All are trained on the CPU, and read the same inputs before and
-    after. Raises CoordinateError for fewer than two widths, for models that have other layers at other
-    widths or read two sequences, and for those whose activations are no longer finite.
+    after. Raises CoordinateError for fewer than two widths, for models whose layers differ between widths,
+    for models that read two sequences, and if activations are no longer finite.
     """
     if len(trials) < 2:
         raise CoordinateError(f"expected at least two widths, got {len(trials)}")

@@ -30,9 +30,10 @@ GATE_QUANTILES = 20
 class MemoryStatistics:
     """Memory statistics of one layer over some sequences; padding is ignored.
 
-    `changes` has Δ of every two consecutive steps, sequence by sequence. The others have, by step and over
-    the sequences that are at least as long: `retention` γ, `forget_gates` the activations of all units of
-    the forget gate, `updates` the mean size of the added term, i ⊙ c of the paper's equation 10.
+    `changes` has Δ of every two consecutive steps, sequence by sequence. The other fields have an entry for
+    each step, over the sequences that are at least as long. `retention` is γ, and `forget_gates` has the
+    activations of all units of the forget gate. `updates` is the mean size of the added term, i ⊙ c of the
+    paper's equation 10.
     """
 
     changes: Tensor  # (pairs of steps,)
@@ -67,10 +68,10 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 
 
 def theta(standard: Tensor, compared: Tensor) -> float:
-    """Return Θ, the share of steps at which Δ of standard attention is below that of the compared model.
+    """Return Θ, the share of steps at which standard attention has a smaller Δ than the compared model.
 
     Both are over the same steps of the same sequences. The paper's equation 20 has the opposite inequality;
-    its text and its Table 2 are as here.
+    its text and its Table 2 agree with this function.
     """
     return float((standard < compared).double().mean())
 

@@ -4,10 +4,10 @@
 `search`, and a worker runs them by `cohorts`, which store short trials together. `preflight` finds faults
 before anything trains.
 
-Cohorts run in this process (`short_grids` decides which grids do) or on Ray: `ray_connection` starts Ray or
-connects to it and watches its head, `ray_cluster` schedules cohorts by Tune, and `ray_actor` is a worker.
-`cluster_nodes` and `worker_code` check nodes and workers, and `gpu_share` decides each trial's share of a
-GPU.
+Cohorts run in this process or on Ray; `short_grids` decides which grids need no Ray. `ray_connection` starts
+Ray or connects to it and watches its head. `ray_cluster` schedules cohorts with Tune, and `ray_actor` is a
+worker. `cluster_nodes` and `worker_code` check nodes and workers, and `gpu_share` decides each trial's share
+of a GPU.
 
 `last_resort` stops a run when native code is stuck; `memory_guard` kills workers that take too much memory.
 `notebook_progress` shows a run in a notebook.

@@ -59,8 +59,12 @@ def inspect_nodes(
 ) -> list[ClusterNode]:
     """Return every node of the connected cluster with room for a trial, and what is wrong with it.
 
-    A task on each checks that it has the same versions of activemem and torch, loads the plug-ins, sees the
-    store by its marker or reaches its address, and has the corpora.
+    A task on each node makes these checks:
+
+    - The node has the same versions of activemem and torch.
+    - It loads the plug-ins.
+    - It sees the store's marker, or reaches the store's address.
+    - It has the corpora.
     """
     machine = with_device(machine)
     inspector, nodes = _Inspector(place, machine, settings), _find_nodes(machine)

@@ -51,7 +51,7 @@ class CohortSource(Protocol):
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to give up a cohort whose metric has this value after an epoch."""
+        """Return whether to prune a cohort whose metric has this value after an epoch."""
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
@@ -64,7 +64,7 @@ Work = Callable[[Trial], float]
 
 
 def expected_work(trial: Trial) -> float:
-    """Return the most operations of a trial; tiny steps count as the smallest that tell their time."""
+    """Return the most operations of a trial; tiny steps count as the smallest step that predicts its time."""
     settings = trial.settings
     steps = settings.train.epochs * settings.train.steps_per_epoch
     return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
@@ -75,8 +75,8 @@ class GridCohorts:
 
     A cohort has the work of COHORT_S seconds, by the speed of cohorts that have ended. Towards the end
     cohorts become smaller, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
-    that train together are handed out together: to one worker as many as a cohort has room for, to one of
-    several its share of the work that is left.
+    that train together are handed out together. A single worker gets as many as a cohort has room for; one
+    of several workers gets its share of the remaining work.
     """
 
     def __init__(
@@ -120,9 +120,10 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the least work of a cohort, given that of a second, so that `HANDING_OUT_S` is hidden.
+        """Return the least work of a cohort that hides `HANDING_OUT_S`; `second` is the work of one second.
 
-        At first it is only a share: of cohorts that began together the shortest end first.
+        Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work. Of
+        cohorts that began together the shortest end first, and they say little about the speed.
         """
         least = HANDING_OUT_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)

@@ -221,9 +221,9 @@ def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
 class Lockstep:
     """The trials of one search point, one epoch each at a time, so that their mean can be judged early.
 
-    A point belongs to one process: if another has one of its trials, all are left to it. All processes begin
-    with the same trial, so the process that has it has all. With a packer, trials of one form, such as the
-    seeds of the point, take their steps together.
+    A point belongs to one process: if another process has one of its trials, it gets all of them. All
+    processes begin with the same trial, and whoever holds it holds the point. With a packer, trials of one
+    form, such as the seeds of the point, take their steps together.
     """
 
     def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes, packer: Packer | None = None) -> None:

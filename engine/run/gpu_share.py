@@ -53,8 +53,8 @@ def share(
 ) -> float:
     """Return the part of a GPU for one trial: as many share one as fit its memory and its CPUs.
 
-    The largest step and the smallest node decide. If at most `at_once` trials can train at the same time,
-    the share is large enough to spread them over all GPUs, since Ray fills one GPU before the next.
+    The largest step and the smallest node decide. Ray fills one GPU before the next. So if at most `at_once`
+    trials can train at the same time, the share is large enough to spread them over all GPUs.
     """
     held = gpu_memory(machine).largest_step(all_settings)
     if held is None:

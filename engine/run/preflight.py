@@ -48,7 +48,7 @@ from ..trial.training import Training
 def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
     """Raise LeakError if any of the causal trials has a block whose outputs move with later inputs.
 
-    Sums and series of causal blocks are causal, and so are their copies; so each block is tried by itself.
+    Sums and series of causal blocks are causal, and so are their copies. So each block is tried alone.
     """
     recipes = dict.fromkeys(
         settings.model.recipe for settings in all_settings if settings.task.spec.kind.causal
@@ -87,9 +87,9 @@ def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise TaskError, with all of them, for models that cannot read what they are to be tested on.
+    """Raise TaskError that lists all models that cannot read their longest test sequences.
 
-    A block of a plug-in may have no more than so many positions. Each is tried with one sequence.
+    A block of a plug-in may limit the number of positions. Each model is tried with one sequence.
     """
     longest: dict[tuple[str, int], TrialSettings] = {}
     for settings in all_settings:
@@ -124,7 +124,7 @@ def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
 def check_device(all_settings: Iterable[TrialSettings], machine: Machine) -> None:
     """Raise PrecisionError or CompileModeError if this machine lacks what trials ask of their device.
 
-    The machines of a cluster are unknown here: there each trial finds out by itself.
+    The machines of a cluster are unknown here, so there each trial checks its own device.
     """
     if machine.address is None:
         for settings in all_settings:

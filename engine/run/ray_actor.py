@@ -221,7 +221,7 @@ class _Leaving:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a result after which Tune goes on, without failures of a machine that this worker leaves."""
+    """Return a result that keeps Tune going, without the failures of a machine that this worker leaves."""
     events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
     return found | {"events": events, "done": False, COMPLETED: False}
 

@@ -51,7 +51,7 @@ class _NeverPickled:
 
 
 class _CohortSearcher(_NeverPickled, Searcher):
-    """Searcher that hands a source's cohorts to Tune and tells the source how they ended."""
+    """Searcher that hands a source's cohorts to Tune and reports to the source how they ended."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Tell the source that a cohort has ended, unless the study is being stopped."""
+        """Report to the source that a cohort has ended, unless the study is being stopped."""
         name, _ = self._cohorts.pop(trial_id)
         if self._stop.requested:
             return
@@ -192,9 +192,9 @@ def run_cohorts(
 ) -> list[str]:
     """Run a source's cohorts to their end; return why some were given up, if any.
 
-    With a metric each epoch is reported, and the source may give a cohort up. Where only so many can train
-    `at_once`, they are spread over all GPUs. A stop while Ray starts ends the run at once. Raises NodeError
-    if the cluster of an address has nodes that cannot train trials of these settings.
+    With a metric each epoch is reported, and the source may prune a cohort. If at most `at_once` trials can
+    train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at once.
+    Raises NodeError if the cluster of an address has nodes that cannot train trials of these settings.
     """
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:

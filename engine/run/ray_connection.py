@@ -35,8 +35,8 @@ _ResultT = TypeVar("_ResultT")
 class HeadWatch:
     """Watcher of whether the head at HOST:PORT accepts connections, until it is closed.
 
-    Without a head, Ray ends the driver without a message, and a call of Ray does not return: it runs in a
-    thread of its own, which is abandoned.
+    Without a head, Ray ends the driver without a message, and a call of Ray does not return. So each call
+    runs in its own thread, which is abandoned if the head is gone.
     """
 
     def __init__(self, address: str) -> None:
@@ -198,7 +198,7 @@ def _start_failure(attempts: int, cause: str) -> MachineError:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Yield a context that _StartTooSlow leaves after so many seconds; only in the main thread."""
+    """Raise _StartTooSlow in the context after this many seconds; outside the main thread, do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -218,7 +218,7 @@ def _limited(seconds: float) -> Iterator[None]:
 def _job() -> JobConfig:
     """Return the settings of this driver's job: workers find modules where the driver finds them.
 
-    By itself Ray puts the working folder in front, whatever it holds; it does not for a client's job.
+    By default Ray puts the working folder in front, whatever it holds. It does not for a client's job.
     """
     return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
 
@@ -226,6 +226,6 @@ def _job() -> JobConfig:
 def gpus_to_hand_out(machine: Machine) -> int:
     """Return the number of GPUs that a cluster of this machine hands out.
 
-    By itself Ray counts those of the driver, of which there may be none, or which may be split.
+    By default Ray counts the driver's GPUs, but the driver may see none, or a GPU may be split.
     """
     return count_gpus_of_processes() if machine.gpus else 0

@@ -58,7 +58,7 @@ def iter_line_batches(
 ) -> Iterator[LineBatch]:
     """Yield endless batches of whole lines from batch number `position` on.
 
-    Each pass draws the order of its lines from the seed and the number of the pass, and leaves out the last
+    Each pass draws the order of its lines from the seed and the number of the pass. It leaves out the last
     lines that do not fill a batch. Empty lines and lines of more than `max_length` tokens, not counting the
     end mark, are always left out.
     """
@@ -148,8 +148,8 @@ def iter_stream_eval(
     """Yield blocks in which each token of a text except the first is scored exactly once.
 
     Rows overlap: each but the first begins `warm_up` tokens before its first scored token. With one row, or a
-    warm-up of the model's reach, the scores equal those of one pass over the whole text. The last row is
-    padded with tokens that are not scored.
+    warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The last row
+    is padded with tokens that are not scored.
     """
     scores = len(tokens) - 1
     if scores < 1:

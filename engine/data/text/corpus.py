@@ -104,7 +104,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, train: bytes) -> TextSymbols:
-    """Return the symbols of a text: those of the corpus, or learnt from its training split."""
+    """Return the symbols of a text: the corpus's own, or symbols learnt from its training split."""
     content = corpus.alphabet
     if task.tokens == "words":
         known = build_vocabulary(train)

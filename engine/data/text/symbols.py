@@ -1,4 +1,4 @@
-"""The symbols of a language model: text becomes numbers as that of its corpus did, and numbers text."""
+"""The symbols of a language model, which encode text as in the training corpus and decode numbers to text."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ IntArray = NDArray[Any]
 class EncodedText:
     """A split in tokens: the numbers, the offsets at which lines begin and the last ends, words of each line.
 
-    A line's words are those between its spaces, and its end, which word perplexities count as one. Its bytes
-    are those of the text as it was given, with its line break; `first_bytes` are those of the first token.
+    Spaces separate a line's words; its end counts as one more word, as in word perplexities. `bytes` counts
+    each line's bytes in the original text, with its line break. `first_bytes` counts the first token's bytes.
     """
 
     tokens: IntArray

@@ -27,11 +27,11 @@ def _token(marks: str) -> re.Pattern[str]:
 
 
 class SpellingVocabulary(Vocabulary):
-    """All characters and the most frequent words (Kaiser and Bengio 2016, section 3).
+    """A vocabulary of every character and the most frequent words (Kaiser and Bengio 2016, section 3).
 
-    A space is implied between two words of the vocabulary, and nowhere else: every other one is a symbol.
-    So a word that is not in it is spelled between two of these. Words are what stands between white space
-    and marks. Decoding gives any text back unchanged: characters outside the vocabulary are spelt in UTF-8.
+    A space is implied between two words of the vocabulary. Every other space is a symbol, so a word outside
+    the vocabulary is spelled between two spaces. White space and marks separate words. Decoding returns any
+    text unchanged: characters outside the vocabulary are spelled in UTF-8.
     """
 
     marks: ClassVar[str]
