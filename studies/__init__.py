@@ -1,12 +1,17 @@
 """Studies: from a TOML file to trials, before anything runs.
 
-`study` is a loaded study. `study_files` finds its file, `last_run`
-finds recorded studies, and `new_study` writes a first file. `text` is TOML with positions, `schema` the
-tables and keys of what is trained, `presentation` those of tables and figures, `own_data` the user's files,
-`catalog` everything that a file can name. `designs` combines levels, `ladder` has sizes in step, `fidelity`
-the rungs of a search, `resolve` fills holes and makes trials, `claims` reads statements about results,
-`planning` compares a study with a store, `rounds` adds what results decide, `searches` reads the points of
-a search. The shipped studies are the TOML files here; `results` holds their committed trials.
+`study` is a loaded study. `study_files` finds its file, `last_run` finds recorded studies, and `new_study`
+writes a first file.
+
+`text` reads TOML with positions. `schema` has the tables and keys that decide what is trained;
+`presentation` has the tables and keys for tables and figures. `own_data` reads the user's files, and
+`catalog` has everything that a study file can name.
+
+`designs` combines levels, `ladder` has sizes that grow in step, and `fidelity` has the rungs of a search.
+`resolve` fills holes and makes trials, and `claims` reads statements about results. `planning` compares a
+study with a store, `rounds` adds the cells that results decide, and `searches` reads the points of a search.
+
+The shipped studies are the TOML files here; `results` holds their committed trials.
 """
 
 from ..lazy_exports import lazy_exports

@@ -1,13 +1,13 @@
 """Experimental designs: rows of level numbers, made from the numbers of levels alone.
 
 Regular fractions of two-level designs have minimum aberration (Box, Hunter 1961; Fries, Hunter 1980). A
-factor is a column: a number whose bits say of which basic factors it is the sum modulo 2. So the run in
-which all factors are at their first level is in every fraction, and a word of the defining relation is a
-set of columns that add up to nothing.
+factor is a column: a number whose bits name the basic factors whose sum modulo 2 it is. Every fraction
+therefore contains the run in which all factors are at their first level. A word of the defining relation is
+a set of columns whose sum is zero.
 
-Plackett and Burman's designs (1946) are Hadamard matrices. Where the runs are a prime and one, the
-generator is the prime's quadratic residues (Paley 1933), which gives the published ones of 12, 20 and 24
-runs; 28 and 36 runs are Paley's second construction, 40 are 20 doubled (Sylvester 1867).
+Plackett and Burman's designs (1946) are Hadamard matrices. Where the number of runs is a prime plus one, the
+generator is the prime's quadratic residues (Paley 1933); this gives the published designs of 12, 20 and 24
+runs. Designs of 28 and 36 runs are Paley's second construction, and 40 runs are 20 doubled (Sylvester 1867).
 
 Samples of a grid of any size follow from the seed and the names of the factors, by SHA-256, on every
 machine.
@@ -35,7 +35,7 @@ Row = tuple[int, ...]
 def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
     """Return the runs of the smallest regular fraction with at least this resolution, the first all zeros.
 
-    The runs are those of a grid of the basic factors, which come first; the last of them changes fastest.
+    The basic factors come first and form a full grid; the last of them changes fastest.
     """
     return rows_of(smallest_fraction(factors, resolution))
 
@@ -83,7 +83,8 @@ def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
 def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
     """Return how many words of the defining relation have one letter, two letters, and so on.
 
-    They are counted from the runs: the weights of a code determine those of its dual (MacWilliams 1963).
+    The function counts them from the runs: the weights of a code determine the weights of its dual
+    (MacWilliams 1963).
     """
     counts = [0] * (len(columns) + 1)
     for high, runs in Counter(map(sum, rows_of(columns))).items():
@@ -190,8 +191,9 @@ Effect = tuple[int, ...]
 class Aliases:
     """The aliases of main effects and two-factor interactions, up to their signs.
 
-    `groups` has effects of equal contrasts, each group that has more than one; `partial` each size of the
-    correlations between a main effect and an interaction that is neither 0 nor 1, with how many have it.
+    `groups` has the groups of two or more effects with equal contrasts. `partial` is about the correlations
+    between a main effect and an interaction: it has each size other than 0 and 1, with the number of
+    correlations of that size.
     """
 
     groups: tuple[tuple[Effect, ...], ...]
@@ -236,8 +238,8 @@ _ROUNDS = 200  # over all cells, to part those that are the same
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
     """Draw `cells` different cells of factors, each with its name and its number of levels.
 
-    A larger number extends a smaller. Each level is drawn independently, so that another level of one
-    factor leaves those of the others.
+    A larger number extends a smaller. Each level is drawn independently, so that one more level of a factor
+    does not change the levels of the others.
     """
     wanted = min(cells, math.prod(count for _, count in levels))
     found: dict[Row, None] = {}

@@ -52,7 +52,7 @@ class Fidelity:
     def next_first(self, begun: Mapping[int, int]) -> int:
         """Return the rung on which the next point begins, given how many have begun on each.
 
-        Each bracket gets its share of points, that of Hyperband (Li et al. 2018, Algorithm 1).
+        Each bracket gets its share of points as in Hyperband (Li et al. 2018, Algorithm 1).
         """
         if not self.brackets:
             return 0
@@ -203,7 +203,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the fewest and the most steps of an epoch, and [train] with those of the rung."""
+    """Return the fewest and the most steps of an epoch, and [train] with a hole for the rung's steps."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -213,7 +213,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the least and the most of the longest training length, and the table with that of the rung."""
+    """Return the least and the greatest maximal length, and the table with a hole for the rung's length."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)

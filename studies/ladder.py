@@ -39,7 +39,7 @@ class LadderSettings(StrictModel):
 class Ladder:
     """The sizes of a ladder by name, all lists equally long.
 
-    `width` is the name of those of d_model, if any.
+    `width` is the name of the list that fills d_model, if any.
     """
 
     sizes: Mapping[str, tuple[int, ...]]

@@ -44,10 +44,14 @@ class StudyOutline:
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the outline of a study file; None if only the whole study gives it.
+    """Return the outline of a study file; None if only the loaded study gives it.
 
-    This is so if a trial of it may be among those with the `known` traits, if cells may be left out for
-    their size, if a search chooses, if sizes of a ladder set trials' keys, and if the file has faults.
+    The result is None in these cases:
+
+    - one of its trials may have `known` traits;
+    - cells may be left out for their size;
+    - the study is a search or has a ladder;
+    - the file has faults.
     """
     try:
         document = read_document(path)

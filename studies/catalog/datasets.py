@@ -1,6 +1,6 @@
 """Datasets that models are trained on: texts, pairs and treebanks, with their files and sources.
 
-Those of `datasets.toml` are read on first use; others can be registered.
+The datasets in `datasets.toml` are read on first use; plug-ins can register others.
 """
 
 from __future__ import annotations

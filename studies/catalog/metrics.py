@@ -1,6 +1,6 @@
 """The metrics that trials report, each with its title, better direction and decimals; more can be registered.
 
-A metric with an index is a family of numbers, stored in the long table of metrics under names such as
+A metric with an index is a family of numbers. The long table of metrics stores them under names such as
 `bleu[10-20]`, `gate[12]` or `attention[3,7]`: up to three indices, each a number, a range or a word.
 """
 
@@ -30,15 +30,15 @@ class Measure(Protocol):
     """
 
     def update(self, outputs: Any, targets: Any, /) -> None:  # noqa: ANN401 -- tensors, which nothing here loads
-        """Take a batch into account; what it is depends on the kind of task.
+        """Take a batch into account; the kind of task decides what `outputs` and `targets` are.
 
-        tagging        logits (tokens, symbols) and symbols (tokens,) of a fresh batch
-        causal_tagging the same of a split, at the tokens that are scored
-        classification logits (sequences, classes) of a split, and classes (sequences,)
-        token_classification the same of tokens, without padding
-        regression     numbers (sequences,) and what they should be
-        transduction   log-probabilities (tokens, symbols) of a split with teacher forcing, and its symbols
-        language       minus the log-probability of each token of a split in nats, (tokens,), and the tokens
+        - tagging: logits (tokens, symbols) and symbols (tokens,) of a fresh batch.
+        - causal_tagging: logits and symbols of a split, at the tokens that are scored.
+        - classification: logits (sequences, classes) and classes (sequences,) of a split.
+        - token_classification: logits (tokens, classes) and classes (tokens,), without padding.
+        - regression: predicted and true numbers (sequences,).
+        - transduction: log-probabilities (tokens, symbols) of a split with teacher forcing, and its symbols.
+        - language: minus the log-probability of each token of a split in nats, (tokens,), and the tokens.
         """
         ...
 

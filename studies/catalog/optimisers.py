@@ -1,4 +1,4 @@
-"""Optimisers by the names of `train.optimizer`: built-in ones and those of plug-ins."""
+"""Optimisers by their names in `train.optimizer`, built in or from plug-ins."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class OptimizerSettings(NamedSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """How many numbers the rule keeps of each weight at most, by which plans estimate memory."""
+        """The most numbers that the rule keeps for each weight; plans estimate memory from it."""
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """Whether the rule keeps less of some weights, by their names and shapes."""
+        """True if the rule keeps fewer numbers for weights of some names and shapes."""
         return False
 
 
@@ -74,7 +74,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """Whether the moments depend on names and shapes."""
+        """True if the moments depend on the weights' names and shapes."""
         return self.name in ("muon", "adafactor")
 
     @property

@@ -84,7 +84,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnLayout(_Facts):
-    """How rows are laid out in files: format, SHA-256 of each split's files, and the columns that are read.
+    """The layout of rows in files: format, SHA-256 of each split's files, and the columns that are read.
 
     If `split` names a column, that column says which split each row is in; `split_names` are its values for
     train, dev and test if they have other names. Rows of splits in `left_out` are not read. A split without

@@ -1,4 +1,4 @@
-"""Classes of settings that tables select by their name: built-in ones and those of plug-ins."""
+"""Classes of settings that a table selects by its name, built in or from plug-ins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SettingsT = TypeVar("SettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[SettingsT]):
-    """What a table can name, with the class of its settings; `source` is who has thought of it."""
+    """A name that a table can give, with the class of its settings; `source` is the publication or author."""
 
     name: str
     source: str

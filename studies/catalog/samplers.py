@@ -22,7 +22,7 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPart(Generic[PartT]):
-    """A sampler or a scheduler: its `source`, and `make`, which builds that of a plug-in."""
+    """A sampler or a scheduler with its `source`; `make` builds it if a plug-in registered it."""
 
     source: str
     make: PartT | None = None

@@ -1,4 +1,4 @@
-"""Learning-rate schedules by the names of `train.schedule`: built-in ones and those of plug-ins."""
+"""Learning-rate schedules by their names in `train.schedule`, built in or from plug-ins."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class OwnScheduleSettings(ScheduleSettings):
     warmup_stable_decay stays until `cooldown` steps before the end and then falls in a line to `floor`.
     inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest value is
     (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss on the dev split has not
-    improved for `patience` epochs, milestones after each of its steps. recent is multiplied by `decay` when
-    the mean training loss of `every` steps is worse than all of the last `patience` such means (the program
-    of Kaiser and Bengio 2016).
+    improved for `patience` epochs, milestones after each of its steps. recent compares the mean training loss
+    of the last `every` steps with the `patience` means before; if it is worse than all of them, the rate is
+    multiplied by `decay` (the program of Kaiser and Bengio 2016).
     """
 
     patience: int = Field(default=5, ge=1)
@@ -108,7 +108,7 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[SettingsT]], 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
     """Return whether a rate within the first `steps` steps depends on the total number of steps.
 
-    That of a plug-in's schedule may.
+    A plug-in's schedule counts as dependent from the end of its warm-up.
     """
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
         return steps + 1 >= schedule.warmup

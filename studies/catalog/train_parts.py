@@ -87,9 +87,9 @@ class TrainingMoment:
     """A training as a callback sees it between two steps.
 
     `model` is a copy of the model in evaluation mode, without gradients: nothing that a callback does to it
-    touches the training. `metrics` are those of the epoch so far. `state` belongs to the callback: tensors
-    and plain values that it stores there are part of the checkpoint. Draws from torch's global generator
-    depend only on the trial's seed, its name and the epoch.
+    touches the training. `metrics` has the metrics of the epoch so far. `state` belongs to the callback:
+    tensors and plain values that it stores there are part of the checkpoint. Draws from torch's global
+    generator depend only on the trial's seed, its name and the epoch.
     """
 
     model: nn.Module

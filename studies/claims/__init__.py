@@ -19,7 +19,7 @@ The grammar, loosest binding first:
     quantity   = METRIC [ "[" { INDEX } { FACTOR "=" level } "]" ]    with commas between
     set        = ( FACTOR | "[" level { "," level } "]" ) [ "except" "[" level { "," level } "]" ]
 
-The functions are all and any of statements, min, max, mean and law of numbers, seed by seed, and best,
-worst, argmax and argmin of the levels of one factor. A level is written as in the study file, in any
-spelling of its recipe.
+The functions all and any take statements. min, max, mean and law take numbers, seed by seed. best, worst,
+argmax and argmin take the levels of one factor. A level is written as in the study file, in any spelling of
+its recipe.
 """

@@ -57,8 +57,8 @@ class Reduction:
 class Extrapolation:
     """The prediction of a cell by a power law through the smaller sizes, seed by seed.
 
-    `parts` are the numbers of the smaller sizes, the smallest first, each with a cell of that size; `of` is
-    the predicted number, and `cell` one of its cells. The law is over the parameters of these cells.
+    `parts` are the numbers of the smaller sizes, the smallest first, each with a cell of that size. `of` is
+    the predicted number, and `cell` is one of its cells. The law is over the parameters of these cells.
     """
 
     of: Number
@@ -133,7 +133,7 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
 
 
 def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
-    """Yield a number and all numbers in it, or those of a comparison, in the order of the text."""
+    """Yield a number and all numbers in it, or all numbers of a comparison, in the order of the text."""
     match number:
         case Comparison():
             parts = (number.left, number.right)
@@ -196,7 +196,7 @@ class ClaimSpec(StrictModel):
 class Claim:
     """A claim with its resolved statement; `varied_factors` are those with several levels.
 
-    In every cell, the level of another factor determines that of each of `dependent_factors`.
+    In every cell, the level of another factor determines the levels of the `dependent_factors`.
     """
 
     spec: ClaimSpec

@@ -239,7 +239,7 @@ class _ClaimParser(TokenReader):
         return LevelSet(start=start, end=self._end(), factor=factor, levels=levels, excluded=less)
 
     def level(self) -> LevelLiteral:
-        """Parse a level as the study file has it: everything up to a token that cannot be part of a level.
+        """Parse a level in the study file's notation, up to a token that cannot be part of a level.
 
         Its own brackets belong to it. A single quoted token is the text between the quotes. `and`, `or`,
         `for` and `except` end a level unless they are all of it: there is a task `and`.

@@ -89,10 +89,9 @@ def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultColle
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield a claim with the cells that it is about.
+    """Yield a claim with the cells that it is about: all cells, or one claim for each level of its factor.
 
-    They are all cells, or those of each level of its factor. A level without cells, such as one that a
-    sample of cells leaves out, is skipped.
+    A level without cells, such as one that a sample of cells leaves out, is skipped.
     """
     factor = spec.each
     if factor is None:
@@ -108,7 +107,7 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 def _scopes(
     diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric]
 ) -> Sequence[Scope | None]:
-    """Return the scope of the study, then that of the file as written.
+    """Return the scope of the study, then the scope of the file as written.
 
     It is only None if factors or cells are faulty.
     """

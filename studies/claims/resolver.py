@@ -1,17 +1,17 @@
 """Resolves a claim's syntax tree into comparisons, looking each name up in the study.
 
-Loops are unrolled, chains cut into pairs, and `best` into comparisons with the other levels, so that only
+Loops are unrolled, chains are cut into pairs, and `best` becomes comparisons with the other levels. Only
 comparisons of numbers in known cells are left to be tested on results:
 
     all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
 
-is an AllOf of two AllOf, of two comparisons each. Whatever is wrong is noted and gives None, as does all
-that it is a part of; the other parts are still resolved, so that their faults are reported too.
+is an AllOf of two AllOf, of two comparisons each. A faulty part is reported and becomes None, and so does
+every expression that contains it. The other parts are still resolved, so that their faults are reported too.
 
 A quantity stands for the cells with the levels in its brackets. Factors that are not named are left open.
-That is fine if one cell alone has the named levels: the other factors have one level, follow from those
-named, as in a zip, or, in a design of one at a time, are as in the baseline. The seed is never named: a
-quantity has a value for each seed, and is compared seed by seed.
+That is valid if exactly one cell has the named levels. Each other factor then has one level, follows from
+the named ones as in a zip, or keeps its baseline level in a design of one at a time. The seed is never named:
+a quantity has a value for each seed, and is compared seed by seed.
 """
 
 from __future__ import annotations
@@ -387,7 +387,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels to compare: those of a loop, or of the one factor that a metric leaves open."""
+        """Return the levels to compare: a loop's, or those of the one factor that a metric leaves open."""
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
             rounds = self._rounds(winner, bound)

@@ -32,9 +32,9 @@ class LevelLiteral(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSet(Spanned):
-    """All levels of a factor, or the listed ones (exactly one of the two is given).
+    """A set of levels: every level of `factor`, or the listed `levels`, without the `excluded` ones.
 
-    The excepted ones are left out.
+    Exactly one of `factor` and `levels` is given.
     """
 
     factor: Identifier | None = None

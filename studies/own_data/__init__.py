@@ -1,6 +1,6 @@
-"""Files of the user's own become what a trial knows of them, or faults with their file, line and column.
+"""Readers of the user's own data files; faults are reported with file, line and column.
 
-`own_corpus` reads the table `corpus = { … }`: of a text by `texts`, of labelled sequences and sentence
-pairs by `tables`. `reader` reads each file once, `folders` says which files a path stands for, `cells` and
-`columnar` read columns, `rows` checks their values, and `summary` is what a plan says of them.
+`own_corpus` reads the table `corpus = { … }`. `texts` reads a text; `tables` reads labelled sequences and
+sentence pairs. `reader` reads each file once, and `folders` lists the files that a path stands for. `cells`
+and `columnar` read columns, `rows` checks their values, and `summary` has the facts that a plan shows.
 """

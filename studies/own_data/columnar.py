@@ -121,7 +121,7 @@ def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Return the names of all columns, those of structs as `translation.en`."""
+    """Return the names of all columns; a field of a struct is named as `translation.en`."""
     found = []
     for field in schema:
         fields = [field.type.field(place) for place in range(field.type.num_fields)]

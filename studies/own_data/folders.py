@@ -1,4 +1,4 @@
-"""Files of a path: the file itself, or those of a folder written by Hugging Face `datasets`."""
+"""Files of a path: the file itself, or the files in a folder that Hugging Face `datasets` wrote."""
 
 from __future__ import annotations
 

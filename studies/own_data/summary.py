@@ -52,11 +52,12 @@ class PieceBounds(NamedTuple):
 class CorpusSummary:
     """Facts about a corpus of the user.
 
-    `rows` counts those of each split, called `unit`, without `num_held_out` training pairs whose source is
-    in another split. `classes` has the number of labels of each class in training. `lengths` and `symbols`,
-    the number of different training tokens, are known by the kind of tokens. `tokens` has the length of a
-    training text. `pieces` are the bounds of a bpe vocabulary, by what it is learnt from: the
-    split `train`, or of pairs each side or both.
+    `rows` has the number of rows of each split, without the `num_held_out` training pairs whose source is in
+    another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
+
+    `lengths`, `symbols` and `tokens` have an entry for each kind of tokens: the lengths of the sequences, the
+    number of different tokens, and the total length of a text, all in training. `pieces` has the bounds of a
+    bpe vocabulary by what it is learnt from: the split `train`, or for pairs each side or both.
     """
 
     unit: str

@@ -203,7 +203,7 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Return the rows without those of splits in which none has a label, and these splits' names.
+    """Leave out the splits in which no row has a label; return the other rows and these splits' names.
 
     If all labels of a split are -1 and the train split has no such class, they count as missing: public
     test sets hide labels like that. A row without a label in any other split is a fault.

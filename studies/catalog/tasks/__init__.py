@@ -2,8 +2,8 @@
 
 `spec` has the registry and what all tasks share. Each family has a file: `algorithmic` (sequences of
 growing length), `language_model`, `long_term` (regression), `memory_degradation`, and `sentence_pairs`
-(transduction and labelled sequences). `generated` has tasks that draw their examples: those of plug-ins and
-those of `synthetic`.
+(transduction and labelled sequences). `generated` has the base class of tasks that draw their examples: the
+tasks of `synthetic` and of plug-ins.
 """
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic

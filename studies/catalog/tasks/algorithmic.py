@@ -118,10 +118,10 @@ class AlgorithmicTask(TaskSpec):
 
     `length` is always the nominal one, which a curriculum grows and the tables report.
     `required_reach` is the furthest input on each side that can change some output.
-    `unguessable_reach` is the part of it that luck cannot replace: any model that sees less on that side gets
-    a certain output right in all of 32 random sequences with a chance below 5 %, anew at every longer length.
-    The two differ where far inputs matter rarely, as in long carries. `example` is an input, its target and
-    what they say, as the paper prints one.
+    `unguessable_reach` is the part of it that guessing cannot replace. For any model that sees less on that
+    side, there is an output that it gets right in all of 32 random sequences with a chance below 5 %, anew at
+    every longer length. The two differ where far inputs matter rarely, as in long carries. `example` is an
+    input, its target and their meaning, as the paper prints one.
     """
 
     kind: TaskKind = TaskKind.TAGGING

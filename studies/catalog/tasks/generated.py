@@ -1,4 +1,4 @@
-"""Tasks whose settings draw examples from a seeded generator, such as those of plug-ins."""
+"""Tasks whose settings draw examples from a seeded generator, such as plug-ins' tasks."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether all training batches of the same number of examples have one shape.
+        """True if all training batches of the same number of examples have one shape.
 
         Inputs then have equally many tokens without padding, and equally many scored targets. Such trials
         can train in packs.
@@ -118,7 +118,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def has_own_losses(self) -> bool:
-        """Whether the task has a loss other than that of its kind."""
+        """True if the task replaces the loss of its kind by its own."""
         return type(self).losses is not GeneratedTask.losses
 
     @property

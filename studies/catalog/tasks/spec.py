@@ -37,7 +37,7 @@ class TaskKind(StrEnum):
 
     @property
     def causal(self) -> bool:
-        """Whether no output may see a later input."""
+        """True if no output may see a later input."""
         return self in (TaskKind.LANGUAGE, TaskKind.CAUSAL_TAGGING)
 
 
@@ -63,7 +63,7 @@ class ModelInterface:
 
     @property
     def causal(self) -> bool:
-        """Whether no output may see a later input."""
+        """True if no output may see a later input."""
         return self.kind.causal
 
 

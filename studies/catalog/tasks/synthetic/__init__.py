@@ -1,9 +1,9 @@
 """Synthetic tasks: scored at some positions only, and drawn from their settings and a seed only.
 
-`base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups,
-`recall` has lookups, `chomsky` the problems of the Chomsky hierarchy, `listops`, `mad` and `pathfinder`
-those of these names. All but the last are causal. Each module registers its tasks; `engine/tasks/synthetic`
-draws examples.
+`base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups.
+`recall` has lookups, and `chomsky` has the problems of the Chomsky hierarchy. `listops`, `mad` and
+`pathfinder` have the tasks of these names. All tasks but pathfinder are causal. Each module registers its
+tasks; `engine/tasks/synthetic` draws examples.
 """
 
 from . import chomsky, listops, mad, pathfinder, recall, state_tracking  # each registers its tasks

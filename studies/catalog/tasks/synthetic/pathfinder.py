@@ -24,9 +24,9 @@ class Geometry:
     """The sizes by which contours are drawn, in pixels.
 
     A contour is a chain of `paddle`s with half a `gap` before and behind each. Between two paddles it turns
-    by an angle of density cos² (continuity · angle), within a right angle. `apart` is the distance of the
-    first ends of both long contours, `radius` that of marks. All distractors together have `budget`
-    paddles. There is hardly ever room for two contours of more than `longest` paddles.
+    by an angle of density cos² (continuity · angle), within a right angle. `apart` is the distance between
+    the first ends of the two long contours, and `radius` is the radius of the marks. All distractors together
+    have `budget` paddles. There is hardly ever room for two contours of more than `longest` paddles.
     """
 
     paddle: float
@@ -78,7 +78,7 @@ There a gap is twice the margin, and of 128 pixels the margin is 2 or 3, here al
 class PathfinderSettings(SyntheticTask):
     """Settings of pathfinder in `[task]`.
 
-    By default that of Long Range Arena, with `side = 128` its Path-X.
+    The defaults give Long Range Arena's Pathfinder; `side = 128` gives its Path-X.
     """
 
     side: int = Field(default=32, ge=12, le=256)
