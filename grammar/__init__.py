@@ -1,12 +1,21 @@
 """A recipe is text, checked to its last token before anything is built.
 
-`syntax` reads the text into a syntax tree, `semantics` checks that against the `vocabulary` and makes the
-tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` shows what is wrong.
-`model_config` is what stands around a recipe in a model, its `norms` and `positions` by name, and `analysis`
-counts what both cost and reach. `dimensions` are a recipe's choices, and `space` what these can become.
-`expressions` are recipes as Python's own, over `block_names`; `signature` says how a block is called,
-`difference` how two recipes differ, `tree_distance` how far they are apart, and `ablation` what a recipe is
-without one of its parts.
+From text to recipe:
+
+- `syntax` reads the text into a syntax tree.
+- `semantics` checks the syntax tree against the `vocabulary` and makes the tree of `nodes`.
+- `canonical` renders the tree as text, and `recipe` holds both.
+- `errors` shows what is wrong.
+
+Around a recipe:
+
+- `model_config` configures the rest of the model; `norms` and `positions` are its kinds by name.
+- `analysis` counts the costs and the reach of a model.
+- `dimensions` lists the choices of a recipe, and `space` the recipes that they can become.
+- `expressions` writes recipes as Python expressions over `block_names`.
+- `signature` says how a block is called.
+- `difference` compares two recipes, and `tree_distance` measures their distance.
+- `ablation` removes one part of a recipe at a time.
 
 The language, in the precedence of Python's operators:
 

@@ -11,10 +11,15 @@ from .recipe import Recipe, parse
 
 
 def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
-    """Every recipe that lacks exactly one part of this one, once, in the order of the text.
+    """Return all distinct recipes that lack exactly one part of this recipe, in the order of the text.
 
-    Of a sum a summand goes, of a series a sub-layer, while another is left; of a block an argument that is
-    not as by default; of tied copies the tie. What is no recipe without a part keeps it.
+    These parts can go:
+
+    - a summand of a sum or a sub-layer of a series, while another remains;
+    - a block's argument that differs from its default;
+    - the tie of tied copies.
+
+    A removal that leaves no valid recipe is skipped.
     """
     found: dict[str, Recipe] = {}
     for text in dict.fromkeys(map(render, _without_one(recipe.root))):

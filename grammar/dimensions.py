@@ -57,7 +57,7 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
     """Return every dimension with its name, in the order of the text.
 
     The name is `block.parameter` for a parameter, `count` for a repeat, and `choice` for a choice between
-    parts; a second use of a name ends in `.2`, and so on.
+    parts. A second use of a name ends in `.2`, a third in `.3`, and so on.
     """
     found: list[tuple[str, Dimension]] = []
 

@@ -77,21 +77,29 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """A model but for its body.
+    """Configuration of a model except its body.
 
-    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution
-    over `vocab`, or over `classes` where there are any, or as many real numbers as `targets` says.
-    `cutoffs` begin clusters of rarer symbols, in the input as in the softmax; the first is as wide as the
-    model, and mapped all the same with `project_first_cluster`. Where it is `tied`, the softmax has the
-    embedding's weights, and biases only with `tied_bias`; where it is not, it has none without
-    `output_bias`. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs
-    begin as N(0, s²) where a standard deviation s is given; with `residual_init` depth the last map of
-    each sub-layer begins smaller by the root of how many there are. Logits stay within `logit_cap`, if
-    there is one. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of
-    the first, if they are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind
-    zero vectors. `mup` is the width at which maximal updates change nothing. Learned or randomised
-    positions are `max_positions`. Behind a `bottleneck` what is said of all positions is decoded from the
-    last one alone.
+    Inputs and outputs:
+
+    - Inputs are symbols of `vocab`, or `columns` real numbers at each position.
+    - Outputs are a distribution over `vocab` or over `classes`, or `targets` real numbers.
+    - A model that maps a source to a target reads symbols of `source_vocab`, by default of `vocab`.
+    - `cutoffs` divide the vocabulary into clusters, by falling frequency, in the input and in the softmax.
+    - The first cluster is as wide as the model; `project_first_cluster` still adds a map.
+    - A `tied` softmax shares the embedding's weights, and has biases only with `tied_bias`.
+    - A softmax that is not tied has biases unless `output_bias` is false.
+    - Logits stay within `logit_cap`, if it is set.
+    - With a `bottleneck` the last position alone is decoded into the outputs of all positions.
+
+    Weights and positions:
+
+    - `feedforward_std` is the initial standard deviation of the maps of feed-forward blocks, as in N(0, s²).
+    - `attention_std` is the same for queries, keys and values of `sa`.
+    - `attention_output_std` is the same for the outputs of `sa`.
+    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number.
+    - `mup` is the width at which maximal updates change nothing.
+    - `max_positions` is the number of learned or randomised positions.
+    - With `zero_past`, zero vectors fill the past of each block at the beginning of a stream.
     """
 
     d_model: int
@@ -198,7 +206,7 @@ class ModelConfig:
 
     @property
     def predicts_symbols(self) -> bool:
-        """Whether the output is a distribution over the symbols of the vocabulary."""
+        """Return whether the output is a distribution over the symbols of the vocabulary."""
         return self.targets is None and self.classes is None
 
     def _bounds(self) -> Iterator[Rule]:

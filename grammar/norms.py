@@ -1,4 +1,4 @@
-"""Kinds of normalisation by the names that `norm_kind` takes, with those of plug-ins."""
+"""Kinds of normalisation by the names that `norm_kind` takes, including kinds of plug-ins."""
 
 from __future__ import annotations
 

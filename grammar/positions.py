@@ -1,4 +1,4 @@
-"""Positional encodings by the names that `position` takes, with those of plug-ins."""
+"""Positional encodings by the names that `position` takes, including encodings of plug-ins."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class LearnedPosition(SizedPosition):
 class RandomisedPosition(SizedPosition):
     """Sinusoids of random positions, as many as the sequence is long, in increasing order.
 
-    They are drawn for each batch. Longer sequences than those of the training then have no unseen
-    positions. A trained model uses the same positions for all sequences of a length.
+    Each batch draws new positions. So sequences longer than in training contain no unseen positions. A
+    trained model uses the same positions for all sequences of a length.
     """
 
     source = "Ruoss et al. 2023"
@@ -81,10 +81,11 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """Nothing is added: mixers that compare positions do so with numbers drawn as by RandomisedPosition.
+    """Random positions, drawn as by RandomisedPosition, for mixers that compare positions; nothing is added.
 
-    Each mixer draws its own for a batch, as the authors' program does: what is turned gets positions in their
-    order, a bias of the distance d the d-th of distances in their order.
+    Each mixer draws its own numbers for a batch, as the authors' program does. Rotations use the drawn
+    positions in increasing order. A bias at distance d uses the d-th of the drawn distances in increasing
+    order.
     """
 
     source = "Ruoss et al. 2023"

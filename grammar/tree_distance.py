@@ -2,8 +2,9 @@
 
 It is the least cost that turns one tree into the other. Trees are ordered; the parts of a sum are sorted by
 their identity, so that `a + b` equals `b + a`. Adding, removing or replacing a block costs 1, an operator
-(`>>`, `+`, `4 *`, `tied`) 0.5. A block that stays costs 0.5 for each word that changes and 0.5 · (1 −
-smaller / larger) for each number, at most 0.9 in all, with defaults filled in; so does a count.
+(`>>`, `+`, `4 *`, `tied`) 0.5. In a block that stays, each changed word costs 0.5, and each changed number
+0.5 · (1 − smaller / larger). The changes of one block cost at most 0.9; arguments left out have their
+defaults. A changed count costs as a changed number.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def tree_distance(first: Node, second: Node) -> float:
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Yield the parts of a recipe below a node, those of a sum in the order of their identity."""
+    """Return the parts of a recipe below a node; the parts of a sum are sorted by their identity."""
     match node:
         case SumNode():
             return sorted(node.parts, key=identity)

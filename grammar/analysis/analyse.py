@@ -1,10 +1,10 @@
 """The costs and the reach of a model, from its recipe.
 
-The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
-"pre", and a linear output with bias, unless the config says otherwise. One normalisation belongs to each
-sub-layer of the body's series and of any series or repeat inside a sum; pools have none. Parameters and
-FLOPs of blocks are added up, each measured once, however often a recipe repeats it. The memory of a training
-step is measured from the whole model.
+The analysis counts the whole model: an embedding of `vocab` rows, the body, a final normalisation if the norm
+is "pre", and a linear output with bias. The config can change these parts. One normalisation belongs to each
+sub-layer of the body's series and of any series or repeat inside a sum; pools have none. Parameters and FLOPs
+of blocks are added up, each measured once, however often a recipe repeats it. The memory of a training step
+is measured from the whole model.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ _Places = tuple[tuple[str, int], ...]
 class Analysis:
     """A whole model, with its embedding and output, on one sequence of `length` tokens.
 
-    `outputs` is how many numbers the model returns; with a clustered vocabulary those of the first cluster.
+    `outputs` is the number of outputs of the model; with a clustered vocabulary, of the first cluster.
     """
 
     length: int

@@ -43,8 +43,8 @@ _MAX_AGE_S = 30 * 24 * 3600
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
     """Return what `measure_WHAT` of `activemem.blocks.costs` counts, measured once.
 
-    "parameters" and "block" are of one block, "frame" of what stands around the body of a model, "transducer"
-    and "step" of a whole model. Raises BuildError for a block without a module.
+    "parameters" and "block" measure one block, "frame" the parts around the body of a model, "transducer" and
+    "step" a whole model. Raises BuildError for a block without a module.
     """
     text, codes = "", list[str | None]()
     if what in ("parameters", "block"):

@@ -133,7 +133,7 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """Return the value as the parameter's type, or None if it is of another type."""
+    """Return the value as the parameter's type, or None if it has another type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number
@@ -216,7 +216,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the text of an operand as it can stand in the repeat that a message proposes."""
+    """Return the text of an operand, in parentheses where the repeat that a message proposes needs them."""
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 

@@ -139,7 +139,7 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return the derivation in which parts give members: those of a series in order, of a sum in any order.
+    """Return the derivation in which parts give members: in order for a series, in any order for a sum.
 
     An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches
     failures.
@@ -175,7 +175,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, with those of choices among them; any other part alone."""
+    """Return the options of a choice, with nested choices expanded; return any other part alone."""
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
@@ -307,7 +307,7 @@ def _is_open(part: Value) -> bool:
 
 
 def _options_of(part: Value) -> list[Value]:
-    """Return the options of a choice, with those of choices among them; any other part alone."""
+    """Return the options of a choice, with nested choices expanded; return any other part alone."""
     if not isinstance(part, ChoiceDimension):
         return [part]
     return [leaf for option in part.options for leaf in _options_of(option)]

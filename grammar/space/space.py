@@ -99,7 +99,7 @@ class BudgetShare:
 
     @property
     def exact(self) -> bool:
-        """Whether every member was checked."""
+        """Return whether every member was checked."""
         return not self.samples
 
     def __str__(self) -> str:

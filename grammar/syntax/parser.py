@@ -1,8 +1,8 @@
 """The syntax tree of a recipe, and the parser: one method for each rule, which is its docstring.
 
-Faults do not stop it. After a fault the parser goes on with the most likely meaning: a missing operator or
-comma counts as present, a bracket too many as absent. The surroundings of a fault become an ErrorSyntax, so
-that one mistake gets one message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
+Faults do not stop it. After a fault the parser continues with the most likely meaning: it inserts a missing
+operator or comma, and ignores an extra bracket. The surroundings of a fault become an ErrorSyntax, so that
+one mistake gets one message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The blocks as data: parameters, role, reach and source; files are named as those of `blocks`.
+"""The blocks as data: parameters, role, reach and source; files have the same names as in `blocks`.
 
 `spec` defines what a block states, and `registry` finds blocks by name. The families are `attention`,
 `attention_variants`, `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`,

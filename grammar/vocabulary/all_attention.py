@@ -1,7 +1,7 @@
-"""All-attention: persistent vectors, to which every position attends, in place of a feed-forward layer.
+"""The all-attention block: persistent vectors, which every position attends to, replace a feed-forward layer.
 
-By default only keys have position vectors, and a span begins at the position before the query; the window
-is that of `sa(pos=relative)`. Each head has N persistent keys and N values.
+By default only keys have position vectors, and a span begins at the position before the query. The window
+equals the window of `sa(pos=relative)`. Each head has N persistent keys and N values.
 """
 
 from __future__ import annotations

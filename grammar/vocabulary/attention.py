@@ -1,7 +1,7 @@
 """The attention blocks of the vocabulary, and windows over the past.
 
-The widths of their projections are parameters of the block, not shares of the model's width:
-an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
+The widths of their projections are parameters of the block, not fractions of the model's width. So an `sa` of
+8 heads of width 64 projects to 512 in a model of any width.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The active memory of the vocabulary: blocks that transform a whole sequence by convolutions.
 
-In the equations `∗` is a convolution with a kernel of k × width × width, `⊗` a product of channels, and
-hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers the k - 1 tokens to the
-left and the token itself; otherwise ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Generation
+In the equations `∗` is a convolution with a kernel of k × width × width. `⊗` is a channelwise product, and
+hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers a token and its k - 1
+predecessors. In other models it covers ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Generation
 keeps the last k - 1 inputs of each kernel, a window that does not grow with the tokens.
 
 `base_conv` and `hyena` convolve each channel separately, causally in every model. A small network computes

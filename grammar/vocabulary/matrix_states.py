@@ -77,9 +77,9 @@ def _recurrence(
 ) -> Spec:
     """Return a block of this family.
 
-    Its `own` parameters stand between those of heads and those that all blocks have. `state` maps the
-    number and the width of heads to the size of the state; `convolved` gives the channels of the short
-    convolution.
+    Its `own` parameters come after the parameters of heads and before the parameters of all blocks. `state`
+    maps the number and the width of heads to the size of the state; `convolved` gives the channels of the
+    short convolution.
     """
 
     def window(settings: Settings, _context: CostContext) -> int:

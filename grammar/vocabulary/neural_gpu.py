@@ -1,8 +1,8 @@
 """The Neural GPU family of the vocabulary: whole models that hold both sequences in one image.
 
-An image s is length × width × maps numbers, with the length of the longer of source and target. In the
-equations `∗` is a convolution in two dimensions with zeros around the image, `⊗` a product of numbers,
-hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1), and each layer has kernels U, U′, U″, W, W′, W″ of its own.
+An image s has length × width × maps numbers; the length is the longer of source and target. In the equations
+`∗` is a two-dimensional convolution with zeros around the image. `⊗` is an elementwise product, and
+hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). Each layer has its own kernels U, U′, U″, W, W′, W″.
 """
 
 from __future__ import annotations

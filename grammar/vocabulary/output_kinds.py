@@ -113,7 +113,7 @@ def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return the kind of output of a series: that of its last part, unless an earlier part changed it."""
+    """Return the output kind of a series: its last part's kind, unless an earlier part changed the kind."""
     found = [output_kind(part) for part in parts]
     if VECTOR in found:
         return VECTOR

@@ -1,4 +1,4 @@
-"""The registry of blocks: those of this package, and those of plug-ins."""
+"""Registry of the blocks of this package and of plug-ins."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def block_code(name: str) -> str | None:
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the sorted names of all blocks, with those of plug-ins."""
+    """Return the sorted names of all blocks, including blocks of plug-ins."""
     return tuple(sorted(SPECS))
 
 

@@ -130,15 +130,18 @@ def lays_out_its_window(_settings: Settings) -> str:
 class Spec:
     """One block of the vocabulary: its arguments, and the claims that tests check against its module.
 
-    Costs are not stated here: they are measured from the module (`measured_costs`). Generation keeps
-    `state` numbers for each past token and `window` numbers for any number of past tokens; without either,
-    a mixer keeps the inputs within its reach. `check` returns what is wrong with the arguments together, or
-    None. `compares_positions` says whether the block compares numbers that a model may draw
-    (`randomised_pairs`). `compiled_for_each_length` says whether `torch.compile` makes a program for each
-    length, as for a loop over positions; other blocks get one program for most lengths, or one for each
-    number of chunks. `export_fault` says why no exported program of the block is right at every length,
-    None if one is. `depends_on_target_length` marks transducers whose outputs depend on their number, where
-    they are longer than the source.
+    Costs are not stated here: `measured_costs` measures them from the module.
+
+    - `state` is how many numbers generation keeps for each past token.
+    - `window` is how many numbers generation keeps for any number of past tokens.
+      Without `state` and `window`, a mixer keeps the inputs within its reach.
+    - `check` returns what is wrong with the combination of arguments, or None.
+    - `compares_positions` says whether the block compares positions, which `randomised_pairs` may draw.
+    - `compiled_for_each_length` says whether `torch.compile` makes a program for each length, as for a loop.
+      Other blocks get one program for most lengths, or one for each number of chunks.
+    - `export_fault` says why no exported program of the block is right at every length, None if one is.
+    - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
+      exceeds the source's length.
     """
 
     name: str
