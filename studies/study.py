@@ -216,8 +216,8 @@ class Study:
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
         """Return the trials of a search point.
 
-        There is one for each seed, at each of the levels that points are across. They are those of a rung, by
-        default of the last one.
+        There is one for each seed, at each of the levels that points are across. They belong to rung `rung`,
+        by default the last one.
         """
         level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
         return tuple(
@@ -262,7 +262,7 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """Return the values of the point with these stored levels; None if they are of another space."""
+        """Return the values of the point with these stored levels; None if they belong to another space."""
         return read_point(self.choose, levels)
 
     @property
@@ -307,8 +307,8 @@ def overrides_fault(overrides: object) -> str | None:
 def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
     """Return the study of a store's record, with further overrides; raises StudyError with every fault.
 
-    Whoever wrote the store chose what the record says, so no file that it names is opened: its text is never
-    a path, and what is known of the user's own data files is in the record.
+    The record may come from an untrusted store, so this function opens no file that it names. Its text is
+    never taken as a path, and the facts about the user's own data files are in the record.
     """
     applied = (*record.get("overrides", ()), *overrides)
     diagnostics = Diagnostics(parse_document("study", record["text"], applied))
@@ -329,7 +329,7 @@ def _study_of(
 def _read_study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
-    """Return the study of a document; report its faults, and return None for those of its tables."""
+    """Return the study of a document; report its faults, and return None if its tables have any."""
     _check_tables(diagnostics)
     ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
     header, design = _read_design(diagnostics)

@@ -78,7 +78,7 @@ def _task() -> dict[str, Any]:
 
 
 def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a table, its definitions among those of all."""
+    """Return the schema of a table, and add its definitions to `definitions`."""
     found = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Schema)
     new = {key: _relaxed(each, holes=name in TRIAL_TABLES) for key, each in found.pop("$defs", {}).items()}
     definitions |= new

@@ -52,12 +52,14 @@ FindLongest = Callable[[TrialSettings], LongestBatch | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
+    """The bytes that a training step holds on sequences of `tokens`; `optimizer` is an upper bound.
 
-    `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
-    what a block holds for a while where that is more; some trials need `equal_parts` of them. Where no
-    activations are held there are copies of weights: `moving` as steps are clipped, `called` by a callback,
-    whose own numbers nobody knows.
+    `activations` has the bytes for the `sequences` that are computed at once. It includes the loss's gradient
+    or a block's temporary tensors, whichever is larger. With `equal_parts` a batch splits only into parts of
+    equally many sequences.
+
+    While no activations are held, copies of weights may be: `moving` for clipped steps, `called` for a
+    callback. The memory that a callback itself uses is unknown.
     """
 
     tokens: int
@@ -94,7 +96,7 @@ class StepMemory:
         return None
 
     def in_parts(self, parts: int) -> int:
-        """Return the bytes of a step whose batch is computed in so many parts."""
+        """Return the bytes of a step whose batch is computed in `parts` parts."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
         return self._of_weights + max(largest, self.copies)
 
@@ -168,8 +170,8 @@ def step_memory(
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     """Return the lengths of pairs that can fill a batch of tokens best.
 
-    They are the longest, and those of full batches. Full batches have one row more than those of the
-    longest pair, or as many rows as a batch may have.
+    They are the longest length and the lengths of two full batches: one with a row more than a batch of the
+    longest pairs, and one with as many rows as a batch may have.
     """
     train = settings.train
     assert train.batch_tokens is not None, "it has batches of tokens"
@@ -217,10 +219,11 @@ Bound = Literal["memory", "CPUs", "service", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """How many trials, each in a process, fit into a GPU's memory and beside it on the CPUs.
+    """The number of trials, each in its own process, that a GPU's memory and its CPUs have room for.
 
-    As many as are `asked` for share it, whether they fit or not. Otherwise the run takes as many as fit,
-    but no more than there are trials for each GPU, so that no GPU is idle.
+    If `asked` is set, that many trials share the GPU if it has the CPUs for them, whether they fit into its
+    memory or not. Otherwise the run takes as many as fit, but no more than there are trials for each GPU, so
+    that no GPU is idle.
     """
 
     by_memory: int
@@ -258,9 +261,10 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """Return the room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free.
+    """Return the room on a GPU for trials with such a step; a tenth of its memory is left free.
 
-    There are so many `trials` for each GPU.
+    `cpus` is the number of CPUs beside the GPU, `cpus_of_each` the CPUs of one trial, `trials` the number of
+    trials for each GPU, and `asked` the number of trials that the user sets.
     """
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),

@@ -174,9 +174,9 @@ class PlannedTrial:
 class ModelCost:
     """A model of the study: how many trials have it, and its cost with their largest vocabulary.
 
-    `step_flops` are those of a training step on sequences of the task's length, or of REFERENCE_TOKENS
-    tokens if it grows. `memory` are the bytes that a step of any of its trials holds at most, None for a
-    model over the budget. `estimate` is its trials' mean; `excess` says what exceeds the budget.
+    `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if it
+    grows. `memory` has the most bytes that a step of any of its trials holds, None for a model over the
+    budget. `estimate` is its trials' mean; `excess` says what exceeds the budget.
     """
 
     label: str
@@ -236,7 +236,7 @@ def make_plan(
     """Return the plan of a study, or of some trials of a grid, given a store; load neither torch nor Ray.
 
     `memory` estimates steps: callers that can count an optimiser's numbers or read sequence lengths pass
-    their own. `measure` measures the time of some steps where the store tells no speed. `locate` says where a
+    their own. `measure` measures the time of some steps if the store has no speed. `locate` says where a
     corpus is.
     """
     memory = replace(memory, find_longest=longest_of_own_data(study, memory.find_longest))

@@ -1,8 +1,8 @@
 """Stored trials that a study uses: of plug-ins with other source, with fewer epochs, or of other studies.
 
-A trial of another study fits a search if a point of its space has the trial's settings: the recipe gives
-the values of most dimensions, other settings those that fill a hole alone, and the trial of these values
-must have the same id.
+A trial of another study fits a search if a point of its space has the trial's settings. The recipe gives the
+values of most dimensions. Other settings give the values of dimensions whose hole is the whole setting. The
+trial of these values must have the same id.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class ShorterTrials:
     def find(self, trial: Trial) -> ShorterTrial | None:
         """Return the longest trial that this one can resume from.
 
-        The result equals, bit for bit, that of a trial that begins at the start.
+        A resumed trial's result equals, bit for bit, the result of a trial that begins at the start.
         """
         if not self._found:
             return None
@@ -356,6 +356,6 @@ class RecipeSpace:
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """Return the number of points of these rows, whose factors are those of the search."""
+    """Return the number of points of these rows, whose factors are the search's dimensions."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

@@ -61,7 +61,7 @@ class StudyStatus:
         return Counter(self.stored.values())
 
     def summary(self) -> str:
-        """Return the counts in one line, without those of 0 except for done and left."""
+        """Return the counts in one line, without zero counts except for done and left."""
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [
@@ -224,9 +224,9 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the trial of a search that a stored one with this id and these levels is.
+    """Return the search's trial that has this id and these levels, both read from a store.
 
-    Returns None if its levels are of another space, or its settings are not those of this study.
+    Returns None if the levels belong to another space, or if the trial's settings differ from this study's.
     """
     found = _trial_of_levels(study, json.dumps(dict(levels)))
     return found if found is not None and found.id == trial else None

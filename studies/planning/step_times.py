@@ -27,9 +27,10 @@ def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, Trial
 
 
 def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) -> float:
-    """Return how long a trial takes by the speed of measured steps, its tests at the speed of the largest.
+    """Return the seconds of a trial with its tests, estimated from the speed of measured steps.
 
-    A length that grows is taken to do so every so many epochs.
+    Tests have the speed of the largest measured step. The estimate assumes that a length that grows does so
+    every `grows_every` epochs.
     """
     epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
     growing = -(-epochs // grows_every)
@@ -40,7 +41,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Return the seconds of a step of so many FLOPs: in proportion beyond the largest that was measured."""
+    """Return the seconds of a step of `flops` FLOPs: in proportion beyond the largest measured step."""
     largest_flops, largest_s = speed[-1]
     if flops >= largest_flops:
         return largest_s * flops / largest_flops

@@ -31,7 +31,7 @@ MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], flo
 class TimeEstimate:
     """Seconds of training, None where nothing is known.
 
-    Of a bound, `expected` is what it takes if its length grows as far as that of like models in the store.
+    For an upper bound, `expected` is the time if the length grows as far as for like models in the store.
     """
 
     seconds: float | None
@@ -39,7 +39,7 @@ class TimeEstimate:
     expected: float | None = None
 
     def per(self, count: int) -> TimeEstimate:
-        """Return the mean of this total over so many trials."""
+        """Return the mean of this total over `count` trials."""
         parts = (None if each is None else each / count for each in (self.seconds, self.expected))
         seconds, expected = parts
         return TimeEstimate(seconds, self.basis, expected)
@@ -57,9 +57,9 @@ class TimeEstimator:
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
     ) -> None:
-        """Take speeds from all outcomes, and times from those of these trials.
+        """Take speeds from all outcomes, and times from the outcomes of these trials.
 
-        Where no outcome tells a speed, `measure` is asked for it.
+        If no outcome gives a speed, `measure` measures it.
         """
         self._outcomes, self._trials, self._measure = outcomes, trials, measure
         rows = _outcomes_on_this_device(outcomes)
@@ -85,7 +85,7 @@ class TimeEstimator:
     def _estimate_cell(self, trial: Trial, cell: str) -> TimeEstimate:
         """Return the time of a cell: measured, or bounded by a speed.
 
-        The speed is that of its recipe, else of all recipes.
+        The speed is its recipe's if known, else the speed over all recipes.
         """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")

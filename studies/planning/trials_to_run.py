@@ -44,8 +44,8 @@ class UnfinishedTrial:
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
     """Return the trials that have a checkpoint below a folder, in the order of their JSON.
 
-    With `study` only the trials of that study are read: those of others may need plug-ins that are not loaded
-    here. A trial whose record is damaged is named in the log and left out.
+    With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
+    are not loaded here. A trial whose record is damaged is named in the log and left out.
     """
     found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
@@ -177,10 +177,10 @@ def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> boo
 
 
 def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
-    """Return how many trials a search with a spent budget has left: those of points that have begun.
+    """Return how many trials a search with a spent budget has left: trials of points that have begun.
 
-    `tried` are its outcomes, those of other studies included, `begun` are trials without any. Returns None
-    for a grid and for a search with budget left.
+    `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome.
+    Returns None for a grid and for a search with budget left.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -245,8 +245,8 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
     """Return the ids of all stored trials of a study.
 
-    With selectors only those that match, as in `select_trials`. Trials that were only begun or handed in are
-    included. Stored trials match by their levels, so those of other code or of earlier settings match, too.
+    With selectors, return only those that match, as in `select_trials`. Trials that were only begun or handed
+    in are included. Stored trials match by their levels, even if they ran with other code or other settings.
     """
     rows = store.trials().filter(pl.col("study") == study.name)
     if not selectors:

@@ -59,9 +59,9 @@ class ChangeRow:
 class Changes:
     """The rows of a table of changes, in order, and the baseline's levels of the factors that may differ.
 
-    `around` has the factors around each of whose levels there is a baseline of its own, `changing` those that
-    differ in some row, and `numbers` the row of each cell by the levels that tell it from others. In rows
-    `by_step` differences are from the row before.
+    `around` has the factors with a separate baseline at each level. `changing` has the factors that differ in
+    some row. `numbers` has the row of each cell by the levels that identify the cell. With `by_step`,
+    differences are from the row before.
     """
 
     baseline: Mapping[str, Level]

@@ -21,7 +21,7 @@ _RESOLUTIONS = {
 
 
 def explain_design(design: Design) -> str:
-    """One sentence on a design that is no plain grid: what its cells are, what they can and cannot tell."""
+    """Return a phrase on a design that is no plain grid: its cells, and what they can and cannot show."""
     around = f"around each {' and '.join(design.around)}: " if design.around else ""
     told = around + _explain_kind(design) if design.crossed else ""
     where = [f"{name} only where {describe_condition(each)}" for name, each in design.conditions.items()]

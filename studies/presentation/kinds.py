@@ -67,7 +67,7 @@ class ResultKeys(StrictModel):
 
     @property
     def needs_history(self) -> bool:
-        """Return whether final values are not enough, but those of every epoch or index are needed."""
+        """Return whether the values of every epoch or index are needed, not only the final ones."""
         return False
 
     @property

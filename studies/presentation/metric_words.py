@@ -72,12 +72,12 @@ def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettin
 
 
 def in_sentence(title: str) -> str:
-    """Return a title as it is written in the middle of a sentence."""
+    """Return a title in the spelling for the middle of a sentence."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return the settings, among those of each metric, in which the trials differ; empty if in none."""
+    """Return a sentence on the metrics' settings in which the trials differ; empty if there are none."""
     told = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}

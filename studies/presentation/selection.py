@@ -111,7 +111,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Those of the factors that some selected cell does not have, as their conditions say."""
+    """Return the factors among `names` that some selected cell lacks because of their conditions."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # too many cells are a fault of their own

@@ -33,7 +33,7 @@ _MINIMAL_RECIPE = parse("ff(1)")
 
 @dataclass(frozen=True, slots=True)
 class SequenceCost:
-    """The cost of a trial's model on one sequence; `flops` are of a forward and a backward pass."""
+    """The cost of a trial's model on one sequence; `flops` counts a forward and a backward pass."""
 
     parameters: int
     flops: int
@@ -59,7 +59,7 @@ def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) ->
 
 
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """Return the cost of a trial's model on a sequence of that many tokens, equal to that of `analyse`.
+    """Return the cost of a trial's model on a sequence of that many tokens; it equals that of `analyse`.
 
     Tasks share the part that does not depend on the vocabulary, since every cost is affine in its size.
     """
@@ -128,7 +128,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether training batches are known to have several lengths: grown, drawn, or those of texts."""
+    """Return whether training batches are known to have several lengths: grown, drawn, or from texts."""
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -260,8 +260,8 @@ def max_training_flops(settings: TrialSettings) -> float:
 def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: range) -> float:
     """Return the training operations of an epoch, on average over lengths.
 
-    It is the mean of the parabola through the first, the middle and the last length: exact for most recipes
-    if there is one in the middle, and quick.
+    It is the mean of the parabola through the first, the middle and the last length. That is quick, and exact
+    for most recipes if there is a length in the middle.
     """
     half = (len(lengths) - 1) // 2
     low, middle, high = (_epoch_flops(settings, task, lengths[place]) for place in (0, half, 2 * half))

@@ -15,8 +15,8 @@ from ..text.units import plural
 class TrainLengths:
     """Tokens of the sequences that a trial trains on.
 
-    `num_long` are longer than the task's `longest`: they are cut to it if `cut`, else left out. `mean` is
-    that of the targets of a batch.
+    `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
+    `mean` is the mean length of a batch's targets.
     """
 
     num_fitting: int

@@ -1,9 +1,8 @@
 """A study that is still being checked: its fragments, its recipes, its holes and its levels.
 
-Holes are filled by factors, dimensions of a search, the size that is solved, and fragments. Fragments,
-which stand in [recipes], are expanded before any other hole is filled, so that a trial does not depend on
-their names. A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a
-value.
+Factors, dimensions of a search, the size that is solved, and fragments fill holes. Fragments are the entries
+of [recipes]. They are expanded before any other hole is filled, so that a trial does not depend on their
+names. A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a value.
 """
 
 from __future__ import annotations

@@ -64,10 +64,7 @@ class Template:
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names whose values a text uses.
-
-        They are those of its holes, and of the holes in its fragments.
-        """
+        """Return the names whose values a text uses: of its holes, and of the holes in its fragments."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )

@@ -31,12 +31,11 @@ class Design:
     factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
     of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
     which change each round of a path keeps, in its `direction` if one is named, and `taken` are the changes
-    kept so far. `resolution` is that of a fraction, `sample_cells` and `sample_seed` are those of a sample,
-    `labels` fill no holes, and factors with `conditions` have the level ABSENT in some cells. `ladder` has
-    the factors that are sizes of [ladder], in step from the smallest on. `as_written` is the design of the
-    file without its overrides, if there are any. `table_levels` has the tables that levels stand for.
-    `factors` has every factor with all its levels: those of [factors], then those that only listed cells
-    have.
+    kept so far. A fraction has a `resolution`; a sample has `sample_cells` and a `sample_seed`. `labels` fill
+    no holes, and factors with `conditions` have the level ABSENT in some cells. `ladder` has the factors that
+    are sizes of [ladder], in step from the smallest on. `as_written` is the design of the file without its
+    overrides, if there are any. `table_levels` has the tables that levels stand for. `factors` has every
+    factor with all its levels: the levels of [factors], then the levels that only listed cells have.
     """
 
     kind: DesignKind
@@ -88,7 +87,7 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level of a factor as a file has it: the table that it stands for, with its label."""
+        """Return a level of a factor in the file's notation: the table that it stands for, with its label."""
         table = self.table_levels.get(name, {}).get(level)
         if table is None:
             return level
@@ -127,7 +126,7 @@ class Design:
     def count(self) -> int:
         """Return an upper bound of the cells times seeds.
 
-        It does not make those of a grid without conditions.
+        The cells of a grid without conditions are counted without making them.
         """
         if self.kind == "grid" and self.conditions:
             cells = sum(1 for _ in itertools.islice(self._nested_grid(), MAX_TRIALS + 1))

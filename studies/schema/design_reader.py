@@ -321,7 +321,7 @@ class _DesignReader:
     ) -> dict[int, dict[str, Level]]:
         """Return the cells of [[cells]] that have a level for each factor without one in the baseline.
 
-        Reports unknown factors, invalid levels, those of absent factors, and cells that are listed twice.
+        Reports unknown factors, invalid levels, levels of absent factors, and cells that are listed twice.
         """
         listed: dict[int, dict[str, Level]] = {}
         seen: set[tuple[str, ...]] = set()

@@ -96,7 +96,7 @@ Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
     """Return the conditions of factors; report and drop faulty ones.
 
-    `names` are the factors without the seed, `fixed` those of them that are in every cell.
+    `names` are the factors without the seed; `fixed` are the factors that are in every cell.
     """
     conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
     table = diagnostics.table(CONDITIONS_TABLE)
@@ -241,7 +241,7 @@ RECIPE = "recipe"
 def expand_ablation(diagnostics: Diagnostics) -> None:
     """Put the factor first among the document's, with the whole recipe as its first level; report faults.
 
-    An invalid recipe stays as it is and is reported where recipes are checked.
+    An invalid recipe stays unchanged and is reported where recipes are checked.
     """
     data = diagnostics.data
     model, factors = data.get("model"), data.get("factors", {})

@@ -93,9 +93,14 @@ def bare_level_names(level: Level) -> tuple[str, ...]:
 class NamedLevels:
     """The levels of a factor by every name that stands for one of them.
 
-    A name is tried as the level itself, then as its text, as an equal number, as an equal recipe, as the
-    name of a fragment, and last as a short name: without the arguments that a block has in all levels, or
-    without any. The first of these that fits decides.
+    A name is tried in this order, and the first match decides:
+
+    1. the level itself;
+    2. its text;
+    3. an equal number;
+    4. an equal recipe;
+    5. the name of a fragment;
+    6. a short name: without the arguments that a block has in all levels, or without any.
     """
 
     def __init__(self, levels: Iterable[Level], where: str) -> None:

@@ -41,7 +41,7 @@ class SearchObjective:
 
     @property
     def maximise(self) -> bool:
-        """Whether more is better."""
+        """True if more is better."""
         return self.direction == "max"
 
     @property
@@ -89,7 +89,7 @@ def is_known_before(name: str) -> bool:
 
 
 def find_quantity(name: str) -> Metric | None:
-    """Return the metric, the cost of a training or that of a model by this name; None if there is none."""
+    """Return the metric, the training cost or the model cost by this name; None if there is none."""
     return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
 
 
@@ -211,7 +211,7 @@ SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a sampler or scheduler as a table, as it stands in a study file; empty if it is neither."""
+    """Return a sampler or scheduler of a study file as a table; empty if it is neither a name nor a table."""
     if isinstance(given, str):
         return {"name": given}
     return given if isinstance(given, Mapping) else {}
@@ -342,7 +342,7 @@ class SearchSettings(StrictModel):
 
     @property
     def compares_epochs(self) -> bool:
-        """Whether a scheduler compares points after each epoch."""
+        """True if a scheduler compares points after each epoch."""
         return self.scheduler.name not in (NONE, RACE) and self.fidelity == EPOCHS
 
     @property

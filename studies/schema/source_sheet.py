@@ -54,7 +54,7 @@ class SourcedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """All settings of a study with their sources: those of the file in its order, then the defaults."""
+    """Every setting of a study with its source: the file's settings in its order, then the defaults."""
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool
@@ -85,8 +85,8 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
     `as_written` has the tables without overrides.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
-    source, and so do its cells; the source of a table is that of all its keys. A hole has the source of
-    what fills it. An override is ours, and so is a default without a source of its own.
+    source, and so do its cells. The source of a table applies to all its keys. A hole has the source of its
+    value. An override is ours, and so is a default without a source of its own.
     """
     data = diagnostics.data
     is_given = TABLE in data

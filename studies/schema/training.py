@@ -127,7 +127,7 @@ GradientMeasure = Literal["gradient_norm", "gradient_noise"]
 
 
 def _check_compile(value: object) -> object:
-    """Raise ValueError with all that is expected, which a union would tell in parts."""
+    """Raise ValueError with all valid values in one message; a union would report them one by one."""
     if isinstance(value, bool) or value == "reduce-overhead":
         return value
     raise ValueError(f'expected true, false or "reduce-overhead", got {format_value(value)}')
@@ -313,5 +313,5 @@ class TrainSettings(StrictModel):
 
     @property
     def needs_equal_parts(self) -> bool:
-        """Whether all parts of a batch must have equally many sequences, because their means are compared."""
+        """True if all parts of a batch must have equally many sequences, because their means are compared."""
         return bool(self.loss_terms) or "gradient_noise" in self.measure

@@ -17,7 +17,7 @@ def dominates(first: Losses, second: Losses) -> bool:
 def front(points: Sequence[Losses]) -> list[int]:
     """Return the places of the points that no other dominates, by the first objective; of equal ones all.
 
-    Two objectives take a sort (Kung et al. 1975), more compare each with those of the front so far.
+    Two objectives take a sort (Kung et al. 1975). With more, each point is compared with the front so far.
     """
     order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
     found: list[int] = []

@@ -58,7 +58,7 @@ class FoundPoint:
 
     @property
     def counts(self) -> bool:
-        """Whether the point can be compared.
+        """True if the point can be compared.
 
         Every seed has a value of each objective, all within the limits.
         """
@@ -72,7 +72,7 @@ class FoundPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPoints:
-    """All points of a search that have ended, the earliest first.
+    """The points of a search that have ended, the earliest first.
 
     `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials.
     `not_finite` has, for each objective, the values of trials that ended with one that is not finite.

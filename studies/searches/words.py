@@ -27,8 +27,8 @@ from .points import SearchPoints
 class RungCost:
     """A rung: its value, the points and trials that come to it, and what a trial there costs.
 
-    `share` is what share of the work of a whole training its training is, the mean over both ends of the
-    dimensions; `epochs` are what its trials may train together.
+    `share` is the work of a trial there as a share of a whole training, the mean over both ends of the
+    dimensions. `epochs` is the number of epochs that its trials may train in all.
     """
 
     value: int

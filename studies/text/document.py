@@ -50,7 +50,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span of a part of a text value if the file has it without escapes."""
+        """Return the span of a part of a text value if the file spells it without escapes."""
         if within is None:
             return None
         value: Any = self.data
@@ -182,7 +182,7 @@ class Diagnostics:
 
     @property
     def has_search(self) -> bool:
-        """Whether the file has the table [search], valid or not."""
+        """True if the file has the table [search], valid or not."""
         return "search" in self.data
 
     def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:

@@ -247,7 +247,7 @@ _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
 
 
 def default_words(field: FieldInfo) -> str:
-    """Return the default of a key as TOML has it, or `required`, `none`, `empty`."""
+    """Return the default of a key in TOML, or one of the words `required`, `none` and `empty`."""
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"
