@@ -138,8 +138,8 @@ def bracket_of(symbol: str) -> int:
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
     """Return the tree that symbols stand for, with a word for each tag (Kaiser and Bengio 2016, section 3).
 
-    Returns None if the brackets do not match, if a constituent is empty or has different labels at its two
-    ends, or if the numbers of tags and words differ.
+    Returns None if the brackets do not match, or a constituent is empty or has different labels at its ends.
+    The same holds if the numbers of tags and words differ.
     """
     stack: list[tuple[str, list[Tree | Leaf]]] = [(ROOT, [])]
     waiting = iter(words)

@@ -48,10 +48,9 @@ class Prediction:
 
     `text` is one line, empty for an empty line. `output` is the same as plain data. Labels of tokens are a
     list, with None for each token that the model did not read; `text` has UNREAD there. `probabilities`
-    depends on the answer: for a label, it has every class; for labels of tokens, it is a list of such
-    tables; for symbols, it has one number for each symbol. It is None if the model gives none. `unknown` has
-    the symbols of the line that the vocabulary lacks, `unread` the number of tokens beyond the longest
-    sequence.
+    has every class for a label, and one number for each symbol of the answer for symbols. For labels of
+    tokens it is a list of tables with every class; it is None if the model gives none. `unknown` has the
+    symbols of the line that the vocabulary lacks, `unread` the number of tokens beyond the longest sequence.
     """
 
     text: str = ""

@@ -1,13 +1,13 @@
 """The algorithmic tasks: a seeded draw of inputs, and the rule that gives their targets.
 
-Copy, reverse and sort give the symbols of x back. The released program's argsort is left out: its answers are
-positions, so a fixed vocabulary would bound the length, which the curriculum grows, and its sorting routine
-decides the order of equal symbols. Remember and duplicate ask for x again after as many zeros.
+Copy, reverse and sort return the symbols of x. Remember and duplicate ask for x again after as many zeros.
+The released program's argsort is left out for two reasons. Its answers are positions, so a fixed vocabulary
+would bound the length, which the curriculum grows. And its sorting routine decides the order of equal
+symbols.
 
-Addition and multiply take a, the separator 2 and b, n bits each, the highest first, in L = 2n + 1 tokens; the
-target holds the result in L bits. The released program draws the operands of addition below 2^n − 1 and those
-of multiply below ⌊√(2^(L−1) − 1)⌋, which is 2^n − 1 as well: every number of n bits but the one of all ones,
-uniformly.
+Addition and multiply read L = 2n + 1 tokens: a, the separator 2 and b, with n bits each, the highest first.
+The target holds the result in L bits. As in the released program, the operands are uniform below 2^n − 1. For
+multiply the program writes the bound as ⌊√(2^(L−1) − 1)⌋, which is the same number.
 
 A gate reads the bits at positions 2i and 2i + 1 and answers at 2i, as in the released program. Position 2i +
 1, and the last one of an odd length, hold a constant: 1 for nand and nor, which flip whole rows, else 0.

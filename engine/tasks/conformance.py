@@ -161,7 +161,7 @@ def targets_are_solutions(task: Subject) -> None:
 def reach_is_needed(task: Subject) -> None:
     """Check that no input beyond the stated reach moves a target, and that the furthest within it does.
 
-    One input at a time is replaced by that of another example at the same place.
+    One input at a time is replaced by the input of another example at the same place.
     """
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.solve(inputs) is None:
@@ -182,7 +182,7 @@ def reach_is_needed(task: Subject) -> None:
 
 
 def no_nearer_token_gives_the_target_away(task: Subject) -> None:
-    """Check that no token at one distance, nearer than the stated reach, decides every target by itself."""
+    """Check that no single token nearer than the stated reach decides every target."""
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
         return

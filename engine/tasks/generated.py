@@ -40,9 +40,9 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """Return the beginning of an input and of its target as text, each number by itself; · is not scored.
+    """Return the beginnings of an input and its target as text, number by number; · is not scored.
 
-    An input that is a picture is all there, and of its target what is scored.
+    If the input is a picture, return all of it, and the scored part of its target.
     """
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))

@@ -1,8 +1,8 @@
-"""The long-term problems: among many numbers two are marked, and their sum or product is asked.
+"""The long-term problems: two of many numbers are marked, and the model predicts their sum or product.
 
 A sequence has two columns. The first holds numbers, uniform and independent; the second is -1 at both ends, 1
-at two steps and else 0. One marked step is among the first ten, the other before the middle; neither is the
-first step of all, whose mark of -1 it would cover (as in the program of Raffel and Ellis 2016).
+at two steps and else 0. One marked step is among the first ten, the other before the middle. Neither is the
+very first step, where the mark would cover the -1 (as in the program of Raffel and Ellis 2016).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sequences of the toy problems on which memory degrades (Harvat and Martín-Guerrero 2022, appendix A).
 
-All are different from each other. A problem's fixed symbols, those of the tabu set and of the bigrams, are
-drawn from its seed, and so are its sequences.
+All are different from each other. The seed of a problem draws its sequences and its fixed symbols: the tabu
+set and the bigrams.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw uniform symbols, of which 1 to `dropped`, anywhere, are of the tabu set."""
+    """Draw uniform symbols, of which 1 to `max_dropped`, at any place, belong to the tabu set."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)
@@ -146,7 +146,7 @@ def _with_bigrams(
 
 
 def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolRows:
-    """Return the symbols of the targets: reversed, or without those of the tabu set."""
+    """Return the symbols of the targets: the reversed input, or the input without the tabu set."""
     symbols, lengths = drawn
     places = torch.arange(spec.max_length)
     if not spec.num_dropped_symbols:

@@ -5,8 +5,8 @@ follows each epoch, the end of a training included. `claims` ensure that no othe
 `checkpoints` are what it resumes from, `last_words` say how its process died, `memory_retries` tries it with
 less memory, `outcome` is what is stored. `machine_failures` are no fault of the trial.
 
-`schedules` and `precision` are choices of [train]; `training_parts` are the loss terms, the callbacks and the
-measures of gradients that [train] may ask for, and change no bit of a training that does not. `leaks` finds
-models that see their future, and `provenance` says where a result comes from. `conformance` checks loss terms
-and callbacks.
+`schedules` and `precision` are choices of [train]. `training_parts` has its optional parts: loss terms,
+callbacks and measures of gradients. They change no bit of a training that does not ask for them. `leaks`
+finds models that see their future, and `provenance` records where a result comes from. `conformance` checks
+loss terms and callbacks.
 """

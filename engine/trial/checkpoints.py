@@ -174,7 +174,7 @@ class Checkpoint:
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial in a store, which may continue that of a shorter trial."""
+    """Return the checkpoint of a trial in a store, which may continue a shorter trial's checkpoint."""
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)

@@ -23,9 +23,10 @@ REFRESH_S = 1800.0
 class Claims:
     """Claims jobs for one worker of a run.
 
-    Where a lease of the job's first attempt is free, nobody has come in between, unless leases of ended
-    trials were removed. So the store is read when a trial is taken over, and again after `REFRESH_S` by
-    either clock: the monotonic clock stops while a machine sleeps, and the wall clock may be corrected.
+    If the lease of a job's first attempt is free, no other process has had the trial, unless leases of ended
+    trials were removed. So the store is read when a trial is taken over, after such a removal, and once
+    `REFRESH_S` have passed on either of two clocks. The monotonic clock stops while a machine sleeps, and the
+    wall clock may be corrected.
     """
 
     def __init__(self, store: Store, run: str) -> None:

@@ -6,8 +6,8 @@
     def test_activity_conforms(check):
         check(trial(loss_terms=[{"name": "activity", "weight": 0.1}]))
 
-A check raises AssertionError where a training is not what it should be. The trainings are of seconds; `model`
-and `task` are the tables of a model and a task that the part is made for.
+A check raises AssertionError if a training is not what it should be. The trainings take seconds; `model` and
+`task` are the tables of a model and a task that the part is made for.
 """
 
 from __future__ import annotations

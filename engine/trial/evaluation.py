@@ -146,9 +146,9 @@ def evaluate_epoch(
 ) -> tuple[Metrics, Stopping]:
     """Evaluate a model after an epoch whose steps gave the metrics `trained`.
 
-    Returns the metrics of the evaluation, and `stopping` with them taken into account. If the evaluation
-    shows that this epoch is the last, the model is evaluated again as after a last epoch, with the weights of
-    the best epoch if that is kept. An interruption leaves everything as it was before. Raises LeakError.
+    Returns the metrics of the evaluation, and `stopping` updated with them. If the evaluation shows that this
+    epoch is the last, the model is evaluated again as after a last epoch. That evaluation uses the weights of
+    the best epoch if they are kept. An interruption changes no state. Raises LeakError.
     """
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 

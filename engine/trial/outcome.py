@@ -41,13 +41,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The resources that a trial used up to its last epoch; `flops` and `seconds` are of training alone.
+    """The resources that a trial used up to its last epoch; `flops` and `seconds` count training alone.
 
-    `peak_mib` is the peak memory of the device.
-
-    `packed_steps` are the `steps` that it took together with other trials.
-
-    The versions are null in checkpoints of earlier releases.
+    `peak_mib` is the peak memory of the device. `packed_steps` counts the `steps` that it took together with
+    other trials. The versions are null in checkpoints of earlier releases.
     """
 
     parameters: int = 0

@@ -40,8 +40,8 @@ def commit() -> str | None:
 def describe_code(root: Path) -> str | None:
     """Return the short git commit of a clone, as 5d02964+a1b2c3d4 if code differs from it; None for no clone.
 
-    The second part is a hash of the names and contents of all Python files that differ or are new, and of
-    files in the catalog: equal changes have equal hashes. Tests, documents and results are no code.
+    The second part hashes the names and contents of all changed or new Python files and files in the catalog.
+    Equal changes have equal hashes. Tests, documents and results do not count as code.
     """
     if not (root / ".git").exists():
         return None

@@ -52,12 +52,15 @@ class Attempt:
         unclaimed ── claim and start ──► training ── epoch ──► training ── end ──► ended
 
     A lease holds the trial meanwhile. If another process has the trial, or takes it over, the attempt ends
-    without an outcome. The trial is saved after each epoch, every `checkpoint_every_s` seconds amid one, and
-    when somebody asks to stop; with `save_after_s` only after that many seconds of training since the last
-    save, unless a process has died of the trial. `time_limit_s` bounds the training seconds over all starts:
-    a trial that exceeds it fails, amid its epoch if that does not end soon, and resumes from its checkpoint
-    under a longer limit. A `holder` stores outcomes together with those of others. Rows say `told` beside the
-    device.
+    without an outcome.
+
+    The trial is saved after each epoch, every `checkpoint_every_s` seconds within one, and when somebody asks
+    to stop. With `save_after_s` an epoch is saved only after that many seconds of training since the last
+    save. A trial that a process has died of ignores `save_after_s`.
+
+    `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, within its
+    epoch if that does not end soon, and resumes from its checkpoint under a longer limit. A `holder` stores
+    the outcomes of several trials together. Rows give `told` beside the device.
     """
 
     def __init__(
@@ -98,9 +101,9 @@ class Attempt:
     def advance(self) -> Event:
         """Start, train one more epoch, or end; return the event. Must not be called after the end.
 
-        A failure of the machine is an event, and leaves the trial as it was before. If another process has
-        taken the trial over, as after this one was suspended, any failure here is due to that process, which
-        writes and removes the same files. Raises StoppedMidway.
+        A failure of the machine is an event that leaves the trial unchanged. While this process is suspended,
+        another one may take the trial over and write and remove the same files. Any failure here is then due
+        to that process. Raises StoppedMidway.
         """
         try:
             while (event := self._next_event()) is None:
@@ -261,7 +264,7 @@ class Attempt:
     # -- giving the trial back
 
     def release(self) -> None:
-        """Give the trial back as it is after its last epoch, or in its checkpoint, unless it has ended."""
+        """Save the state since the last epoch if possible, and release the trial unless it has ended."""
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # what is not on disk is trained again
                 self.save_midway()
@@ -287,7 +290,7 @@ class Attempt:
         return self._lease is not None and self._lease.is_lost()
 
     def _is_surely_lost(self) -> bool:
-        """Return whether another process has taken the trial over; False where the store cannot tell."""
+        """Return whether another process has taken the trial over; False if the store cannot be read."""
         try:
             return not self.ended and self._is_lost()
         except OSError:

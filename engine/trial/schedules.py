@@ -27,7 +27,7 @@ class Schedule:
         self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
-        """Set the rate of the next step; `loss` is that of the last one."""
+        """Set the rate of the next step, given the loss of the last one."""
         if self._settings.name == "recent":
             self._recent.take(loss)
         if self._settings.name != "plateau" or self._warming_up:

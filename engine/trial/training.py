@@ -62,7 +62,7 @@ class Work:
     def add_steps(
         self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
     ) -> float:
-        """Count the operations and tokens of so many steps of each shape; return the tokens."""
+        """Count the operations and tokens of the given number of steps of each shape; return the tokens."""
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences
@@ -86,12 +86,16 @@ class NotANumberError(ActivememError):
 class Training:
     """The training of one trial on one device: an epoch at a time, resumable between any two steps.
 
-    It is made of parts: the objective (data, loss and metrics), the weights (model, optimiser and average),
-    the schedule, the state of `Stopping`, the counters of `Work`, and the optional parts that [train] asks
-    for. All random numbers come from generators of its own, so that several trainings can take turns in one
-    process and a restored one continues bit for bit. `data` is the folder of the corpora. With `recomputes`
-    the model computes activations again in the backward pass. Raises PrecisionError if the device lacks the
-    precision.
+    It is made of parts:
+
+    - the objective: data, loss and metrics
+    - the weights: model, optimiser and average
+    - the schedule, the state of `Stopping` and the counters of `Work`
+    - the optional parts that [train] asks for
+
+    All random numbers come from its own generators. So several trainings can take turns in one process, and a
+    restored one continues bit for bit. `data` is the folder of the corpora. With `recomputes` the model
+    computes activations again in the backward pass. Raises PrecisionError if the device lacks the precision.
     """
 
     def __init__(
@@ -129,8 +133,8 @@ class Training:
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
         """Train one epoch, or the rest of one, and evaluate the model; return the metrics of both.
 
-        Raises NotANumberError when the mean loss of the epoch or of one of its terms is not finite, LeakError
-        when the task is causal and the model sees later inputs, and whatever `between_steps` raises.
+        Raises NotANumberError if the mean loss of the epoch or of one of its terms is not finite. Raises
+        LeakError if the task is causal and the model sees later inputs, and whatever `between_steps` raises.
         """
         train, steps = self.settings.train, self.settings.train.steps_per_epoch
         with self.work.timed():
@@ -255,7 +259,7 @@ class Training:
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the whole state is of one moment, unlike amid a step."""
+        """Return whether the whole state belongs to the same step; it does not in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
@@ -264,11 +268,11 @@ class Training:
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: those of the last epoch, but the speed over all epochs."""
+        """Return the final metrics: the last epoch's metrics, with the speed over all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights to keep, by name: those of the best epoch, or the current ones."""
+        """Return the weights to keep, by name: the best epoch's weights, or the current ones."""
         best = self.stopping.best
         return self.trained.named() if best is None or best.weights is None else best.weights
 

@@ -1,4 +1,4 @@
-"""Ask and tell: Optuna's studies of a search, which propose points and learn their results.
+"""Optuna's ask-and-tell interface: its studies propose a search's points and receive the results.
 
 With rungs there is an Optuna study for each rung, since values of different rungs are never compared. The
 sampler asks one of them, the highest on which enough points have ended, as in BOHB (Falkner et al. 2018).
@@ -43,7 +43,7 @@ Values = dict[str, Level]
 
 
 class AskTell:
-    """Proposes the points of a study's search, and tells Optuna how they have ended."""
+    """Proposer of a search's points, which reports to Optuna how they have ended."""
 
     def __init__(self, study: Study) -> None:
         assert study.search is not None
@@ -70,9 +70,9 @@ class AskTell:
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
-        """Return a new point, its trial and what proposed it, when so many have begun; None without one.
+        """Return a new point, its Optuna trial and the name of what proposed it; None if no point is left.
 
-        `accept` returns the point of values that are new, else None.
+        `accept` returns the point of values that are new, else None. `begun` is the number of points so far.
         """
         sampler = self._settings.sampler_name
         for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
@@ -97,10 +97,10 @@ class AskTell:
         return gives_up
 
     def tell(self, point: SearchPoint, end: PointEnd, trial: optuna.Trial | None, judged: int = 0) -> None:
-        """Tell Optuna how a point has ended.
+        """Report to Optuna how a point has ended.
 
-        A point without a trial was restored from the store. `judged` is the last epoch that was reported: of
-        a point that was given up, a later value is reported as well.
+        A point without a trial was restored from the store. `judged` is the last epoch that was reported. If
+        a pruned point has a later value, that value is reported as well.
         """
         if trial is None:
             attributes = restored_attributes(self.told.asked.sampler, self._restored)
@@ -173,9 +173,9 @@ class ToldStudies:
         self._note_elsewhere(found, rung)
 
     def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
-        """Tell how the point of a trial ended on a rung.
+        """Report how the point of a trial ended on a rung.
 
-        Return False if another rung's study was asked for it, where it gets no value.
+        Return False if another rung's study proposed it; that study gets no value.
         """
         if trial.study is not self._studies[rung]:
             self._known[self._studies.index(trial.study)].add(point_key(trial.params))
@@ -228,7 +228,7 @@ class UnseenPoints:
         return point_key(values) not in self._noted
 
     def draw(self, known: int) -> Iterator[Values]:
-        """Yield points that are drawn evenly in each dimension, for a search that knows so many."""
+        """Yield new points, drawn evenly in each dimension; `known` points in the search seed the draw."""
         rng = Random(f"{self._seed} {known}")
 
         def value(name: str, dimension: Dimension) -> Level:

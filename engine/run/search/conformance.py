@@ -1,4 +1,4 @@
-"""Conformance suite of samplers and schedulers, those of plug-ins as well.
+"""Conformance suite of samplers and schedulers, also for plug-ins.
 
     @pytest.mark.parametrize("check", SAMPLER_CHECKS)
     def test_my_sampler_conforms(check):

@@ -1,4 +1,4 @@
-"""The sampler and the scheduler of a search by name: our own, Optuna's and those of plug-ins."""
+"""Factories of a search's sampler and scheduler by name: built-in, from Optuna or from a plug-in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Points that a search would try next, and points that a program hands in.
 
-Nothing is trained here. A point that is handed in is stored as one that was begun and not finished: the next
-run trains it, and a search that runs already learns of it. Results come from trainings alone.
+Nothing is trained here. A point that is handed in is stored as begun and unfinished. The next run trains it,
+and a search that already runs notices it. Results come from trainings alone.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class PointError(ActivememError):
 def read_handed_in(study: Study, line: object) -> SearchPoint:
     """Return the point of a line of JSON: its `values` by dimension, its `recipe`, or both.
 
-    Dimensions that its recipe does not tell must be among the values. Raises PointError for a line that is no
-    point of the study's space, or that comes with a result: results are those of trainings.
+    The values must include all dimensions that the recipe does not determine. Raises PointError if the line
+    is not a point of the study's space or has a result: results come from trainings alone.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])
@@ -193,7 +193,7 @@ class HandedIn:
 
 
 class SearchDesk:
-    """A study's search for programs: it proposes points, and takes those of the program.
+    """A study's search for programs: it proposes points to a program, and accepts the program's own points.
 
     Raises StudyError for a study that is no search.
     """
@@ -223,9 +223,9 @@ class SearchDesk:
         return self.hand_in(line)
 
     def hand_in(self, line: object) -> HandedIn:
-        """Take a point of the study's space, as JSON has it, for the next run; or say why not.
+        """Store a point of the study's space, given as JSON, for the next run; or return why it is refused.
 
-        A known point is answered with the outcomes of its trainings, and is not trained again.
+        For a known point return the outcomes of its trainings. It is not trained again.
         """
         found = self.look_up(line)
         if found.answer is PointAnswer.ACCEPTED and found.point is not None:

@@ -1,8 +1,8 @@
 """A race over seeds: a point gets its first seed, and each further one only while it may still be the best.
 
-As in F-Race (Birattari et al. 2002) points are compared on the same seeds, and as with the best of many
-(Hsu 1984) the limit grows with how many it has been chosen from: the best so far owes a part of its lead to
-noise. Few seeds are too few for tests by ranks: of three pairs alike the Wilcoxon test says 0.125.
+As in F-Race (Birattari et al. 2002), points are compared on the same seeds. The best point so far owes a part
+of its lead to noise. So the limit grows with the number of points that it was chosen from (Hsu 1984). Tests
+by ranks would need more seeds: for three differences of the same sign, the Wilcoxon test gives p = 0.125.
 """
 
 from __future__ import annotations

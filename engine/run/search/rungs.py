@@ -36,12 +36,12 @@ class RungBoard:
         self._begun.add((point, rung))
 
     def end(self, point: str, rung: int, loss: float) -> None:
-        """Note the loss of a point on a rung; with infinity it never goes on."""
+        """Record the loss of a point on a rung; a point with an infinite loss is never promoted."""
         ended = self._ended.setdefault((self._first[point], rung), [])
         insort(ended, (loss, len(ended), point))
 
     def next_promoted(self) -> tuple[str, int] | None:
-        """Return the point that goes on, and its next rung, the highest first; None if there is none."""
+        """Return the next point to promote and its new rung, the highest rung first; None without one."""
         for rung in reversed(range(self._fidelity.top)):
             for first in range(rung + 1):
                 ended = self._ended.get((first, rung), [])

@@ -34,7 +34,7 @@ BASELINE = "baseline"
 
 
 class PointState(Enum):
-    """Where a point of a search stands."""
+    """State of a point of a search."""
 
     PROPOSED = auto()  # begun and not finished by an earlier run, handed in, or still in a race
     RUNNING_HERE = auto()
@@ -93,10 +93,10 @@ class TrackedPoints:
 class Search:
     """The points of a study's search, as a source of cohorts.
 
-    Points over the study's budget are passed over. In a race over seeds a cohort is one training. With rungs
-    it is a point on one of them. Other drivers may search the same study: their points count, and Optuna is
-    told how they ended. Of trials that other drivers had, `gone` has the attempts up to which these drivers
-    are dead. A search that only `looks` stores nothing.
+    Points over the study's budget are skipped. In a race over seeds a cohort is one training; with rungs it
+    is a point on one rung. Other drivers may search the same study: their points count, and Optuna receives
+    their results. `gone` maps trials of other drivers to the last attempt whose driver is dead. A search that
+    only `looks` stores nothing.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Search:
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Tell Optuna the point's value; trials that were given up are stored as pruned."""
+        """Report the point's value to Optuna; if the cohort was given up, store its trials as pruned."""
         tracked = self._tracked.running_here(name)
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
@@ -219,7 +219,7 @@ class Search:
         return None if proposed is None else proposed[0]
 
     def _next_promoted(self) -> TrackedPoint | None:
-        """Return an unfinished point, or one that goes on to another rung; None without one, or budget."""
+        """Return an unfinished or a newly promoted point; None if there is none or the budget is spent."""
         if self._rungs is None:
             return None
         self._learn_from_others()
@@ -246,7 +246,7 @@ class Search:
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """Tell Optuna how a point has ended, or wait for the driver that has it."""
+        """Report to Optuna how a point has ended, or wait for the driver that trains it."""
         if self._missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
             return
@@ -307,7 +307,7 @@ class Search:
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
-        """Tell Optuna every point that the store holds whole; unfinished points become PROPOSED."""
+        """Report every finished point of the store to Optuna; unfinished points become PROPOSED."""
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:
@@ -327,9 +327,9 @@ class Search:
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
-        """Tell Optuna, the rungs and the race how a point has ended.
+        """Report to Optuna, the rungs and the race how a point has ended.
 
-        A scheduler hears of each epoch of a restored point in turn: it compares other points with them.
+        A scheduler receives each epoch of a restored point in turn, because it compares other points with it.
         """
         point = tracked.point
         if tracked.trial is None and self._settings.compares_epochs:

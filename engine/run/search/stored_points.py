@@ -36,9 +36,9 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """The values of the dimensions that a point takes, and its trials, those of the first seed first.
+    """The values of the dimensions that a point takes, and its trials, ordered by seed.
 
-    With rungs the trials are those of one `rung`, and `whole` is the id of the first trial of the last rung.
+    With rungs the trials belong to one `rung`, and `whole` is the id of the first trial of the last rung.
     """
 
     values: dict[str, Level]
@@ -48,20 +48,20 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """The id of the point on its rung: that of its first trial."""
+        """The id of the point on its rung, which is the id of its first trial."""
         return self.trials[0].id
 
     @property
     def known_by(self) -> str:
-        """The id of the point on all rungs: that of the first trial of the last rung."""
+        """The id of the point on all rungs, which is the id of the first trial of the last rung."""
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How a point has ended: its objectives, none if it failed, after so many epochs.
+    """The end of a point: its state, its last epoch and its objectives; there are none if it failed.
 
-    `excess` is how far it is beyond each limit that only a training shows.
+    `excess` is how far the point exceeds each limit that only a training shows.
     """
 
     state: TrialState
@@ -249,7 +249,7 @@ class BegunPoints:
         ]
 
     def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
-        """Note that this driver trains trials of a point, and take over those of other studies."""
+        """Record that this driver trains trials of a point, and take over trials of other studies."""
         self.own.update(trial.id for trial in trials)
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)

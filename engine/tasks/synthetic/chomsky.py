@@ -57,7 +57,7 @@ def _parity(length: int, draws: Draws) -> Written:
 
 
 def _cycle(length: int, draws: Draws) -> Written:
-    """Draw moves on a cycle of five: 0 stays, 1 goes on, 2 goes back."""
+    """Draw moves on a cycle of five: 0 stays, 1 moves forward, 2 moves back."""
     string = _symbols(length, draws, 3)
     return string, [(string.count(1) - string.count(2)) % MODULUS]
 

@@ -95,7 +95,7 @@ class _Space:
         return starts[..., None, :] + (ends - starts)[..., None, :] * self._shares
 
     def avoid(self, points: Floats, lengths: Rows) -> _Obstacles:
-        """Keep clear of chains of points (images, n, 2), each of so many links (images,)."""
+        """Keep clear of chains of points (images, n, 2), each of `lengths` links (images,)."""
         there = np.arange(points.shape[1]) <= self.steps * lengths[:, None]
         return self.far_from(np.where(there[:, :, None], points, _FAR), self.geometry.clearance)
 

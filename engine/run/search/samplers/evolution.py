@@ -6,7 +6,7 @@ limits.
 
 A point is a tree: below a choice are the dimensions of the option taken. Changing a dimension keeps all
 others; the dimensions below a newly taken option are drawn. A proposal depends only on Optuna's points, in
-the order in which they ended, and on random numbers seeded by the points so far: a search that was killed
+the order in which they ended, and on random numbers that the points so far seed. So a search that was killed
 continues as it would have.
 """
 
@@ -37,11 +37,11 @@ Worth = tuple[float, ...]
 
 
 class Population:
-    """The living: of one objective the last that ended, of several those that survive.
+    """The living points: with one objective the last that ended, with several those that survive.
 
-    With each point that ends the worst of one too many dies: the one furthest beyond the limits, on the last
-    front, where most others are (Deb et al. 2002). `proposals` counts points on whichever rung; `space` has
-    the dimensions of all that ended.
+    With several objectives, each point that ends beyond the size makes the worst point die. Points are
+    compared by their excess over the limits, then by their front, then by how crowded it is around them (Deb
+    et al. 2002). `proposals` counts points on whichever rung; `space` has the dimensions of all that ended.
     """
 
     def __init__(self, study: optuna.Study, size: int) -> None:

@@ -1,9 +1,9 @@
 """Bayesian optimisation over recipes: a Gaussian process on their trees proposes promising points.
 
-As in NAS-BOWL (Ru et al. 2021), the similarity of points is that of the Weisfeiler-Lehman labels of their
-trees, and candidates are mutations of the best points. Most candidates are kept until the settings of the
-process are chosen again. Values are replaced by their ranks, so that an outlier bends nothing. A proposal
-depends only on Optuna's points, in the order in which they ended: a search with one worker that is killed
+As in NAS-BOWL (Ru et al. 2021), points are similar if the Weisfeiler-Lehman labels of their trees are, and
+candidates are mutations of the best points. Most candidates are kept until the settings of the process are
+chosen again. Values are replaced by their ranks, so that an outlier does not distort the model. A proposal
+depends only on Optuna's points, in the order in which they ended. So a search with one worker that is killed
 continues as it would have.
 """
 
@@ -65,7 +65,7 @@ class Prior:
         self._values, self._confidence = dict(values), confidence
 
     def trust(self, begun: int) -> float:
-        """Return the confidence that is left after so many points."""
+        """Return the confidence that is left after `begun` points."""
         return self._confidence * LASTING / (LASTING + begun)
 
     def draw(self, name: str, distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- any kind
@@ -145,10 +145,11 @@ _ROOT = math.sqrt(2 * math.pi)
 
 
 class TreeSampler(optuna.samplers.BaseSampler):
-    """Proposes the points of the search of one study, which has one objective.
+    """Proposer of the points of one study's search, which has one objective.
 
-    With a belief in values expected improvements are multiplied by how much likelier it makes a point, to the
-    power of 10 / n after n points (πBO, Hvarfner et al. 2022), and what is drawn is drawn by it.
+    A `prior` multiplies the expected improvement of each point by how much likelier it makes the point. That
+    factor has the exponent 10 / n after n points (πBO, Hvarfner et al. 2022). Random points come from the
+    prior too.
     """
 
     def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
@@ -354,5 +355,5 @@ def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
 
 @lru_cache(maxsize=WINDOW + RENEWAL)
 def _quantiles(count: int) -> Numbers:
-    """Return the normal quantiles at the middles of so many equal shares."""
+    """Return the normal quantiles at the middles of `count` equal shares."""
     return ndtri((np.arange(count) + 0.5) / count)

@@ -56,7 +56,7 @@ Occurrences = tuple[tuple[int, int], ...]
 
 
 class RecipeFeatures:
-    """The points of a study's search as numbers: those of the tree, then those of the values."""
+    """The points of a study's search as numbers: first the features of the tree, then the values."""
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
@@ -140,7 +140,7 @@ class _LabelWalk:
                 return _leaf(node)
 
     def _block(self, node: BlockNode) -> Labels:
-        """Return the labels of a block; those of a block with numbers and words alone are remembered."""
+        """Return the labels of a block; cache them if all its arguments are numbers and words."""
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)

@@ -36,7 +36,7 @@ def whole_study(study: optuna.Study) -> optuna.Study:
 
 
 class KnownOfStudy(Generic[KnownT]):
-    """What a sampler has read of the study that it was asked with last; a search with rungs has several."""
+    """Cache of what a sampler has read of its latest Optuna study; a search with rungs has several."""
 
     def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
         self._make = make
