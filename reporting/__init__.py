@@ -6,11 +6,11 @@ a module for each kind of table and figure, `tables` and `curves` what these sha
 `added_seeds` finds what decides more of them. `page` is the report of it all, and `serve` shows it while it
 grows.
 
-`scores` puts methods on one scale, `paper_tables` are a paper's own tables, `recipes` shows what a recipe
-costs, `search` what a search found, and `statistics` says how sure a few seeds can be. `outcomes` loads the
-latest attempts and says where they were computed, `noise_floor` what the spread over seeds hides,
-`output_comparison` how surely written outputs differ, and `kept_models` which models the store has. `sql`
-answers questions about rows in a process of its own, `sql_process`.
+`scores` puts methods on one scale. `paper_tables` are a paper's own tables. `recipes` shows what a recipe
+costs, and `search` what a search found. `statistics` has the tests and intervals for a few seeds. `outcomes`
+loads the latest attempts and says where they were computed. `noise_floor` finds the differences that the
+spread over seeds hides, and `output_comparison` tests whether written outputs differ. `kept_models` lists the
+models in the store. `sql` runs queries over rows in a separate process, `sql_process`.
 """
 
 from ..lazy_exports import lazy_exports

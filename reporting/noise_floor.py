@@ -34,7 +34,7 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Return the noise floor of a metric for cells of so many seeds; None without spread."""
+    """Return the noise floor of a metric for cells of `seeds` seeds each; None without spread."""
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):
         return None

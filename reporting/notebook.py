@@ -1,4 +1,4 @@
-"""A table or a figure as a notebook shows it, and as it is written to files."""
+"""Tables and figures for notebooks and files."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from ..studies.study import Study
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """Return the latest attempts; the probes that these studies name follow a trial's final metrics.
 
-    With probes come the metrics that tell which models were probed and tuned. The column DIVERGED tells which
-    of the studies' trainings diverged, those with added seeds among them.
+    With probes come the metrics that identify the probed and tuned models. The column DIVERGED marks the
+    studies' trainings that diverged, also trainings with added seeds.
     """
     judged = [study.with_later_seeds() if study.max_seeds else study for study in studies]
     return mark_divergence(
@@ -33,9 +33,9 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 def mark_divergence(
     outcomes: pl.DataFrame, find_losses: Callable[[pl.DataFrame], pl.DataFrame], *studies: Study
 ) -> pl.DataFrame:
-    """Return the latest attempts with the column DIVERGED, which tells of the studies' trainings.
+    """Return the latest attempts with the column DIVERGED, which marks the studies' diverged trainings.
 
-    `find_losses` gives the course of the losses of some of them: the columns trial, epoch and value.
+    `find_losses` returns the losses of some attempts by epoch: the columns trial, epoch and value.
     """
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
     doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))

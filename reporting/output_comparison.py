@@ -1,4 +1,4 @@
-"""The kept outputs of a study's trials against those of a baseline, by paired bootstrap."""
+"""Comparison of the kept outputs of a study's trials with a baseline's outputs, by paired bootstrap."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def compare_outputs(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> pl.DataFrame:
-    """Return how surely each trial's outputs differ from those of its seed's baseline on the same lines.
+    """Compare each trial's outputs with its baseline's outputs for the same seed and the same lines.
 
-    The baseline is the trials with levels such as `model=sa`; `tuned` takes what was written with searches
-    that were tuned. A row for each trial with a baseline, and for each of these: its levels, BLEU, its mean
-    over the resamples with half of the 95 % interval, the difference from the baseline and its p, null for
-    a baseline. Raises StudyError for levels that are none, and StatisticsError where no baseline or several
-    of one seed wrote the same lines.
+    The baseline is the trials with levels such as `model=sa`. `tuned` compares the outputs that were written
+    with tuned searches. The frame has a row for each trial with a baseline, and for each baseline. Its
+    columns are the levels, BLEU, and the mean over the resamples with half of the 95 % interval. Then follow
+    the difference from the baseline and its p, both null for a baseline. Raises StudyError for unknown
+    levels. Raises StatisticsError where no baseline, or several of one seed, wrote the same lines.
     """
     chosen = select_trials(study, baseline)
     translations = _translations(study, store, tuned=tuned)

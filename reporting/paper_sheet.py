@@ -33,7 +33,7 @@ _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
 class PaperStudy:
     """A study of the paper: its trials in the store, and what the others cost at most.
 
-    `flops` are those of all trials that are left, `seconds` their time on this machine, None if unknown.
+    `flops` are the FLOPs of all remaining trials, and `seconds` their time on this machine, None if unknown.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PaperStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper: how many numbers it prints, and how many of them our results stand beside.
+    """A table of the paper: how many numbers it prints, and how many of them have a result of ours.
 
     A number that a study of the paper's size reproduces is not counted as `small`.
     """
@@ -99,7 +99,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperSheet:
-    """All that our studies have found of a paper; `tables` are the printed ones with our numbers beside."""
+    """Results of our studies for a paper; `tables` are its printed tables with our numbers beside them."""
 
     paper: str
     printed: tuple[PrintedTable, ...]

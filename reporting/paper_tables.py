@@ -57,7 +57,10 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Return each published table beside every study of it that has a trial in `outcomes`, else by itself."""
+    """Return each published table, once for every study of it with a trial in `outcomes`.
+
+    A table without such a study is returned once, with its published numbers alone.
+    """
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
     tables: list[Table] = []
@@ -77,7 +80,7 @@ def paper_tables(
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """Return a published table as the paper has it; its notes become the caption or footnotes."""
+    """Return a published table without results of ours; its notes become the caption or footnotes."""
     numbers = list(theirs.cells.values())
     remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1

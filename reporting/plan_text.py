@@ -63,7 +63,7 @@ class MachineNotes:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> MachineNotes:
-        """Return what a plan knows by itself: the time of its trials one after the other."""
+        """Return the notes that need no machine: the time of the plan's trials one after the other."""
         if plan.estimate.seconds is None:
             return cls(total=NO_ESTIMATE)
         return cls(total=f"{_time(plan.estimate)} of training, one trial after the other")

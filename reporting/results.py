@@ -107,7 +107,10 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """Return what a search of this budget can tell from noise, as far as its store shows."""
+        """Return sentences on the differences that a search of this budget can distinguish from noise.
+
+        They are estimated from the points in the store.
+        """
         from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
 
         if (found := self.points) is None:
@@ -142,10 +145,10 @@ class StudyResults:
         return text
 
     def plan(self, only: str | Sequence[str] = ()) -> PlanDisplay:
-        """Return what a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.
+        """Return what a run will train and its cost; `only` selects a part of the grid: `["task=sort"]`.
 
-        Its memory is that of the longest sequences that settings allow: `activemem study plan` looks into
-        prepared data, too.
+        The memory is estimated for the longest sequences that the settings allow. `activemem study plan`
+        also looks into prepared data.
         """
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))

@@ -142,10 +142,10 @@ def _column_text(name: str, tasks: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of every method by the text of its level: for each of `tasks` those of its runs.
+    """The scores of every method, by the text of its level: for each of `tasks` one score for each run.
 
-    `sign` is −1 where less is better, which it never is of what has bounds. `gaps` counts the trials without
-    a value of `planned` by status; `trials` are all that are selected.
+    `sign` is −1 where less is better. Scores with bounds always count up, so that their sign is 1. `gaps`
+    counts, by status, the trials without a value among the `planned` ones. `trials` are all selected trials.
     """
 
     tasks: tuple[str, ...]
@@ -167,7 +167,7 @@ class Scores:
 
 
 def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
-    """Return the scores that a table or a figure is of."""
+    """Return the scores that a table or a figure shows."""
     levels = subject.levels
     names = task_names(spec, levels)
     _, factor = spec.methods

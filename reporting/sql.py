@@ -51,11 +51,11 @@ class QueryLimits:
 def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None) -> pl.DataFrame:
     """Return the answer to one statement.
 
-    `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
-    in whatever study; both have the factors' levels as columns. `outputs` has a row for each line that was
-    kept of what models wrote for test splits, `tuned_outputs` so with searches that were tuned. All but the
-    trials are read only if they are asked for. A process of its own answers, within `limits`; no statement
-    reads another file. Raises QueryError.
+    The tables hold the trials of all studies. `trials` has a row for each trial's latest attempt, and
+    `metrics` a row for each value that this attempt reported. Both have the factors' levels as columns.
+    `outputs` has a row for each kept line that a model wrote for a test split, and `tuned_outputs` the same
+    with tuned searches. Tables other than `trials` are read only if the statement names them. A separate
+    process answers, within `limits`. No statement reads another file. Raises QueryError.
     """
     check_arguments(
         store_fault(store),

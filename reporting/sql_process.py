@@ -1,7 +1,7 @@
 """The process that answers one SQL statement, within limits that the system enforces.
 
-It is started by its path, imports Polars alone, and opens nothing but the tables that it is given: whatever a
-statement does to its memory or its time, the process that asked goes on.
+It is started by its path, imports only Polars, and opens only the tables that it is given. A statement that
+exhausts its memory or time does not harm the process that asked.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Trackers: other programs that show a study's trials; nothing that they do reaches a training.
+"""Trackers: other programs that show a study's trials; nothing that they do affects a training.
 
-`contract` is what each can do, with one file for each in `libraries`, which `opening` finds by name.
-`listener` feeds them while a study runs, in threads of its own, of which `feed` is one; `export` feeds them
-afterwards, from the store, and `trials` are what they receive. `search_export` writes a search in a store as
-Optuna keeps one.
+`contract` defines what a tracker can do. Each tracker has one file in `libraries`, which `opening` finds by
+name. `listener` feeds trackers while a study runs, in its own threads; `feed` is one of these threads.
+`export` feeds them afterwards, from the store. `trials` are the records that they receive. `search_export`
+writes a search of a store in Optuna's format.
 """

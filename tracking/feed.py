@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What has happened in a study: to a trial, or to the study's tables.
+    """An event of a study: of one trial, or of the study's tables.
 
     A trial begins or resumes after `epoch` epochs, measures the metrics of an epoch, ends, or is left to be
     resumed elsewhere.

@@ -15,7 +15,7 @@ from .trials import tracked_trial
 
 
 class Tracking(Relay):
-    """Hears of a study in the driver's process, so that workers know of no tracker; never waits for one."""
+    """Listener in the driver's process that passes events on to trackers and never waits for one."""
 
     def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
         super().__init__(listener)
@@ -23,7 +23,7 @@ class Tracking(Relay):
         self._feeds = [Feed(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Know these trials by their ids."""
+        """Remember these trials by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
         super().on_planned(trials)
 

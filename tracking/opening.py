@@ -20,7 +20,7 @@ EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is an address, such as that of a server, and no folder."""
+    """Return whether a place is an address, such as a server's, and not a folder."""
     return "://" in place
 
 

@@ -21,10 +21,11 @@ MIN_CHANCE = 0.01
 class NextSeeds:
     """The trials to add, up to how many `seeds`, for a claim or a table of this name.
 
-    Of so many that are `undecided`, one claim or some differences of a table, so many are `expected` to be
-    decided once there are `seeds_then`; None where one seed has no spread, so that nothing can be expected
-    before there are more. `seconds` is how long these trials will train, one after the other,
-    and `seconds_then` all until then; None if nothing is known of their cells.
+    `undecided` counts the open questions: one claim, or some differences of a table. `expected` is how many
+    of them should be decided once there are `seeds_then` seeds. It is None while there is only one seed,
+    since one seed has no spread. `seconds` is how long these trials will train, one after the other, and
+    `seconds_then` how long all trials until `seeds_then` will. Both are None if no time of their cells is
+    known.
     """
 
     kind: Literal["claim", "table"]

@@ -26,9 +26,9 @@ def next_seeds(
 ) -> NextSeeds | None:
     """Return the trials to train next; None where all is decided, or nothing more would decide it.
 
-    `study` is as its file says, the others as of `check_claims`. What trains for more than `seconds` is
-    left out, and so is what hangs on trials of the study itself that have no value: these are trained
-    first, or will never have one.
+    `study` is the study of the file, without later seeds. `outcomes` and `metrics` are the arguments of
+    `check_claims`. Candidates that train for more than `seconds` are left out. So are candidates that depend
+    on the study's own trials without a value: these trials come first, or will never have a value.
     """
     estimator = TimeEstimator(outcomes, study.with_later_seeds().cells)
     found = (

@@ -41,7 +41,10 @@ _UNDECIDED = _Chances(0.0, 0.0)
 def claim_candidates(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    """Yield candidates of seeds for the undecided claims of a study; arguments as of `next_seeds`."""
+    """Yield candidates of seeds for the undecided claims of a study.
+
+    `estimator` predicts how long a trial trains. The other arguments are the same as for `next_seeds`.
+    """
     if not study.claims:
         return
     judged = study.with_later_seeds()
@@ -55,7 +58,7 @@ def claim_candidates(
 class _OpenClaim:
     """An undecided claim: the tests of its comparisons look by look, and their verdicts now.
 
-    `level` is that of one look.
+    `level` is the significance level of one look.
     """
 
     claim: Claim
@@ -106,7 +109,7 @@ class _OpenClaim:
     def _candidate(
         self, chosen: Sequence[Comparison], ahead: int, estimator: TimeEstimator
     ) -> NextSeeds | None:
-        """Return these comparisons so many looks ahead; None if nothing of the next look is left to train."""
+        """Return the candidate that reaches the look `ahead`; None if the next look needs no more trials."""
         soon, then = self._seeds(chosen, 1), self._seeds(chosen, ahead)
         trials = self._to_train(soon)
         if not trials:
@@ -146,10 +149,11 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
-    """Return the chances of one comparison at `count` seeds, from what is known at its last look.
+    """Return the chances of one comparison at `count` seeds, predicted from its last look.
 
-    The mean of what is added has the found effect, with the error of both means (the predictive distribution
-    of a normal mean under a flat prior); it must be further from an end than the test's limit.
+    The mean of the added seeds is centred at the found effect, with the error of both means. This is the
+    predictive distribution of a normal mean under a flat prior. To decide, the mean over all seeds must be
+    further from an end of the region than the test's limit.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 

@@ -1,8 +1,8 @@
-"""Seeds that would decide the differences of tables: whether they are there, or are too small to matter.
+"""Seeds that would decide the differences of tables: whether they exist, or are too small to matter.
 
-A table that says which difference matters (`smallest_difference`) asks for seeds where neither is shown: of
-differences from a baseline, and with `best = "test"` of the bold values beside the best of their column. A
-candidate is one such difference, all of a column, or all of the table.
+A table with a `smallest_difference` asks for seeds for each difference that is not decided yet. These are
+differences from a baseline and, with `best = "test"`, differences of the bold values from the best of their
+column. A candidate is one such difference, all of a column, or all of the table.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _OpenTable:
     def _candidate(
         self, group: Sequence[JudgedDifference], ahead: int, estimator: TimeEstimator
     ) -> NextSeeds | None:
-        """Return those of these differences that may be decided so many looks ahead; None for none."""
+        """Return the differences that may be decided `ahead` looks from now; None if there are none."""
         chances = [self._chance(each, ahead) for each in group]
         chosen = [each for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
         expected = math.fsum(chance for chance in chances if chance >= MIN_CHANCE)
@@ -179,10 +179,10 @@ class _OpenTable:
         return tuple(found.values())
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
-        """Return the chance that a difference is decided so many looks ahead, from what the last look found.
+        """Return the chance that a difference is decided `ahead` looks from now, given the last look.
 
-        The mean of what is added has the found effect, with the error of both means (the predictive
-        distribution of a normal mean under a flat prior).
+        The mean of the added seeds is centred at the found effect, with the error of both means. This is the
+        predictive distribution of a normal mean under a flat prior.
         """
         from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 

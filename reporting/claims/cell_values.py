@@ -47,11 +47,11 @@ _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The known values of a quantity by seed, those of added seeds among them, and what is missing.
+    """The known values of a quantity by seed, with added seeds, and the trials that are missing.
 
-    `notes` name the seeds that diverged, which count with the worst value.
-    `step` is the smallest difference that it can show: for lengths that of the task's curriculum, otherwise
-    one unit of the last digit that tables print.
+    `notes` name the seeds that diverged, which count with the worst value. `step` is the smallest difference
+    that the quantity can show. For lengths it is the step of the task's curriculum, otherwise one unit of the
+    last digit that tables print.
     """
 
     values: Mapping[int, float]
@@ -233,9 +233,10 @@ class CellResults:
     def _variance(self, number: Number) -> float:
         """Return the variance that rounding adds to a number.
 
-        Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
-        variance of a sum is that of its terms together, that of a mean of k is the sum over k², and that of a
-        minimum or maximum is the largest. That of a quotient is what it is near the means of both sides.
+        Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. A sum has
+        the variances of its terms added up, and a mean of k values that sum over k². A minimum or maximum
+        has the largest variance of its parts. A quotient has the variance of its linear approximation at the
+        means of both sides.
         """
         match number:
             case Quantity():
@@ -322,9 +323,9 @@ _Group = tuple[str, str, CellKey]
 
 
 class ComparableCells:
-    """The cells of a study by what they can be compared with.
+    """The cells of a study, grouped by what they can be compared with.
 
-    `trials` has those of each cell by seed, `value` is a metric of one of them.
+    `trials` maps each cell to its trials by seed. `value` returns a metric of one trial.
     """
 
     def __init__(
@@ -402,7 +403,7 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Weights of quantities, to which those of a number are added; None if it is no weighted sum."""
+    """Add the weights of a number's quantities, times `factor`, to `found`; None if it is no weighted sum."""
     match number:
         case Constant():
             return found

@@ -1,11 +1,11 @@
 """Claims checked against the results: every comparison is tested, and together they give a verdict.
 
 The comparisons of a claim are one family. Hochberg's procedure picks the level at which all are tested: the
-claim's own where each is decided at it, else a stricter one. So an `all` is confirmed when each part would be
-by itself, which needs no correction (Berger 1982); a part that refutes it must pass the stricter level.
+claim's own where each is decided at it, else a stricter one. So an `all` is confirmed when each part alone
+would be, which needs no correction (Berger 1982). A part that refutes it must pass the stricter level.
 
-A study that may add seeds is judged at several looks, each at a level of its own; the first that decides a
-comparison counts, since later ones come after it by chance.
+A study that may add seeds is judged at several looks, each at a level of its own. The first look that decides
+a comparison counts, and later looks cannot overturn it.
 """
 
 from __future__ import annotations
@@ -49,15 +49,18 @@ def check_claims(
 ) -> tuple[ClaimResult, ...]:
     """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
 
-    `study` is as `with_later_seeds` makes it, and `outcomes` those that are known of it. `metrics` are those
-    of its trials in the store, and are read only where `needs_metrics` says so.
+    `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
+    its trials in the store. They are read only where `needs_metrics` says so.
     """
     results = cell_results(study, outcomes, metrics)
     return tuple(_check_claim(claim, results, small=study.small) for claim in study.claims)
 
 
 def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:
-    """Return the values of all cells that the claims of a study name; arguments as of `check_claims`."""
+    """Return the values of all cells that a study's claims name.
+
+    The arguments are the same as for `check_claims`.
+    """
     quantities = {each for claim in study.claims for each in _claim_quantities(claim)}
     return CellResults(study, quantities, outcomes, metrics)
 

@@ -1,10 +1,10 @@
-"""The test of one comparison: how surely left minus right lies where the claim says.
+"""The test of one comparison: whether left minus right lies where the claim says.
 
-The default is a t interval of the paired differences, which assumes that they are normal; a few seeds cannot
-show that. Their spread is that of all comparable cells or their own, whichever is larger, and counts as at
-least that of rounding: three lengths of 7 do not prove that the fourth is 7. Where there are seeds enough a
-permutation test decides in its place. `t` looks at the comparison alone; `permutation` and `wilcoxon` assume
-less, and can decide nothing below 6 seeds.
+The default is a t interval of the paired differences. It assumes that they are normal, which a few seeds
+cannot show. Their spread is the larger of their own and the pooled spread of all comparable cells. It counts
+as at least the spread of rounding: three lengths of 7 do not prove that the fourth is 7. With enough seeds a
+permutation test decides instead. `t` looks at the comparison alone. `permutation` and `wilcoxon` assume less,
+and can decide nothing below 6 seeds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 class PairedTest:
     """The differences of one comparison by seed, and the open interval `region` that the claim asserts.
 
-    An infinite difference outweighs all finite ones. The test is then the limit of those of larger and larger
+    An infinite difference outweighs all finite ones. The test is then the limit for larger and larger
     differences: infinite ones count as 1, finite ones and the ends of the region as 0.
 
-    `rounding_sd` is the standard deviation by rounding alone, `pool` the variance by all comparable cells,
-    `family` how many comparisons the claim has. Costs that are computed, not measured, are `exact`: one value
-    is enough. Unless the seeds are `complete`, nothing is decided.
+    `rounding_sd` is the standard deviation by rounding alone, and `pool` the variance by all comparable
+    cells. `family` is how many comparisons the claim has. Costs that are computed, not measured, are `exact`:
+    one value is enough. Unless the seeds are `complete`, nothing is decided.
     """
 
     differences: Mapping[int, float]
@@ -81,7 +81,7 @@ class PairedTest:
 
     @property
     def spread(self) -> float | None:
-        """Return the standard deviation of a difference, at least that of rounding; None below two."""
+        """Return the standard deviation of a difference, at least `rounding_sd`; None below two seeds."""
         return None if self._spread is None else self._spread[0]
 
     @property

@@ -155,7 +155,7 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Return whether a level is told: not that a factor is not there, which others of the cell say."""
+        """Return whether a label names this level; an absent factor follows from the cell's other levels."""
         return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:

@@ -6,8 +6,8 @@
         confirmed   sa > cgru           +22.0 [17.7, 26.3]  p = .004  n = 3
         undecided   sa > conv            +1.3 [−4.0,  6.7]  n = 3, 11 would do
 
-A name that leaves no room for the numbers stands above them. An undecided row has no p. The report formats
-its numbers with the same functions.
+A name that leaves no room for the numbers is on a line above them. An undecided row has no p. The report
+formats its numbers with the same functions.
 """
 
 from __future__ import annotations

@@ -69,10 +69,10 @@ class ComparisonResult:
 class ClaimResult:
     """The result of a claim; its verdict depends on the comparison `deciding`.
 
-    `level` is that of the intervals: that of a look, or a higher one if not all comparisons are decided.
-    `level_of_look` is the claim's own, or a higher one if there may be several looks; `looks` are the
-    numbers of seeds at which is looked. `needed` is how many seeds would decide the claim; None if
-    unknown, or if it is decided. `small` tells a paper's claim that a smaller study judges.
+    `level` is the level of the intervals: `level_of_look`, or a higher one if not all comparisons are
+    decided. `level_of_look` is the claim's own level, or a higher one if there may be several looks. `looks`
+    are the numbers of seeds at which the claim is judged. `needed` is how many seeds would decide the claim;
+    None if unknown, or if it is decided. `small` marks a paper's claim that a smaller study judges.
     """
 
     spec: ClaimSpec
@@ -118,7 +118,7 @@ def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """Return the verdict of a statement from those of its comparisons.
+    """Combine the verdicts of a statement's comparisons into the verdict of the statement.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, whatever the others are.
     """

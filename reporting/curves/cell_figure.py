@@ -88,7 +88,7 @@ class CellFigure(CurveKind):
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return `accent` with its factor, if the kind has it."""
+        """Return the key `accent` with its factor, if this kind of figure has the key."""
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
@@ -223,7 +223,7 @@ class CellFigure(CurveKind):
 
     @property
     def count_places(self) -> tuple[str, ...]:
-        """Return the columns of the samples that tell one mark from another."""
+        """Return the columns of the samples that distinguish one mark from another."""
         return ("panel", "series", "x", "y")
 
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:

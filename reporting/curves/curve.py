@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CurveError(ActivememError):
-    """A figure cannot be made as it is specified; the message has every fault."""
+    """The specification of a figure has faults; the message lists all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Point:
 class Line:
     """The points of one series from left to right, and what a paper printed for it.
 
-    `number` is that of its level among those not accented, so that it looks the same in every panel.
+    `number` counts its level among the levels without an accent, so that it looks the same in every panel.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Content:
 class Panel:
     """One of the plots of a figure, all of one kind and on the same axes; a single one has no title.
 
-    `row` names the row of panels that it stands in, where these are the levels of a factor.
+    `row` names its row of panels, if the rows are the levels of a factor.
     """
 
     title: str
@@ -136,8 +136,8 @@ def build_curve(
 ) -> Curve:
     """Return the figure that `spec` describes, from the store's latest attempts at the study's trials.
 
-    `metrics` are those of these trials in the store, needed if `spec.needs_history`. CurveError if the
-    specification does not fit the study.
+    `metrics` are the metrics of these trials in the store, needed if `spec.needs_history`. Raises CurveError
+    if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
     if wrong := list(spec.faults(study.design, study.paper)):

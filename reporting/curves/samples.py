@@ -50,13 +50,13 @@ _POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The finite values of trials that are done, and how many trials gave none.
+    """The finite values of finished trials, and the number of trials without one.
 
-    `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`; `cell` numbers the combinations of
-    levels without the seed, and `cells` has their levels. `trials` are all that are selected. `gaps` counts
-    the trials without a value by status, and `placeholders` says what became of the trials at each position.
-    `labels` has by role the texts of indices that all trials write alike, `noted` by panel and index what
-    stands beside the figure, the labels of the index and of the next one with a value.
+    `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`. `cell` numbers the combinations of
+    levels without the seed, and `cells` has their levels. `trials` are all selected trials. `gaps` counts
+    the trials without a value by status, and `placeholders` has the status of the trials at each position.
+    `labels` has, by role, the texts of indices that all trials write alike. `noted` has, by panel and index,
+    the notes beside the figure: the labels of the index and of the next one with a value.
     """
 
     frame: pl.DataFrame
@@ -207,7 +207,7 @@ def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFr
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
     """Return the position of each index of a metric, with ticks; no ticks if all are plain numbers.
 
-    A range such as `10-20` stands in its middle. Words stand side by side, in alphabetical order.
+    The position of a range such as `10-20` is its middle. Words have equal distances, in alphabetical order.
     """
     ranges = {index: _RANGE.fullmatch(index) for index in indices}
     if all(_number(index) is not None for index in indices):

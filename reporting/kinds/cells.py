@@ -244,7 +244,7 @@ class CellsTable(TableKind):
 
 
 def _column_text(name: str, texts: Sequence[str]) -> str:
-    """Return a column as it is called inside: a level, a metric, or `metric:level`."""
+    """Return the internal name of a column: a level, a metric, or `metric:level`."""
     metric, colon, level = name.partition(":")
     return f"{metric}:{find_levels(level, texts)}" if colon else str(find_levels(name, texts))
 
@@ -365,8 +365,8 @@ def _published_faults(
 ) -> Iterator[KeyFault]:
     """Yield an unknown table of the paper, and unknown rows and columns of that table or of ours.
 
-    Without a table's name it is that of our table, which must be one where rows or columns are named. These
-    names are only checked if the table is known.
+    The published table's name defaults to the name of our table. It must exist where rows or columns are
+    named. Names of rows and columns are only checked if the table is known.
     """
     tables = {name: table for (known, name), table in published_tables().items() if known == paper}
     named = spec.published.table is not None or spec.published.rows or spec.published.columns
@@ -529,7 +529,7 @@ def _baselines(spec: CellsTable, changes: Changes | None, rows: Sequence[TableRo
 
 
 def _choices(changes: Changes | None) -> dict[str, int]:
-    """Return the number of differences of which that of each row was kept."""
+    """Return, for each row, the number of differences among which its difference was chosen."""
     return {row.label: row.choices for row in changes.rows} if changes else {}
 
 

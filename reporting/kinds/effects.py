@@ -276,7 +276,7 @@ class _EffectsColumn:
 
     @property
     def tells_of_interactions(self) -> bool:
-        """Return whether any interaction is told, or what one cannot be told apart from."""
+        """Return whether any interaction has contrasts or known aliases."""
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
         )

@@ -163,7 +163,7 @@ def hours_of(found: SearchPoints) -> list[float]:
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
-    """Yield a line that keeps its height until the next place, as long as it goes on."""
+    """Yield the points of a step line, which keeps its height until the place of the next change."""
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])

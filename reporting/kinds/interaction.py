@@ -1,7 +1,7 @@
 """`interaction`: a line for each level of one factor over the levels of another.
 
-The levels are words with equal distances. Points stand a little beside each other, so that their whiskers can
-be told apart. Lines that are not parallel are an interaction.
+The levels are words with equal distances. Points of different lines are shifted a little sideways, so that
+their whiskers do not overlap. Lines that are not parallel show an interaction.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
 def _interaction(
     spec: InteractionFigure, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
-    """Return a line for each level of the series, without points for what the cells cannot tell."""
+    """Return a line for each level of the series, without points where the means cannot be estimated."""
     means = found.level_means(spec.x, spec.series) if {spec.x, spec.series} <= factors.keys() else {}
     xs, series = factors.get(spec.x, ()), factors.get(spec.series, ())
     names = named_levels(spec.series, series)

@@ -1,7 +1,8 @@
 """`line`: a metric over a factor, over time or over its own index, as lines with bands.
 
-Shade and dashes tell lines apart without colour. Names stand in the order of the lines' ends, pushed apart
-where they meet, with a thin leader to the line where they had to move. Published numbers are diamonds.
+Shade and dashes distinguish lines without colour. Names follow the order of the lines' ends. Where names
+would overlap they are pushed apart, and a thin leader connects a moved name to its line. Published numbers
+are diamonds.
 """
 
 from __future__ import annotations
@@ -233,7 +234,7 @@ def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bo
 
 
 def _band(plot: Plot, line: Line, color: str, *, broken: bool) -> None:
-    """Draw the intervals of a line as one area; where a point has none it goes on, or is `broken`."""
+    """Draw the intervals of a line as one area; a point without an interval is bridged unless `broken`."""
     across, up = plot.layout.x, plot.layout.y
     areas: list[list[tuple[float, float, float]]] = [[]]
     for point in line.points:

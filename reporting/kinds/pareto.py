@@ -1,7 +1,7 @@
 """`pareto`: results against their cost, the cells of a series joined, the front as steps in colour.
 
-Dots on the front are full, the others hollow. A name stands beside the last cell of its series, where it
-covers neither dots nor lines, as far as there is such a place.
+Dots on the front are full, the others hollow. Each name is next to the last cell of its series. Where there
+is room, it covers neither dots nor lines.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class LawKeys(ResultKeys):
 
     @property
     def metric(self) -> str:
-        """Return the metric that the law is of."""
+        """Return the metric that the law predicts."""
         raise NotImplementedError
 
     def named_metrics(self) -> Iterator[KeyFault]:
@@ -105,7 +105,7 @@ class LawKeys(ResultKeys):
         yield ("x",), self.x
 
     def law_faults(self, design: Design) -> list[KeyFault]:
-        """Return unknown metrics and factors, and series beyond what can be told apart."""
+        """Return faults for unknown metrics and factors, and for more series than marks can distinguish."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults([self.metric], {})]
         if metric_family(self.x) not in METRICS_AND_COSTS:
@@ -251,7 +251,7 @@ class LawCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCells:
-    """All cells by rising cost, with their observations; `unfit` trials have no logarithm."""
+    """Cells by rising cost, with their observations; `unfit` counts the trials without a logarithm."""
 
     cells: tuple[LawCell, ...]
     observations: Observations
@@ -536,7 +536,7 @@ class Scaling(Content):
 
 
 def exponent_text(law: Law) -> str:
-    """Return the exponent as it stands below a name."""
+    """Return the text with the exponent that is shown below a name."""
     half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
     return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
 

@@ -1,7 +1,7 @@
 """The page: each section's values go into its template, and all sections into one page.
 
-No date of writing is on it: two pages of one store are equal, and a difference between two pages is one of
-their stores or of the program.
+The page has no date of writing. So two pages of one store are equal, and two pages differ only if their
+stores or the program differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The study's question, its models, every setting of its trials, and how to reproduce its results.
 
 The question is the comment with which the study file begins, so that a file explains itself in one place.
-Defaults are among the settings, so that the page does not depend on those of a later version.
+The settings include the defaults, so that the page does not depend on the defaults of a later version.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def settings(inputs: PageInputs) -> Mapping[str, object] | None:
 
 
 def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
-    """Yield the settings of every trial: those of the grid, of a search those that the store has."""
+    """Yield the settings of every trial of the grid, or of every trial of a search in the store."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
     else:
@@ -120,7 +120,7 @@ def _text(value: object) -> str:
 
 
 def _unquoted(value: str) -> str:
-    """Return a text without its quotes, anything else as JSON has it."""
+    """Return a JSON string without its quotes, and any other JSON value unchanged."""
     read = json.loads(value)
     return read if isinstance(read, str) else value
 
@@ -239,7 +239,7 @@ def _rows(
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """Yield what the text of a model tells of its size."""
+    """Yield the cells of a model's row about its size."""
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE

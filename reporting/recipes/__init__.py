@@ -1,5 +1,5 @@
-"""A recipe is shown as a tree with its costs, as a picture, or beside others.
+"""Views of a recipe: a tree with its costs, a picture, and the stored recipes nearest to it.
 
-`display` has the objects that show themselves. `breakdown` is the tree, `svg` the picture. `nearest` are the
-stored ones that are most like one, with their results.
+`display` has the objects that notebooks and terminals show. `breakdown` is the tree, `svg` the picture.
+`nearest` finds the stored recipes that are most like one, with their results.
 """

@@ -79,13 +79,13 @@ def nearest_recipes(
     task: str | None = None,
     metric: str | None = None,
 ) -> list[NearRecipe]:
-    """Return the recipes nearest to one, at most so many, of those that the store has results of.
+    """Return at most `count` recipes with results in the store, the nearest to this one first.
 
-    Of equally near ones those that were trained first; none with a block of a plug-in that is not loaded.
-    `task` leaves out all others, `metric` what has not measured it; by default each result is told by the
-    first metric that it has of which one direction is better.
-    Raises RecipeError for a wrong recipe, and NearestError for one with choices or holes, and where the store
-    has nothing of a task or metric. Raises StoreError for rows that no activemem wrote.
+    Among equally near recipes those that were trained first come first. Recipes with a block of a plug-in
+    that is not loaded are left out. `task` and `metric` keep the results of one task, or those that have the
+    metric. By default each result shows its first metric that has a better direction.
+    Raises RecipeError for a wrong recipe. Raises NearestError for a recipe with choices or holes, and where
+    the store has nothing of a task or metric. Raises StoreError for rows that no activemem wrote.
     """
     check_arguments(
         store_fault(store),

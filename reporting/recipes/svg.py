@@ -1,7 +1,8 @@
 """A recipe as an SVG: the residual stream from top to bottom, and each part's figures beside it.
 
-Labels stand beside what they name, and the one colour remains distinct in grey print. A part in a repeat
-counts all of its copies, so that the rows with bars add up to the total; a bar is the row's share of it.
+Labels are next to what they name, and the one colour remains distinct in grey print. A part in a repeat
+counts all of its copies, so that the rows with bars add up to the total. A bar is the row's share of the
+total.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """Yield the parts of a model, those of transducers separately, each input before its reader."""
+    """Yield the parts of a model, transducers split into their parts, each input before its reader."""
     found = [
         one
         for part in parts
@@ -176,7 +177,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return how many brackets stand beside each other to the left of a stream of these parts."""
+    """Return the depth of nested brackets to the left of a stream of these parts."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts

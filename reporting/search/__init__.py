@@ -1,5 +1,6 @@
-"""The points of a search say what it found; each is all trials of the same values.
+"""Findings of a search, from its points; a point is all trials with the same values.
 
-The points are those of `studies.searches`. `noise` says how surely the best lead. `promotion` writes the
-study that decides whether the best of them hold, `path_study` that of the way to them.
+`studies.searches` defines the points. `noise` estimates how much of the lead of the best points is noise.
+`promotion` writes the study that decides whether the best points hold, and `path_study` the study of the
+path to the best point.
 """

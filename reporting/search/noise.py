@@ -1,9 +1,9 @@
 """The noise of a search, and what its best point may owe to it.
 
-The variance within points that have several seeds is pooled. Of T points that are equal to the baseline the
-best still leads it, by noise alone: by how much at most, in 95 of 100 searches, is Dunnett's one-sided
-criterion (1955). By the same criterion points cannot be told from the best (Hsu 1984). It holds however the
-points are chosen, since each has noise of its own.
+The variance within points that have several seeds is pooled. If T points all equal the baseline, the best of
+them still leads it, by noise alone. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100
+searches. Points within the same bound of the best are indistinguishable from it (Hsu 1984). The bound holds
+however the points are chosen, since each has noise of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _NODES = 48  # of each of the two integrals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The standard deviation of one training at a point, with its degrees of freedom, over so many points."""
+    """The standard deviation of one training at a point, with its degrees of freedom.
+
+    `points` is how many points it is pooled over.
+    """
 
     sd: float
     degrees: int
@@ -46,13 +49,13 @@ class Noise:
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the difference of two points of so many seeds that a test finds with a chance of 80 %."""
+        """Return the difference of two points with `seeds` each that a test finds with a chance of 80 %."""
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """The complete points that cannot be told from the best, and the number of the earliest."""
+    """The complete points that are indistinguishable from the best: their count, and the earliest one."""
 
     points: int
     since: int
@@ -79,7 +82,7 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Plateau | None:
-    """Return the points that nothing tells from the best; None with fewer than two points."""
+    """Count the points within the noise of the best point; None with fewer than two points."""
     means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
@@ -157,7 +160,8 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
     """Return by how many standard deviations the best of `count` means leads an equal other, at LEVEL.
 
-    The means are of `seeds` values each, the other of `other`; the deviation is estimated with `degrees`.
+    Each of the means averages `seeds` values, the other one `other` values. The deviation is estimated with
+    `degrees` of freedom.
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 

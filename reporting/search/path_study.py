@@ -1,8 +1,8 @@
 """The study of the ablation path of a search: from its baseline to its best point, one dimension at a time.
 
 A design of kind "path" (Fawcett and Hoos 2016) tries each change that is left at each round, on fresh seeds.
-Dimensions that both points take are steps of their own; an option of a choice is a step with all that stands
-in it.
+Each dimension that both points have is a step of its own. An option of a choice is one step with everything
+inside it.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """Return a name for the hole of a dimension that nothing else has: that of `conv.k.2` is `conv_k_2`."""
+    """Return a name for a dimension's hole that is not taken: `conv_k_2` for `conv.k.2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"

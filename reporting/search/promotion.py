@@ -184,7 +184,7 @@ def _cell(
     values: Mapping[str, Level],
     note: str,
 ) -> str:
-    """Return a point as a cell: its name, its whole recipe, and those of its levels that fill other holes."""
+    """Return a point as a TOML cell: its name, its whole recipe, and its levels that fill other holes."""
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}

@@ -1,7 +1,7 @@
 """Access to the pages: anyone on this machine, and elsewhere anyone with the token.
 
-A request must name this machine by a name that others cannot redirect to it; otherwise another site's page
-could read these pages in a browser, through a name of its own (DNS rebinding).
+A request must name this machine by a name that others cannot redirect to it. Otherwise another site's page
+in a browser could read these pages through a name of its own (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """What a browser keeps in place of the token; it is worthless once this process has ended."""
+        """Value that a browser stores in place of the token; it is invalid once this process has ended."""
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
@@ -102,5 +102,5 @@ def _is_loopback(name: str) -> bool:
 
 
 def _equal(given: str, expected: str) -> bool:
-    """Return whether two texts are equal, in a time that tells nothing of where they differ."""
+    """Compare two texts in a time that does not reveal where they differ."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())

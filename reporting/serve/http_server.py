@@ -85,7 +85,7 @@ class PageServer:
             self._server.run(sockets=[self._socket])
 
     def shutdown(self) -> None:
-        """End, and tell no page of anything more."""
+        """Stop the server; pages get no further updates."""
         self._server.should_exit = True
 
     @property

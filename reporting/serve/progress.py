@@ -1,7 +1,7 @@
 """The progress of a study: its trials by status, those training now, and the remaining time.
 
-The time is that of epochs that were trained: a recipe's own mean, mixed with that of all as if one trial
-had been seen at that speed, shared by the processes that train now.
+The time of a trial is estimated from trained epochs. A recipe's own mean is mixed with the mean of all
+recipes, as if one more trial had trained at that speed. The processes that train now share the sum.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _saved_at(begun: BegunTrial) -> float:
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
     """Yield the seconds that each trial without an outcome will still take; none before the first epoch.
 
-    Of a search whose budget is spent so many are left.
+    `left` is how many trials are left of a search whose budget is spent, else None.
     """
     seconds, shares = dict[str, float](), dict[str, float]()
     ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")

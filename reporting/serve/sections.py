@@ -1,6 +1,6 @@
-"""The sections of a study's page: each takes what it shows from the study as it is now, and from the address.
+"""The sections of a study's page; each depends on the study's current state and the page's address.
 
-Tables, claims and failures are made by what makes them in the report, so that a page and a report agree.
+The report's functions make the tables, claims and failures, so that a page and a report agree.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ class StudyValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section by its name, which is that of its template and its anchor.
+    """A section of a study's page; its template and its anchor have the same name.
 
-    `applies` says whether a study has it at all, `depends` what it shows changes with, `empty` what it says
-    while it has no values, and `rest_s` for how long at least it stays as it is.
+    `applies` says whether a study has the section. The section is made again when the value of `depends`
+    changes, but not within `rest_s` seconds. It shows `empty` while it has no values.
     """
 
     name: str
@@ -281,7 +281,7 @@ SECTIONS: tuple[Section, ...] = (
 
 
 def render_section(section: Section, values: StudyValues, view: View) -> str:
-    """Return what stands below the heading of a section."""
+    """Return the HTML below the heading of a section."""
     found = section.values(values, view)
     if found is None:
         return TEMPLATES.get_template("empty.html").render(words=section.empty)
@@ -293,7 +293,7 @@ _ATTEMPT = ["trial", "attempt"]
 
 
 class CourseKeeper:
-    """The courses of a study's attempts, those of metrics without an index."""
+    """The courses of a study's attempts, for metrics without an index."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -301,7 +301,7 @@ class CourseKeeper:
         self._courses: pl.DataFrame | None = None
 
     def read(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """Return the courses of these attempts, of which only those are read that were not there before."""
+        """Return the courses of these attempts; only new attempts are read from the store."""
         ended = outcomes.select(*_ATTEMPT, "study")
         new = ended if self._known is None else ended.join(self._known, on=_ATTEMPT, how="anti")
         if self._courses is None or len(new):

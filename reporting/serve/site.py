@@ -74,7 +74,7 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptText:
-    """A text with its version, what it depended on, and until when it stays as it is."""
+    """A text with its version, what it depended on, and until when it is not made again."""
 
     text: str
     version: str
@@ -118,7 +118,7 @@ class Kept:
 
 
 class Site:
-    """All pages of one store."""
+    """The pages of one store."""
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
         """Open a store, which is read every `look_s` seconds at most; the default depends on its place."""

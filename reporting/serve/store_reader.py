@@ -1,7 +1,7 @@
-"""A store that is read once for all who look at it: again when its files have changed, and then what is new.
+"""A store that is read once for all viewers, and again, for what is new, when its files have changed.
 
-Nobody looks, nothing is read. Looking costs a listing of folders, at most once a second; after a reading that
-took long the next one waits, so that a page takes little from the machine that trains.
+Without a viewer nothing is read. A look costs a listing of folders, at most once a second. After a slow read
+the next one waits, so that a page takes little from the machine that trains.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StoreReader:
         self._snapshot: Snapshot | None = None
 
     def current(self) -> Snapshot:
-        """Return what the store has, as of a moment ago; raises StoreError where it cannot be read."""
+        """Return a recent snapshot of the store; raises StoreError if the store cannot be read."""
         if self._snapshot is None or self._clock() >= self._due:
             if self._snapshot is None:
                 self._reading.acquire()
@@ -171,7 +171,7 @@ class StoreReader:
         )
 
     def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
-        """Return the study's trials that have begun, those of a search by what their checkpoints say."""
+        """Return the study's trials that have begun; a search's trials come from its checkpoints."""
         if study.search is None:
             return [trial for trial in study.trials if trial.id in notes]
         told = map(self._told, notes)

@@ -115,7 +115,7 @@ def number(name: str, value: float) -> str:
 
 
 def trial_lines(now: StudyNow) -> list[TrialLine]:
-    """Return all trials of a study in its order, those of a search that are in the store or have begun."""
+    """Return all trials of a study in its order; of a search, trials that are in the store or have begun."""
     names, own = factor_names(now.study), own_metrics(now.study)
     rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}

@@ -1,8 +1,8 @@
 """Statistics of a few seeds.
 
-`estimates` has centres and their spreads, `paired_tests` compares values by seed, `pooled_differences` cells
-with a baseline at few seeds, `sequential` the level of several looks, and `decided_differences` holds those
-of a table to it. `factor_effects` fits what factors do, of which `factor_terms` says what a design can tell.
-`stratified_bootstrap` aggregates runs over tasks, `power_law` fits one, `paired_bootstrap` compares
-translations by their sentences.
+`estimates` has centres and their spreads. `paired_tests` compares values by seed, and `pooled_differences`
+compares cells with a baseline at few seeds. `sequential` computes the level of several looks, at which
+`decided_differences` tests the differences of a table. `factor_effects` fits the effects of factors, and
+`factor_terms` finds the effects that a design can estimate. `stratified_bootstrap` aggregates runs over
+tasks, `power_law` fits power laws, and `paired_bootstrap` compares translations by their sentences.
 """

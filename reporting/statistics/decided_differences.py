@@ -1,8 +1,8 @@
 """Decided differences between cells: shown to exist, or to be smaller than the margin.
 
-A difference is judged at each look at growing seeds. Its p over all looks, corrected for the others (Holm
-1979), says whether it exists; the p of a difference as large as the margin, corrected likewise, whether it
-is smaller (two one-sided tests, Schuirmann 1987). Each of the two keeps its own level.
+A difference is judged at each look at growing seeds. Two tests are held over all looks, each corrected for
+the other differences (Holm 1979), and each keeps its own level. One tests whether the difference exists. The
+other tests whether it is smaller than the margin (two one-sided tests, Schuirmann 1987).
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ Grown = Sequence[Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedDifference:
-    """A difference of two cells: that of the look that decided it, or of the last one that both have reached.
+    """A difference of two cells at all looks.
 
-    `p` is over all looks, corrected for the other differences; None if nothing is known. `differs` and
-    `is_within` are what is decided, `looks` how many were held, `last` what the last of them found. The
-    levels are those of one look, by how many other differences are decided.
+    `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
+    `last` is the difference at the last look, and `looks` how many were held. `p` is over all looks and
+    corrected for the other differences; None if nothing is known. `differs` and `is_within` are the
+    decisions. `level` and `level_within` are the levels of one look, corrected for the differences that are
+    still undecided.
     """
 
     shown: Difference
@@ -61,8 +63,8 @@ def differences_at_looks(
 ) -> DifferencesAtLooks:
     """Return the first cell of each pair minus the second, look by look.
 
-    Intervals have the level of one look. `counts` are the numbers of seeds of all looks. At a look the
-    variance is that of the seeds that each cell has of it.
+    Intervals have the level of one look. `counts` are the numbers of seeds of all looks. The variance at a
+    look is estimated from the seeds that each cell has by then.
     """
     level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     found: list[Differences] = [
@@ -87,8 +89,8 @@ def decide(
 ) -> list[DecidedDifference | None]:
     """Return what the looks at each difference have shown; None for one without any.
 
-    Where a difference was kept as one of several, `choices` has how many these were: p is multiplied by it,
-    as every one of them could have been the one that is tested (Bonferroni).
+    Where a difference was chosen among several, `choices` has how many these were. Its p is multiplied by
+    this number, as any of them could have been chosen (Bonferroni).
     """
     several = choices or [1] * len(found)
     zero = [[each.p for each in looks] for looks in found]
@@ -113,7 +115,7 @@ class _Tested:
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
 ) -> list[_Tested]:
-    """Holm's procedure over the p of all looks at each."""
+    """Apply Holm's procedure to the p over all looks of each difference."""
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
     raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]

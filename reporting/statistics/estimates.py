@@ -33,8 +33,8 @@ class StatisticsError(ActivememError):
 class Estimate:
     """A centre of `n` values with its spread.
 
-    `spread` is of the requested kind, half the interval's width for "ci"; `low` and `high` lie that far from
-    the value, or bound its interval. All three are None if there are too few values.
+    `spread` has the requested kind; for "ci" it is half the interval's width. `low` and `high` are that far
+    from the value, or bound its interval. All three are None if there are too few values.
     """
 
     value: float
@@ -57,9 +57,9 @@ def estimate(
 
     "iqm" is the mean without the lowest and highest quarters of the values, each rounded down (Agarwal et
     al. 2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" and "ci" are
-    the standard error and the t interval of a mean; for other centres both come from a bootstrap, which
-    gives no interval below the number of values that its level needs: 6 for 95 %. Equal values have a
-    deviation of 0, but say nothing about an error or an interval.
+    the standard error and the t interval of a mean. For other centres both come from a bootstrap. It gives
+    no interval below the number of values that its level needs: 6 for 95 %. Equal values have a deviation of
+    0, but say nothing about an error or an interval.
     """
     ordered = sorted(finite_values(values))
     count, value = len(ordered), _CENTERS[center](ordered)
@@ -149,8 +149,8 @@ def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
 def _bootstrap_interval(ordered: Sequence[float], center: Center, level: float) -> tuple[float, float] | None:
     """Return the percentile interval of the centre, widened for few values (Hesterberg 2015).
 
-    No resample leaves the range of the values, and that range misses the population's median with a chance
-    of 2 ** (1 - n); there is no interval if this chance is above what the level allows.
+    No resample leaves the range of the values. That range misses the population's median with a chance of
+    2 ** (1 - n). The interval is None if this chance is above what the level allows.
     """
     import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above

@@ -1,11 +1,11 @@
 """The effect of each factor of a grid, by a linear model over its cells with the seeds as blocks.
 
 The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can
-tell, and is fitted by least squares to whatever trials have a value. With several seeds the error is what
-varies within cells once the seeds are taken out, whatever the model leaves over; with one seed it is what
-the model leaves over. Where a term's own estimates, seed by seed, vary more than that error, its error is
-theirs, so that cells which do not vary alike raise no false findings (`bench/interval_coverage.py`
-simulates both).
+estimate. It is fitted by least squares to the trials that have a value. With several seeds, the error is the
+variance within cells without the seeds' effects, whatever the model's residuals. With one seed, the residuals
+are the error. Where a term's own estimates vary more from seed to seed than this error, their variance is
+its error. So cells with unequal variances raise no false findings (`bench/interval_coverage.py` simulates
+both).
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ class Contrast:
 class TermEffect:
     """The effect of a term; without contrasts the cells cannot show it.
 
-    `contrasts` are those of `TermColumns.contrasts`, a single one where every factor has two levels. `p` is
-    that of the F test of all its columns, corrected over the terms by Holm's procedure; `share` is η², its
-    sum of squares beside the other terms (type III) over that of all values around their mean. `aliases`
-    are terms that are taken to be nothing, or those that it cannot be told apart from; `is_complete` says
-    whether all combinations of its levels have a value.
+    `contrasts` come from `TermColumns.contrasts`: a single one where every factor has two levels. `p` comes
+    from the F test of all columns of the term, corrected over the terms by Holm's procedure. `share` is η²:
+    the term's sum of squares beside the other terms (type III), divided by the total sum of squares around
+    the mean. `aliases` of an estimated term are terms outside the model that would bias it. `aliases` of
+    another term are the terms that it is confounded with. `is_complete` says whether all combinations of its
+    levels have a value.
     """
 
     term: Term
@@ -56,9 +57,9 @@ class TermEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorVariance:
-    """The variance of a value with its degrees of freedom, and what it is of.
+    """The error variance of a value with its degrees of freedom.
 
-    That is the noise within cells, or, `is_within_cells` being false, what the model leaves over.
+    It is the noise within cells if `is_within_cells`, else the residual variance of the model.
     """
 
     variance: float
@@ -95,10 +96,11 @@ class FactorModel:
         return tuple(term if term.p is None else replace(term, p=next(p_values)) for term in found)
 
     def means(self, term: Term) -> tuple[Contrast, ...]:
-        """Return the mean at each level of a factor, or at each combination of two, over all others alike.
+        """Return the mean at each level of a factor, or at each combination of two factors.
 
-        Of two factors whose interaction cannot be told it is the sum of their effects. What seeds have in
-        common is no part of the interval. There is none for factors that cannot be told.
+        All levels of the other factors have equal weight. If the interaction of two factors cannot be
+        estimated, their effects are added. The interval leaves out the variance between seeds. The result is
+        empty for factors that cannot be estimated.
         """
         parts = [(name,) for name in term] + ([term] if len(term) > 1 and term in self.told else [])
         if any(part not in self.told for part in parts):
@@ -118,7 +120,7 @@ class FactorModel:
         return tuple(self._contrast(row, inflation) for row in rows)
 
     def deviations(self, factor: str) -> tuple[Contrast, ...]:
-        """Return the mean at each level of a factor that can be told, less the mean of all."""
+        """Return the mean at each level of an estimable factor, minus the mean of all levels."""
         effects = self.columns.effects((factor,))
         rows = np.zeros((len(effects), len(self._coefficients)))
         rows[:, self._places[factor,]] = effects
@@ -205,7 +207,7 @@ class FactorModel:
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """The coefficients of each seed by itself, without blocks; None if a seed cannot tell all terms."""
+        """The coefficients of each seed alone, without blocks; None if a seed cannot estimate all terms."""
         seeds = np.asarray(self.columns.seeds)
         model = self.columns.model(self._terms, blocks=False)
         found, rank = list[Floats](), matrix_rank(model)
@@ -260,10 +262,10 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """Return how many times the error's variance the largest is that a term's effects show themselves.
+        """Return the largest variance of a term's effects, relative to the error's variance; at least 1.
 
-        It is found twice: by how they vary over seeds, and by the noise of the cells that they are made of
-        (White 1980, with the residuals raised to their degrees of freedom).
+        The variance is estimated in two ways: from the effects of each seed, and from the noise of the cells
+        behind each effect (White 1980). The squared residuals are scaled up for their degrees of freedom.
         """
         if self.error is None or not self.error.is_within_cells:
             return 1.0

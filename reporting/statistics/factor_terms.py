@@ -1,8 +1,9 @@
-"""The terms of a linear model of factors: their columns, and which of them a design cannot tell apart.
+"""The terms of a linear model of factors: their columns, and which terms a design confounds.
 
-Levels are coded so that their effects add up to nothing: each but the last has a column that is 1 at it and
-−1 at the last, and an interaction has the products of its factors' columns. So an effect is one on the mean
-over all combinations of the other levels, each counted once (Searle 1987, chapter 9: the Σ-restricted model).
+Levels are coded so that their effects add up to 0. Each level but the last has a column that is 1 at this
+level and −1 at the last. An interaction has the products of its factors' columns. So an effect is an effect
+on the mean over all combinations of the other levels, each counted once (Searle 1987, chapter 9: the
+Σ-restricted model).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _TOLERANCE = 1e-8  # of what is nothing but rounding, beside codes of 0 and 1
 class TermColumns:
     """The columns of every term over observations, by the numbers of their levels.
 
-    `levels` has for each factor the number of every observation's level, of which it has at least two, each
-    with an observation; `seeds` those of the blocks.
+    `levels` has, for each factor, the number of every observation's level. A factor has at least two levels,
+    each with an observation. `seeds` has the number of every observation's block.
     """
 
     levels: Mapping[str, Sequence[int]]
@@ -65,12 +66,12 @@ class TermColumns:
         return found
 
     def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
-        """Return the columns of a model: 1, the seeds, then those of the terms."""
+        """Return the columns of a model: 1, then the seeds, then the terms."""
         first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
         return np.hstack([*first, *map(self.of, terms)])
 
     def places(self, terms: Sequence[Term], *, blocks: bool = True) -> dict[Term, slice]:
-        """Return where the columns of each term stand in `model`."""
+        """Return the slice of each term's columns in `model`."""
         start, found = 1 + (self.blocks.shape[1] if blocks else 0), dict[Term, slice]()
         for term in terms:
             found[term] = slice(start, start + self.degrees(term))
@@ -82,10 +83,11 @@ class TermColumns:
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """Return what is told of a term, a row each, from its columns' coefficients.
+        """Return the rows that turn the coefficients of a term's columns into its contrasts.
 
-        Of two levels the second less the first; of two such factors by how much more the one does at the
-        second level of the other than at its first; else the effect of each level, or of each combination.
+        A factor of two levels has one contrast: the second level minus the first. Two such factors have one:
+        the difference of one factor at the second level of the other, minus its difference at the first.
+        Other terms have the effect of each level, or of each combination of levels.
         """
         if all(self.counts[name] == 2 for name in term):
             return np.array([[(-2.0) ** len(term)]])
@@ -113,7 +115,7 @@ class TermColumns:
 
 
 def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
-    """Those of the terms all of whose coefficients can be told beside the others of a model of `among`."""
+    """Return the terms whose coefficients can all be estimated in a model with the terms `among`."""
     model, places = columns.model(among), columns.places(among)
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     lost = np.abs(np.eye(len(kept)) - kept).max(axis=1)
@@ -121,9 +123,9 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the terms from each of which this one cannot be told apart.
+    """Return the terms that are each, alone, confounded with this one.
 
-    There are none where it takes several of them.
+    There are none where only several terms together are confounded with it.
     """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []

@@ -1,6 +1,6 @@
 """The significance of differences between translations: sacreBLEU's paired bootstrap.
 
-The method is that of Koehn (2004), the program that of Post (2018).
+Koehn (2004) describes the method, and Post (2018) the program.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Give sacreBLEU its seed in the one way that it takes one; the environment is then as it was."""
+    """Pass sacreBLEU its seed, which it only reads from the environment; restore the environment after."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

@@ -24,8 +24,8 @@ _SAMPLED_PATTERNS = 19_999  # of sign patterns, where they are too many
 def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
     """Return the two-sided p of two sets of values, on shared seeds; raises StatisticsError without any.
 
-    The permutation test flips the signs of the differences; Wilcoxon's flips those of their ranks, zeros
-    left out. All 2 ** n patterns are counted up to n = 14, else a fixed draw of them.
+    The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of their ranks,
+    without zeros. Up to n = 14 all 2 ** n patterns are counted, above a fixed random sample of them.
     """
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
@@ -42,7 +42,10 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p of a mean at so many standard errors, of `count` values: degrees and one."""
+    """Return the two-sided p of a mean that is `errors` standard errors from 0.
+
+    The test has `count` − 1 degrees of freedom.
+    """
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
@@ -58,7 +61,7 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the share of sign patterns under which the sum of the weights is as far from 0 as it is."""
+    """Return the share of sign patterns with a sum at least as far from 0 as the weights' own sum."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
@@ -149,7 +152,7 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """Return the chance that a t test of n pairs finds an effect of so many standard deviations."""
+    """Return the chance that a t test of n pairs finds an effect of `effect_size` standard deviations."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))
@@ -158,7 +161,7 @@ def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
 def detectable(error: float, degrees: int, level: float) -> float:
     """Return the difference that a two-sided t test at this level finds with a chance of POWER.
 
-    `error` is its standard error, with so many degrees of freedom.
+    `error` is the standard error of the difference, and `degrees` its degrees of freedom.
     """
     from scipy.special import nctdtr  # noqa: PLC0415 -- as above
 

@@ -1,12 +1,12 @@
 """The significance of differences from a baseline with few seeds: their variance is pooled over all cells.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom. Cells
-that are trained alike vary alike, so that the variance of a difference is pooled over all pairs of cells
-that vary at all: three lengths of 7 do not say that lengths do not vary. If one comparison varies more than
-that, the largest holds for all, which keeps the rate of false findings below its level for cells that do
-not vary alike. A comparison of a claim, which nothing corrects for others, has the larger of the pooled
-variance and its own, and of the latter fewer degrees of freedom (`bench/false_findings.py` simulates all of
-it).
+that are trained alike vary alike. So the variance of a difference is pooled over all pairs of cells that vary
+at all. Cells without variance do not count: three lengths of 7 do not say that lengths do not vary. If one
+comparison varies more than the pooled variance, the largest variance holds for all. This keeps the rate of
+false findings below its level for cells with unequal variances. A comparison of a claim is not corrected for
+others. It takes the larger of the pooled variance and its own, and its own has fewer degrees of freedom.
+`bench/false_findings.py` simulates all of it.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _squares_of_pairs(
 ) -> tuple[int, float]:
     """Return the degrees of freedom and the sum of squares of all pairs of cells on these units.
 
-    Without `others` the pairs are of the same cells. They are not computed pair by pair, of which there may
-    be millions, but from each cell's difference from the mean of its kind.
+    Without `others`, `ones` are paired with each other. There may be millions of pairs, so the sum is
+    computed from each cell's difference from the mean of its kind.
     """
     mean_of_ones, own = _residuals(ones, units)
     if others is None:
@@ -102,8 +102,8 @@ def _centred(values: Sequence[float]) -> list[float]:
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
     """Return the variance of one comparison of n pairs alone, and its degrees of freedom.
 
-    It is the larger of its own and the pooled one; of its own the degrees fall as the square of how much
-    larger it is, down to those of its own pairs.
+    The variance is the larger of its own and the pooled one. The degrees of its own variance fall with the
+    square of its ratio to the pooled one, but not below n − 1.
     """
     if own <= pool.variance:
         return pool.variance, pool.degrees
@@ -114,9 +114,9 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 class Difference:
     """A mean difference over `n` pairs, half the width of its interval, and its p; None if not known.
 
-    `p` is that of no difference, `p_within` that of one as large as a margin, whichever way, by a t test or,
-    if it `is_permuted`, by a permutation test. `error` is the standard error of the interval, with its
-    `degrees` of freedom.
+    `p` tests against no difference. `p_within` tests against a difference as large as a margin, in either
+    direction. Both come from a t test or, if it `is_permuted`, from a permutation test. `error` is the
+    standard error of the interval, with its `degrees` of freedom.
     """
 
     mean: float
@@ -133,7 +133,8 @@ class Difference:
 class Differences:
     """The differences between cells; `error` is the standard error of the difference with the fewest pairs.
 
-    `degrees` are those of the pooled variance; None where each difference has its own, or none is known.
+    `degrees` are the degrees of freedom of the pooled variance. They are None where each difference has its
+    own, or none is known.
     """
 
     each: tuple[Difference | None, ...]
@@ -142,7 +143,7 @@ class Differences:
 
 
 def all_pairs(count: int) -> list[tuple[int, int]]:
-    """Return the numbers of each two of so many cells."""
+    """Return all pairs of the numbers below `count`."""
     return list(combinations(range(count), 2))
 
 

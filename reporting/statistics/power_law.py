@@ -69,10 +69,10 @@ class PowerLaw:
 class OffsetLaw:
     """The law y = offset + coefficient · x ** exponent through `n` cells, least squares on logarithms of y.
 
-    Intervals are profiles: all values with which the sum of squares stays below its minimum times
-    1 + F / (n − 3), F being the quantile with 1 and n − 3 degrees of freedom (Bates and Watts 1988, section
-    6.1). They are None with three cells. `likely` has what is within: exponents, shares of the offset at the
-    largest x and the logarithms there, with half of what these may vary.
+    Intervals are profiles (Bates and Watts 1988, section 6.1): all values with a sum of squares below its
+    minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom. Intervals are None
+    with three cells. `likely` has the laws within: exponents, shares of the offset at the largest x, the
+    logarithms of y there, and half of the range of these logarithms.
     """
 
     coefficient: float
@@ -110,9 +110,9 @@ class OffsetLaw:
 def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> PowerLaw | None:
     """Fit the law by least squares on the logarithms of x and y, both above 0.
 
-    The result is None without two different x. A cell is one point, whatever its seeds, since cells stray
-    from a law together with all of theirs: so the error has n − 2 degrees of freedom (Draper and Smith
-    1998, chapter 1).
+    The result is None without two different x. A cell is one point, however many seeds it has, since all
+    seeds of a cell deviate from the law together. So the error has n − 2 degrees of freedom (Draper and
+    Smith 1998, chapter 1).
     """
     xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
     if len(set(xs)) < 2:
@@ -139,8 +139,8 @@ def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95)
 def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> OffsetLaw | None:
     """Return the law with an offset of at least 0; None without three different x.
 
-    With u = x / the largest x it is y = top · (s + (1 − s) u ** −α), so that two numbers are searched on a
-    grid that is drawn ever closer, and the third is a mean.
+    With u = x / (the largest x) the law is y = top · (s + (1 − s) u ** −α). α and s are searched on a grid
+    that is refined several times. The logarithm of top is a mean.
     """
     if len({x for x, _ in points}) < 3:
         return None

@@ -35,12 +35,12 @@ def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[in
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the level of each look at so many pairs, the same for all; `alpha` is that of all together.
+    """Return the level of each look, the same for all; `alpha` is the level of all looks together.
 
-    Pocock (1977), for looks that need not be evenly spaced: under no effect the sum of n normal
-    differences walks as a Brownian motion, whose chance to stay within z √n at all looks is integrated
-    numerically. As nominal levels of t tests they keep the error rate (Jennison and Turnbull 2000,
-    section 3.8); `bench/verdicts.py` simulates it.
+    `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Under no
+    effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
+    is integrated numerically. As nominal levels of t tests they keep the error rate (Jennison and Turnbull
+    2000, section 3.8). `bench/verdicts.py` simulates it.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- a table without tests does not need it
 
@@ -55,9 +55,10 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Return the p of all looks together, given the smallest: how often one look has it under no effect.
+    """Return the p of all looks together, given the smallest p of one look.
 
-    Where p is tiny, its sum over the looks.
+    It is the chance that any look has so small a p under no effect. For a tiny p it is p times the number of
+    looks.
     """
     from scipy.special import ndtri  # noqa: PLC0415 -- as above
 

@@ -1,10 +1,10 @@
 """Aggregates of runs on several tasks, with intervals by a bootstrap within tasks (Agarwal et al. 2021).
 
-The tasks are what they are; runs are drawn anew within each. Percentiles of so few runs are too narrow, so
-that an interval is the value ± t standard errors of the bootstrap, raised by √(n / (n − 1)) for n runs of a
-task (Hesterberg 2015, section 4). Student's t has the degrees of freedom, n − 1 each, of the tasks that
-decide: all for a mean, half of them for an interquartile mean, the one or two in the middle for a median
-(`bench/interval_coverage.py` simulates what that covers).
+The tasks are fixed; runs are resampled within each task. Percentiles of so few runs are too narrow. So an
+interval is the value ± t standard errors of the bootstrap (Hesterberg 2015, section 4). The errors are
+multiplied by √(n / (n − 1)) for n runs of a task. Student's t has n − 1 degrees of freedom for each task that
+decides. All tasks decide a mean, half of them an interquartile mean, and the one or two in the middle a
+median. `bench/interval_coverage.py` simulates the coverage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Function = Callable[[Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A number from the runs of all tasks; `deciding` says how many of so many tasks decide it."""
+    """A number from the runs of all tasks; `deciding` maps the number of tasks to how many decide it."""
 
     of: Function
     deciding: Callable[[int], int] = lambda tasks: tasks

@@ -1,8 +1,8 @@
-"""A table is data before it is text.
+"""Tables as data, and the formats that render them.
 
-`table` is that data, made by the kind of the table in `kinds`. Of tables of cells, `axes`
-are rows and columns, `tally` the values of each cell, `cells` what stands in it, `bold` the best of a
-column, `differences` those from a baseline, `captions` the words,
-`published` a paper's numbers beside ours, and `unsolved` a note where nothing was learnt. `tidy` is the long
-form for programs, `render` has the formats, and `format_conformance` what each of them must hold to.
+`table` is the data of a table, made by the table's kind in `kinds`. The other modules make tables of cells.
+`axes` are rows and columns, `tally` the values of each cell, and `cells` its content. `bold` finds the best
+of a column, and `differences` the differences from a baseline. `captions` writes the sentences, `published`
+adds a paper's numbers, and `unsolved` a note where nothing was learnt. `tidy` is the long form for programs.
+`render` has the formats, and `format_conformance` the checks that each format must pass.
 """

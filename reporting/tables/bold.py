@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestOfColumn:
-    """The best places of a column, and what decided: for how many pairs p is corrected, 0 without a test.
+    """The best places of a column, and the tests that found them.
 
-    `tested` are the differences of pairs, `detectable` the one that is found with a chance of 80 %; None
-    where a permutation test decided. So many values are significantly `worse` than another. Where
-    a table says which difference matters, `rivals` has what is known of the first of the best and each other.
+    `pairs` is for how many pairs p is corrected, 0 without a test. `tested` are the differences of pairs.
+    `detectable` is the difference that is found with a chance of 80 %; None where a permutation test decided.
+    `worse` counts the values that are significantly worse than another. Where a table says which difference
+    matters, `rivals` has the difference of the first of the best from each other one.
     """
 
     metric: Metric

@@ -53,9 +53,9 @@ def caption_sentences(
 ) -> tuple[str, ...]:
     """Return every sentence of a table's caption.
 
-    `levels` has the selected levels of each factor, `settings` those of the trials, `fixed` the levels of the
-    factors that are not shown; `baseline` says what `differences` are from. `counts` are the numbers of seeds
-    at which is looked.
+    `levels` has the selected levels of each factor, and `fixed` the levels of the factors that are not shown.
+    `settings` are the settings of the trials. `baseline` names what `differences` are measured from. `counts`
+    are the numbers of seeds at which the table is tested.
     """
     subject = caption_start(spec.caption, [column.metric for column in columns])
     at = f", at {describe_levels(fixed)}" if fixed else ""

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CellFiller:
-    """Fills the cells of one table.
+    """Filler of the cells of one table.
 
-    `trials` are those of its cells with all seeds that count, each at the level of its row. `grown` has those
-    of each place at its looks, which are held at `counts` of seeds; the last are shown. `fallbacks` has by
-    row and column those of the metric that is shown if they have no value. `pick_remarks` say which of the
-    levels that a place is picked from have no value; `over_budget` has the rows and columns whose trials the
-    budget does not allow. `baselines` has the row that each row differs from, `baseline` what all differ from
-    in words, `differences` those of each column of a metric and a level.
+    `trials` are the trials of its cells with all seeds that count, each at the level of its row. `grown` has
+    the tallies of each place, one for each look. Looks are held at `counts` of seeds, and the last is shown.
+    `fallbacks` has, by row and column, the tally of the metric that is shown if the last look has no value.
+    `pick_remarks` name the levels without a value among the levels that a place is picked from. `over_budget`
+    has the rows and columns whose trials the budget does not allow. `baselines` maps each row to the row that
+    it is compared with, and `baseline` names the baseline in words. `differences` has the differences of each
+    column, by metric and level.
     """
 
     spec: CellsTable

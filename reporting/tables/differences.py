@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifferences:
-    """The differences of a column by their row, and what is `decided` of each, which has a p if it is tested.
+    """The differences of a column by their row, and the decision on each.
 
-    A variance is pooled over each of so many `families`; `tests` says for how many tests p is corrected, and
-    `detectable` are the differences that are found with a chance of 80 % around each baseline; empty if
-    unknown. `choices` is of how many differences one was kept, at most. `margin` is the smallest difference
-    that matters, if the table says so.
+    `decided` differences have a p if they are tested, which is corrected for the number of `tests`.
+    `families` is how many groups have a pooled variance of their own. `detectable` are the differences that
+    are found with a chance of 80 % around each baseline; empty if unknown. `choices` is the largest number of
+    differences that one was chosen from. `margin` is the smallest difference that matters, if the table
+    says so.
     """
 
     metric: Metric
@@ -68,8 +69,8 @@ def column_differences(
     """Return the differences in a column of each row from its baseline, or from the row before.
 
     Where a row was kept as the best of several, `choices` has how many of these differences there were.
-    `counts` are the numbers of seeds at which is looked. Of centres that are no means the difference is
-    that of the centres, and nothing is known of its error.
+    `counts` are the numbers of seeds at the looks. For centres other than means the result is the difference
+    of the centres, without an error.
     """
     own = {
         row: looks

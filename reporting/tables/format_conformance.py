@@ -4,8 +4,8 @@
     def test_my_format_conforms(check):
         check("my_format")
 
-A check takes the name of a format and raises AssertionError where it breaks its contract, over tables that
-have everything: groups, headings, footnotes, published numbers, and cells without any.
+A check takes the name of a format and raises AssertionError where it breaks its contract. Its tables have
+everything: groups, headings, footnotes, published numbers, and cells without any.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..statistics.estimates import Estimate
 
 
 class TableError(ActivememError):
-    """A table cannot be made as it is specified; the message has every fault."""
+    """The specification of a table has faults; the message lists all of them."""
 
 
 NOT_RUN = "–"
@@ -49,12 +49,12 @@ class CellStatus(StrEnum):
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `text` is the centre or a word in its place, `spread` what follows a ±, and `interval` an interval.
+    `text` is the centre or a word in its place, `spread` the number after a ±, and `interval` an interval.
     `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
-    its `p`, which is corrected for how many tests there are; it `is_within` what does not matter, None
-    where the table does not say. `picked` names the levels that were picked,
-    `metric` the metric shown if it is not the column's. `published_text` is the published number with what is
-    in parentheses after it.
+    its `p`. This p is corrected for the number of tests. `is_within` says whether the difference is shown to
+    be too small to matter; None where the table has no such margin. `picked` names the levels that were
+    picked, and `metric` the metric shown if it is not the column's. `published_text` is the published number
+    with the text in parentheses after it.
     """
 
     status: CellStatus
@@ -140,7 +140,7 @@ class Table:
     """Rows by columns of cells, with the sentences around them; `corner` names what the rows are.
 
     `column_headings` are lines above the columns, the outermost first; equal neighbours are one heading.
-    `factor_line` is the number of the line that names the factor whose levels stand below. `groups` has the
+    `factor_line` is the number of the line that names the factor of the levels below. `groups` has the
     heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
     """
 

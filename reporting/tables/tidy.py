@@ -55,9 +55,10 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
 def tidy_frame(table: Table) -> pl.DataFrame:
     """Return one row a cell, with the same columns for every table.
 
-    `value` is the `center` of `n` values, `spread` what `spread_is` says, half its width for an interval from
-    `low` to `high`. `p` is that of the difference, corrected, and `is_within` says whether it is shown to be
-    smaller than the smallest that matters. `picked` is null unless the cell is the best of several levels.
+    `value` is the `center` of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
+    `high` it is half of its width. `p` is the corrected p of the difference, and `is_within` says whether the
+    difference is shown to be too small to matter. `picked` is null unless the cell is the best of several
+    levels.
     `published` has the paper's number in `unit`, and `note` the footnotes.
     """
     import polars as pl  # noqa: PLC0415 -- a table can be looked at without it

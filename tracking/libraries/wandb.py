@@ -1,8 +1,8 @@
 """Weights & Biases, offline: a project for each study, a run for each trial, one for the study's tables.
 
 Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. A
-run that resumes later is written anew with its earlier steps, in place of the earlier folder, since its
-steps must be in order and an upload takes a run as one file.
+run that resumes later is written again with its earlier steps, and replaces the earlier folder. Its steps
+must be in order, and an upload takes a run as one file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scales: the position of a number along an axis, and a few ticks.
 
-Ticks are those of matplotlib's locators. Logarithms are taken here, because matplotlib's log axis cannot show
+Matplotlib's locators choose the ticks. Logarithms are taken here, because matplotlib's log axis cannot show
 0, often the first level of an ablation.
 """
 
@@ -31,7 +31,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
-        """Return the position of a number; on a logarithmic axis all numbers of at most 0 share that of 0."""
+        """Return the position of a number; a logarithmic axis places negative numbers at 0."""
         if not self.log:
             return number
         return math.log10(number if number > 0 else self.min_positive) - (self.step if number <= 0 else 0)

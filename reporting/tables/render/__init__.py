@@ -1,7 +1,7 @@
-"""A renderer is a pure function from a table to text; none of them computes a number or a word.
+"""Renderers: pure functions from a table to text; none of them computes a number or a word.
 
-Every module here is a format of its own name, with a function `render` that takes a table: a new file is a
-new format, on the command line and in the settings too. Plug-ins have others.
+Every module here is a format with the module's name. Its function `render` takes a table. A new file is a new
+format, on the command line and in the settings too. Plug-ins add other formats.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RenderT = TypeVar("RenderT", bound=Render)
 
 
 def own_format_names() -> tuple[str, ...]:
-    """Return the names of the formats that come along, without loading them."""
+    """Return the names of the built-in formats, without loading them."""
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 

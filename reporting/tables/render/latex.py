@@ -1,8 +1,8 @@
 """A table as LaTeX: a booktabs float for articles of one or two columns, as wide as it needs to be.
 
-It is a `table` where a column of two can have it, in small type if need be, else a `table*`; columns that no
-page can have side by side in small type stand in blocks below each other. Whatever is wider in the end, as
-types differ, is shrunk to the line.
+The float is a `table` if it fits one of two columns, with a reduced type size if necessary, else a `table*`.
+Columns that do not fit on a page side by side are split into blocks below each other. A table that is still
+too wide, as typefaces differ, is shrunk to the line.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CellForm:
 
 
 def render(table: Table) -> str:
-    """Return a `table` environment; the published numbers are in small type on a second line of each row."""
+    """Return a `table` environment; published numbers are smaller, on a second line of each row."""
     return render_float(table, _PLAIN)
 
 
@@ -94,7 +94,7 @@ def render_float(table: Table, form: CellForm) -> str:
 
 
 def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
-    """Return the caption with its label; of a float that goes on, its number again."""
+    """Return the caption with its label; a continued float repeats the number of the first."""
     if not is_first:
         return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
     return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
@@ -140,7 +140,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """How well a table fits, smaller is better: blocks, both columns of a page, small type."""
+    """Fit of a table on a page, smaller is better: its blocks, its width, and its type size."""
 
     blocks: int
     is_over_columns: bool
@@ -263,7 +263,7 @@ def marks_of(cell: Cell) -> str:
 
 
 def small_published(cell: Cell) -> str:
-    """Return the paper's number in small type."""
+    """Return the paper's number at footnote size."""
     return rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
 
 
@@ -279,7 +279,7 @@ def rest_of(cell: Cell) -> str:
 
 
 def spans_of(table: Table, number: int) -> int:
-    """Two of LaTeX's columns for one of the table if something follows its numbers."""
+    """Return how many LaTeX columns a table's column takes: two if something follows its numbers."""
     return 1 + any(rest_of(row[number]) for row in table.cells)
 
 
@@ -293,7 +293,7 @@ def _bold(text: str, cell: Cell) -> str:
 
 
 def _ours(cell: Cell, span: int) -> str:
-    """Our number, and in a second column what follows it; the mark stands behind the last."""
+    """Return our number, and its rest in a second column; the mark follows the last of them."""
     if span == 1 or cell.estimate is None:
         return over(text_of(cell), span)
     number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
@@ -385,7 +385,7 @@ def escape(text: str) -> str:
 
 
 def _escape_character(char: str) -> str:
-    """Return one character: as it is, as a command, as what it is made of, and else as its number."""
+    """Return one character as LaTeX: unchanged, as a command, decomposed, or else as its code point."""
     if char in _ESCAPES or char.isascii():
         return _ESCAPES.get(char, " " if char.isspace() else char)
     parts = unicodedata.normalize("NFKD", char)

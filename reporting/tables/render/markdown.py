@@ -13,8 +13,8 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 def render(table: Table) -> str:
     """Render the caption, the table, its footnotes and its provenance.
 
-    The paper's numbers are in small type below ours. Markdown has one heading row: headings above a column
-    share its cell, a factor above its levels the cell of the first. Groups are rows.
+    The paper's numbers are smaller and below ours. Markdown has one heading row: headings above a column
+    share its cell, and a factor above its levels shares the cell of the first. Groups are rows.
     """
     heads = [_head(table, column) for column in range(len(table.columns))]
     sides = [":--", *["--:"] * len(table.columns)]

@@ -173,7 +173,7 @@ def _total_width(columns: Sequence[TextColumn]) -> int:
 
 
 def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
-    """Return the columns of one group, those below a heading together at least as wide as it is."""
+    """Widen the columns of one group until the columns below each heading are at least as wide as it."""
     columns = list(group)
     for depth in range(len(columns[0].headings)):
         end = 0
