@@ -3,15 +3,14 @@
     from activemem import build, ff, highway_conv, sa
     model = build(4 * (sa + highway_conv(k=20) >> ff(512)), d_model=128, vocab=20)
 
-What is promised is listed in `__init__.pyi` and loaded when it is first asked for, so that `import
-activemem` costs nothing. Every block of this package is a name here, too; those of other packages are
-`block("name")`.
+`__init__.pyi` lists the public names. Each is loaded on first use, so that `import activemem` costs nothing.
+Every block of this package is a name here, too; blocks of other packages are `block("name")`.
 
-`grammar` is the recipe language, `blocks` its modules in torch, `studies` are study files and their trials,
-`storage` holds results, `engine` trains, `reporting` makes tables, figures, verdicts and pages, `tracking`
-tells other programs of studies, `cli` is the command line. `plugins` loads what others add to them.
-`errors` has the errors of all, `tokenizer` cuts texts, `diagnostics` shows where they are wrong,
-`lazy_exports` loads names.
+`grammar` is the recipe language, and `blocks` has its modules in torch. `studies` has study files and their
+trials, `engine` trains them, and `storage` holds the results. `reporting` makes tables, figures, verdicts and
+pages, and `tracking` reports studies to other programs. `cli` is the command line. `plugins` loads additions
+by others. `errors` has the errors of all folders, `tokenizer` splits texts into tokens, `diagnostics` shows
+where texts are wrong, and `lazy_exports` loads names.
 """
 
 from __future__ import annotations

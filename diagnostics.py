@@ -60,7 +60,7 @@ class FaultCollector:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are so many faults that the search for more can stop."""
+        """True if the limit of faults is reached, so that the search for more can stop."""
         return len(self._faults) >= MAX_FAULTS
 
     def add(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
@@ -76,9 +76,14 @@ class FaultCollector:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known name most like a word, or None if none is near.
 
-    First come names that differ by a slip, then one that is a whole part of the word, such as `bleu` of
-    `test_bleu`, then names with a similar spelling, and last those that share a beginning, such as `conv` and
-    `convolution`, or a part. Capitals, `-` and `_` do not matter.
+    The first of these that exists is nearest:
+
+    1. a name that differs by a slip;
+    2. a name that is a whole part of the word, such as `bleu` of `test_bleu`;
+    3. a name with a similar spelling;
+    4. a name that shares a beginning, such as `conv` and `convolution`, or a part.
+
+    Capitals, `-` and `_` do not matter.
     """
     names = {_spelling(name): name for name in known}
     asked = _spelling(word)
@@ -148,9 +153,8 @@ def printable(text: str) -> str:
 def replace_unprintable(text: str) -> str:
     """Return the text with a stand-in for every character that is not to be shown.
 
-    Line ends and tabs are replaced, too. These are control characters and those that
-    turn the direction of writing: text of others may not bring them to a terminal, which obeys them, or to
-    a page.
+    These are control characters, except line ends and tabs, and characters that change the direction of
+    writing. Text from others must not bring them to a page, or to a terminal, which would obey them.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text

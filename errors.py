@@ -1,4 +1,4 @@
-"""What this package raises, all under one root, by what a caller can do.
+"""Exceptions of this package under one root, grouped by what a caller can do.
 
 ActivememError              a ValueError
     correct what was written
@@ -11,7 +11,7 @@ ActivememError              a ValueError
         PointError          a point that a search does not have       activemem.engine.run.search.proposals
         ResourceError       resources that no trial can use           activemem.engine.core.resources
     ask for something else
-        SpaceError          what a space cannot answer                activemem.grammar.space.space
+        SpaceError          a request that a space cannot fulfil      activemem.grammar.space.space
         TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
         CorpusError         a text, or tokens that it cannot have     activemem.studies.catalog.datasets
             RowsError       rows of a file that are not what they say activemem.studies.own_data.cells
@@ -27,9 +27,9 @@ ActivememError              a ValueError
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
         CoordinateError     models that widths do not make comparable activemem.engine.probes.coordinates
         KeptModelError      a model that was not kept                 activemem.reporting.kept_models
-        UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
+        UseError            a use that a kind of model lacks          activemem.engine.inference.trained_model
         InputError          a line that a model cannot read           activemem.engine.inference.predictions
-        GenerationError     how no text can be drawn           activemem.engine.inference.text_generation
+        GenerationError     settings that cannot generate text  activemem.engine.inference.text_generation
         ServeError          pages that cannot be served this way      activemem.reporting.serve.access
         ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
@@ -43,7 +43,7 @@ ActivememError              a ValueError
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
         CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.compiled_body
     mend the machine
-        TrackingError       a program that cannot be told of trials   activemem.tracking.contract
+        TrackingError       a tracker that cannot be used             activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
             HeadLostError   a Ray cluster without its head            activemem.engine.run.ray_connection
         BucketError         a bucket that cannot be reached           activemem.storage.bucket
@@ -54,9 +54,9 @@ ActivememError              a ValueError
         WeightRoleError     roles that a module's weights cannot have   activemem.blocks.core.weight_roles
         NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
         StoreError          a store, or a row that cannot be kept     activemem.storage.errors
-            DamagedError    a file that is not as it was written      activemem.storage.errors
+            DamagedError    a file that changed after it was written  activemem.storage.errors
             ForeignError    a file that no store wrote                activemem.storage.errors
-            UnreadableError what should be a file and cannot be read  activemem.storage.errors
+            UnreadableError a path that cannot be read as a file      activemem.storage.errors
 """
 
 import reprlib
@@ -70,7 +70,8 @@ from .diagnostics import printable, replace_unprintable
 class ActivememError(ValueError):
     """Something that was given to activemem is wrong; the message says what was expected and what came.
 
-    It quotes what others wrote, and can be shown as it is, with a stand-in for each control character.
+    The message quotes text of others and is safe to show: a stand-in replaces each control character except
+    line ends and tabs.
     """
 
     def __str__(self) -> str:

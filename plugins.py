@@ -2,8 +2,8 @@
 
 A plug-in is a module that registers things when it is imported: a file that the user names, or an entry point
 of the group `activemem.plugins`. Packages are loaded when a name is looked up that is not known otherwise.
-When a plug-in raises an exception, everything that it registered is removed again and the error is reported
-with its name; other plug-ins, and other entry points of the same package, stay.
+When a plug-in raises an exception, everything that it registered is removed again, and the error is reported
+with its name. Other plug-ins, and other entry points of the same package, stay.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class PluginFile:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of its source, which tells its results from those of other code."""
+        """Return the SHA-256 of its source, which distinguishes its results from results of other code."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @property
@@ -112,7 +112,7 @@ class _Entry(Generic[ItemT]):
 
 
 class Registry(Mapping[str, ItemT], Generic[ItemT]):
-    """The things of one kind that a study can name: those of this package, and those of plug-ins.
+    """The things of one kind that a study can name, from this package and from plug-ins.
 
     `kind` is the word for one of them. Looking up an unknown name, or listing all names, loads the plug-ins
     of installed packages.
@@ -242,7 +242,7 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
     """Turn what plug-in code raises in a context into a PluginError with the file and line.
 
     `item` is the class or function that the plug-in registered. Errors of this package pass unchanged, and so
-    do those of memory, after which a trial is retried.
+    do errors for a lack of memory, after which a trial is retried.
     """
     try:
         yield

@@ -8,5 +8,5 @@ from .output import print_stdout
 
 
 def agent_guide() -> None:
-    """Print a page that tells coding agents how to plan and run."""
+    """Print a guide for coding agents: how to plan and run studies."""
     print_stdout(files("activemem.cli").joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())

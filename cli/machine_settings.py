@@ -55,7 +55,7 @@ class TrackSettings(StrictModel):
 
 
 class MachineSettings(StrictModel):
-    """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
+    """The settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
 
     results: str = "results"
     """the store: a folder, seen from this file, or s3://BUCKET/PREFIX"""

@@ -32,7 +32,7 @@ _STYLE = re.compile("(\x1b\\[[012]m)")
 
 
 def print_stderr(text: str, *, styled: bool = False) -> None:
-    """Write a line to standard error, without control characters except those of a style."""
+    """Write a line to standard error, without control characters other than style codes."""
     print(_printable(text, styled=styled), file=sys.stderr, flush=True)
 
 
@@ -43,7 +43,7 @@ def print_waiting(text: str) -> None:
 
 
 def print_stdout(text: str, *, styled: bool = False) -> None:
-    """Write data to standard output, without control characters except those of a style."""
+    """Write data to standard output, without control characters other than style codes."""
     shown = _printable(text, styled=styled)
     print(shown, end="" if shown.endswith("\n") else "\n")
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Page(BaseModel):
-    """What a command prints, or an entry of it."""
+    """The JSON output of a command, or an entry of it."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
 
@@ -185,7 +185,7 @@ class NameEntry(Page):
 
 
 class NameListPage(Page):
-    """All names of a kind; `problems` are plug-ins that cannot be used."""
+    """The names of a kind; `problems` are plug-ins that cannot be used."""
 
     kind: str
     names: Sequence[BlockEntry | TaskEntry | MetricEntry | NameEntry]
@@ -243,17 +243,18 @@ class SettingValue(Page):
 
 
 class ConfigShowPage(Page):
-    """All settings of this machine by name."""
+    """The settings of this machine by name."""
 
     settings: Mapping[str, SettingValue]
 
 
 class PlannedDevice(Page):
-    """Room on a device of so many bytes.
+    """Room for trials on a device with `bytes` bytes of memory.
 
-    It has `trials` at once: by `gpus` if that is set, else as many as its memory and its CPUs have room for
-    and NVIDIA's service takes, at least one. `fit` is the number that its memory has room for; `parts` the
-    number of parts of a batch in which one trial fits, null if none are small enough.
+    The device trains `trials` at once: as many as `gpus` sets, if it is set. Otherwise the number is the most
+    that its memory, its CPUs and NVIDIA's service admit, at least one. `fit` is the number that its memory
+    has room for. `parts` is the number of parts of a batch in which one trial fits, null if none are small
+    enough.
     """
 
     bytes: int
@@ -263,7 +264,7 @@ class PlannedDevice(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A trial with its status, its time in seconds, and the shorter trial that it goes on from."""
+    """A trial with its status, its time in seconds, and the shorter trial that it resumes from."""
 
     id: str
     levels: Mapping[str, Level]
@@ -275,10 +276,10 @@ class PlannedTrialEntry(Page):
 class StudyPlanPage(Page):
     """The plan of a run: `models` with their costs, `trials` with their status and time in seconds.
 
-    A model's `memory` are the bytes that a training step holds at most over its trials; `memory` next to it
-    is the largest, in its parts. `match` is the size that was solved for each model. `elsewhere` are the
-    points of a search that other studies have trained, `ladder` are sizes of [ladder], `rungs` those of a
-    search with another fidelity than epochs.
+    A model's `memory` has the most bytes that a training step holds in any of its trials. The page's `memory`
+    has the largest of these, with its parts. `match` is the size that was solved for each model. `elsewhere`
+    is the number of points of a search that other studies have trained. `ladder` has the sizes of [ladder],
+    and `rungs` has the rungs of a search whose fidelity is not epochs.
     """
 
     study: str
@@ -327,7 +328,7 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """All settings of a study; with --best the cells of its table of points instead."""
+    """The settings of a study; with --best the cells of its table of points instead."""
 
     study: str = Field(validation_alias="name")
     title: str
@@ -418,7 +419,7 @@ class UnreadableStudy(Page):
 
 
 class StudyListPage(Page):
-    """All studies."""
+    """Every study with its status, or with the reason why it cannot be read."""
 
     studies: Sequence[StudyStatusEntry | UnreadableStudy]
 
@@ -435,7 +436,7 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """How many points of a search are not ranked for a reason."""
+    """The number of points of a search that are not ranked, for one reason."""
 
     points: int
     reason: str
@@ -650,7 +651,7 @@ class ProbeRunPage(Page):
 
 
 class ProbeComparePage(Page):
-    """How surely the outputs of trained models differ."""
+    """The differences between the outputs of trained models, with their certainty."""
 
     differences: Sequence[Mapping[str, Any]]
 
@@ -687,7 +688,7 @@ class ClaimCheckPage(Page):
 
 
 class PaperEntry(Page):
-    """What the studies of a paper have found; `cells` are those of its tables with our numbers beside."""
+    """The findings of a paper's studies; `cells` are the cells of its tables with our numbers beside."""
 
     paper: str
     printed: Sequence[PrintedTable]
@@ -698,7 +699,7 @@ class PaperEntry(Page):
 
 
 class PaperShowPage(Page):
-    """What the studies have found of a paper, or of all."""
+    """The findings of the studies of one paper, or of every paper."""
 
     papers: Sequence[PaperEntry]
 
@@ -719,7 +720,7 @@ class ModelListPage(Page):
 
 
 class ModelShowPage(Page):
-    """All facts in a model's file; `uses` are the commands that accept it."""
+    """The facts in a model's file; `uses` are the commands that accept it."""
 
     trial: str
     study: str

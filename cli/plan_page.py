@@ -24,7 +24,10 @@ def plan_page(
     device_bytes: int | None = None,
     noise: Sequence[str] = (),
 ) -> StudyPlanPage:
-    """Return a plan; with `device_bytes` the room on such a device, of a search what is told from `noise`."""
+    """Return the page of a plan.
+
+    `device_bytes` adds the room on such a device; `noise` has what a search can distinguish from noise.
+    """
     device = None
     if plan.memory is not None and device_bytes is not None:
         held = plan.memory[1]

@@ -1,4 +1,4 @@
-"""Plug-ins of a command: those of its options, and those of the environment or of activemem.toml."""
+"""Plug-ins of a command, from its options, and from the environment or activemem.toml."""
 
 from __future__ import annotations
 

@@ -57,9 +57,9 @@ def show(
 ) -> None:
     """Show a block, a task, a metric or another name.
 
-    Its keys and its source are shown, of a block also its equation, and its cost and reach in a model of
-    --d-model and --length; parameters that are required and not given get a small value. A plug-in's task
-    draws an example.
+    The output has its keys and its source. A block is also shown with its equation, and with its cost and
+    reach in a model of --d-model and --length; required parameters that are not given get a small value. A
+    plug-in's task draws an example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog

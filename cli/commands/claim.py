@@ -22,8 +22,8 @@ def check(
 ) -> None:
     """Check whether the results confirm or refute each claim, or leave it undecided.
 
-    A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
-    claim is refuted, and if none of the trials has run.
+    A name means the last run of the study, with its overrides; a path means the file. Exits with 1 if a claim
+    is refuted, and if none of the trials has run.
     """
     from ...reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
     from ...reporting.claims.verdicts import ClaimError, Verdict

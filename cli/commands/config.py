@@ -16,9 +16,9 @@ app = typer.Typer(help="Look at the settings of this machine.", no_args_is_help=
 def show(as_json: JsonOption = False) -> None:
     """Show each setting's value and its source.
 
-    A setting comes from the command line, else from the environment (ACTIVEMEM_RESULTS and the
-    like), else from the nearest activemem.toml upward from the working directory, else it has its
-    default.
+    The first of these that has a setting decides: the command line, the environment (ACTIVEMEM_RESULTS
+    and the like), and the nearest activemem.toml upward from the working directory. Otherwise the setting has
+    its default.
     """
     from ...tracking.opening import is_uri
     from ..machine_settings import SETTING_NAMES, load_settings

@@ -38,8 +38,8 @@ def render(
 ) -> None:
     """Draw a study's figures from its results in the store, and print the names of the files.
 
-    A name means the study as it was last run, with its overrides; a path means the file. With --json the
-    numbers behind the figures are printed, and nothing is drawn. Exits with 1 if the store has no results.
+    A name means the last run of the study, with its overrides; a path means the file. With --json the command
+    prints the numbers behind the figures and draws nothing. Exits with 1 if the store has no results.
     """
     from ...reporting.results import open_study
     from ...studies.text.units import plural

@@ -46,9 +46,10 @@ def fetch(
 ) -> None:
     """Fetch corpora; an interrupted download continues where it stopped.
 
-    Files are compared with the checksums of those that were published. A folder of your own, or one in it
-    that is named as the corpus, may have them plain, packed as .xz or .gz, or as they were published. Of what
-    has no address, such as a licensed treebank, this says where to get it and where its files belong.
+    The command compares files with the checksums of the published ones. With --from it takes them from your
+    folder, or from a folder inside it that has the corpus's name. They may be plain, packed as .xz or .gz, or
+    in their published form. If a corpus has no address, such as a licensed treebank, the command says where
+    to get it and where its files belong.
     """
     from ...engine.corpora.download import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset

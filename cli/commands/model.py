@@ -46,9 +46,9 @@ def list_(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the models that a study has kept: trial, levels, and what a metric says of each.
+    """List the models that a study has kept: trial, levels, and a metric of each.
 
-    Which metric is that of the study's first table, unless you name one.
+    The metric is by default the one in the study's first table.
     """
     from ...reporting.kept_models import best_first, kept_models
     from ...studies.last_run import load_last_run
@@ -202,7 +202,7 @@ def export(
     """Write a model as a program that runs without activemem, and compare the two on the spot.
 
     .pt2 is a program of torch.export and .onnx one of ONNX, for batches and lengths of any size. With
-    --lengths the program can tell padding from valid positions. A folder gets config.json and
+    --lengths the program distinguishes padding from valid positions. A folder gets config.json and
     model.safetensors.
     """
     from pathlib import Path

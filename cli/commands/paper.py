@@ -28,7 +28,8 @@ def show(
 ) -> None:
     """Show each table, claim and figure of a paper with its studies, verdicts and missing trials.
 
-    Verdicts are those of the paper's own size and those of smaller models, apart. What is left has its cost.
+    Verdicts at the paper's own size and verdicts of smaller models are shown apart. Missing trials are shown
+    with their cost.
     """
     from ...reporting.paper_sheet import paper_sheet, papers
     from ..machine_settings import load_settings

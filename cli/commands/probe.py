@@ -115,8 +115,8 @@ def compare(
 ) -> None:
     """Say how surely the kept translations of a study differ from a baseline's, by paired bootstrap.
 
-    Each trial is compared with the baseline of its seed over the same lines, as sacrebleu --paired-bs does
-    it: BLEU, its mean and 95 % interval over the resamples, the difference, and its p.
+    Like sacrebleu --paired-bs, it compares each trial with the baseline of its seed over the same lines. It
+    prints BLEU, its mean and 95 % interval over the resamples, the difference, and its p-value.
     """
     from ...reporting.output_comparison import compare_outputs
     from ...studies.last_run import load_last_run

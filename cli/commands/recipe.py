@@ -59,7 +59,7 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
 @app.command()
 def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe's canonical text, which is rendered as it is."""
+    """Print a recipe's canonical text; rendering that text again gives the same text."""
     from ...grammar import parse
 
     found = parse(recipe)
@@ -89,7 +89,7 @@ def show(
 ) -> None:
     """Show what each part of a recipe costs and how far it sees.
 
-    FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
+    FLOPs count a forward pass. Memory is what training keeps of a batch for the backward pass, in
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
     from ...grammar import ModelConfig
@@ -125,7 +125,7 @@ def compare(
 ) -> None:
     """Show several recipes side by side: what they cost, keep and see, compared with the first.
 
-    Figures are those of `recipe show`.
+    It shows the same quantities as `recipe show`.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import compare_recipes
@@ -210,7 +210,7 @@ def sample(
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
     Where there is a range of real numbers, the form is drawn first, then the numbers in it. A budget counts
-    as `recipe show` does; FLOPs are those of one sequence.
+    as `recipe show` does; FLOPs count one sequence.
     """
     from random import Random
 

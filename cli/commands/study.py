@@ -60,9 +60,9 @@ def plan(
 ) -> None:
     """Show what a study will train, where, and what that costs.
 
-    It also warns of lengths that no model of the study can reach. FLOPs are those of a training step on
-    sequences of the task's length, 40 tokens where it grows; times come from trials in the store, or from
-    some steps that are measured.
+    It also warns of lengths that no model of the study can reach. FLOPs count a training step on sequences of
+    the task's length, or of 40 tokens if it grows. Times come from trials in the store, or from some measured
+    steps.
     """
     from ...reporting.results import StudyResults
     from ...studies.planning.accelerators import time_on
@@ -129,8 +129,8 @@ def run(
     """Train the trials of a study that are missing from the store.
 
     Run it again to continue after any interruption. Several runs on one store share the trials: none is
-    trained twice. The exit status is 1 if a trial failed, 2 if a machine did, of which nothing is stored, and
-    130 after Ctrl-C or a SIGTERM, which end in order.
+    trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C or a
+    SIGTERM, after which the run ends in order. A machine's failure is not stored.
     """
     from ..live.until_decided import run_as_asked
     from ..plugin_loading import given_plugins
@@ -223,8 +223,8 @@ def forget(
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
-    Nothing is removed while one of them is being trained. What another study has run stays. Without --only
-    those of earlier versions of the study are removed as well.
+    Nothing is removed while one of them is being trained. Trials that another study has run stay. Without
+    --only, trials of earlier versions of the study are removed as well.
     """
     from ...studies.last_run import load_last_run
     from ...studies.planning.trials_to_run import stored_part
@@ -286,10 +286,10 @@ def export(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell another program what the store has of a study: metrics of each epoch, settings, outcomes, tables.
+    """Export a study's metrics of each epoch, settings, outcomes and tables to another program.
 
-    What it knows already, from an earlier export or from the run itself, it is not told again. To optuna goes
-    a search, into an SQLite file, as its points with their parameters and values.
+    Data that the program already has, from an earlier export or from the run itself, are not exported again.
+    The export to optuna writes a search into an SQLite file, as points with their parameters and values.
     """
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_last_run

@@ -24,8 +24,9 @@ def coordinates(
 ) -> None:
     """Train each size of a ladder for a few steps and print how much its activations change, layer by layer.
 
-    With maximal updates (mup in [model]) each layer changes as much at all widths, and a learning rate that
-    is best at one is best at the others; without them changes grow with the width. Nothing is stored.
+    With maximal updates (mup in [model]) each layer changes by the same amount at all widths. A learning rate
+    that is best at one width is then best at the others. Without them changes grow with the width. Nothing is
+    stored.
     """
     from ...engine.probes.coordinates import coordinate_check
     from ...studies.study import load_study

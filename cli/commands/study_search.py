@@ -96,7 +96,7 @@ def new(
 ) -> None:
     """Write a small study file with a comment at each key, to be changed into your own.
 
-    It runs as it is, in a minute or two on a CPU. A file that exists is not overwritten.
+    It runs unchanged, in a minute or two on a CPU. A file that exists is not overwritten.
     """
     from ...studies.new_study import new_study_text
 
@@ -143,7 +143,7 @@ def promote(
 
     The best of many noisy points owes a part of its lead to its noise. The new study has a claim for each
     point, which its own trainings alone decide. With --path its cells lead from the baseline to the best
-    point, at each round by the change that is best, so that each step's gain is told.
+    point. Each round makes the best change, so that the study measures the gain of each step.
     """
     from ...reporting.results import open_study
     from ...reporting.search.promotion import PromotionError, find_winners

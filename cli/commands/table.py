@@ -42,8 +42,8 @@ def render(
 ) -> None:
     """Print the tables of a study from its results in the store.
 
-    With --paper they are those of a paper, as published. A name means the study as it was last run, with its
-    overrides; a path means the file.
+    With --paper, print a paper's tables in their published form. A name means the last run of the study, with
+    its overrides; a path means the file.
     """
     from ...reporting.results import open_study, tables_of_paper
     from ...reporting.tables.table import TableError

@@ -1,5 +1,5 @@
-"""Live output on standard error, of which nothing stays on a terminal.
+"""Live output on standard error; it is erased from a terminal at the end.
 
-`run` carries a study out and sums it up, `until_decided` reads the options of a run and adds seeds to it,
-`watch` follows one that runs elsewhere, `display` shows all of them.
+`run` runs a study and prints a summary. `until_decided` reads the options of a run and adds seeds to it,
+`watch` follows a run elsewhere, and `display` shows all of them.
 """

@@ -46,7 +46,7 @@ _SETTINGS_FRAME = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What the command line requests, and the commands that continue the study and show its results.
+    """A run as the command line requests it, with the commands that continue the study and show its results.
 
     `trial_ids` are the selected trials, None for all.
     """

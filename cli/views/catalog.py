@@ -50,9 +50,9 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return those of the kinds that have a name; raise ActivememError with the nearest name if none has it.
+    """Return the kinds that have a name; raise ActivememError with the nearest name if none has it.
 
-    What is no name, such as `conv(k=20)`, is a block.
+    A text that is no name, such as `conv(k=20)`, is a block.
     """
     names = {kind: set(_names(kind)) for kind in kinds}
     found = [kind for kind in kinds if name in names[kind]]

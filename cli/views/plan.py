@@ -41,10 +41,13 @@ def format_plan(
 ) -> str:
     """Return the lines of `study plan`.
 
-    With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
-    noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here,
-    `at_once` how many trials can train at once, `first_trial` the command that trains one, and `elsewhere`
-    how long a named GPU would take.
+    - `device_bytes` adds how many trials fit on such a device.
+    - `noise` is what a search can distinguish from noise.
+    - `packs` says which trials can train together.
+    - `run_free` is the memory that the study's run found free on a GPU here.
+    - `at_once` is the number of trials that can train at once.
+    - `first_trial` is the command that trains one trial.
+    - `elsewhere` says how long a named GPU would take.
     """
     notes = MachineNotes(
         total=_format_total_time(plan, machine, first_trial),
@@ -92,7 +95,7 @@ def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -
 
 
 def _on_cpus(plan: Plan, machine: MachineSettings, seconds: float) -> str:
-    """`3.1 core-hours, 1.6 h`: so many seconds of training in all, and how long this machine takes."""
+    """Return the core-hours of `seconds` of training and this machine's time: `3.1 core-hours, 1.6 h`."""
     workers = max(1, int(cpus_here() / machine.cpus))
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # no trial is split
     wall_s = max(seconds / workers, longest)

@@ -157,7 +157,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors without those of one level and those implied by the words of another."""
+    """Return the factors with several levels that the words of no other factor imply."""
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
