@@ -1,8 +1,12 @@
 """Torch modules of all blocks, and the models that are built from them.
 
-A block maps (batch, length, width) to the same, from its arguments and its mask alone. `core` is what every
-block is made of; `layers` has one file for each family of blocks; `transducers` map a source to a target;
-`models` builds whole models; `testing` is the contract that every block keeps.
+A block maps (batch, length, width) to the same, from its arguments and its mask alone.
+
+- `core` has the parts of every block.
+- `layers` has one file for each family of blocks.
+- `transducers` map a source to a target.
+- `models` builds whole models.
+- `testing` checks the contract that every block keeps.
 """
 
 from . import layers, transducers  # their families register their modules

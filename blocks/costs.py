@@ -65,8 +65,8 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
     """Return the parameters of a block, and the FLOPs of a sequence of `length` after `past` positions.
 
-    In a stream only new positions count, not those of the past that are computed again. Raises PluginError if
-    a plug-in's block sees further than it states.
+    In a stream only new positions count, not past positions that are computed again. Raises PluginError if a
+    plug-in's block sees further than it states.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)

@@ -50,7 +50,7 @@ class Context:
 
     @property
     def causal(self) -> bool:
-        """Whether the future is hidden from each position."""
+        """Return whether the future is hidden from each position."""
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
@@ -63,11 +63,11 @@ class Context:
 class Block(nn.Module, ABC):
     """A map of sequences to sequences of the same shape, from its parameters, its input and its mask alone.
 
-    What stands at masked positions of the input never reaches a valid position of the output.
-    `context_length` is how many past inputs a causal stream must hold for exact outputs, None where there is
-    no bound; `build_block` takes it from the reach that the specification states. A block that sees all of
-    the past through a state of one size overrides `step_with_grad` and says that its `state_is_bounded`.
-    The costs of a block that `loops_over_positions` in Python are measured at short lengths.
+    Inputs at masked positions never affect a valid position of the output. `context_length` is how many past
+    inputs a causal stream must hold for exact outputs, None if there is no bound. `build_block` takes it from
+    the reach in the specification. A block that sees the whole past through a state of fixed size overrides
+    `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions` in Python
+    are measured at short lengths.
     """
 
     context_length: int | None = None
@@ -169,9 +169,9 @@ def register_block(
 ) -> Callable[[BlockT], BlockT]:
     """Return a decorator that makes a class the module of the block of that name.
 
-    With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured. It
-    is taken to see the whole sequence, or all of the past in a causal model, unless `reach` says less; one
-    that is `channelwise` sees no other position. `check` returns what is wrong with arguments together, or
+    With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured.
+    Without a `reach`, the block is assumed to see the whole sequence, or the whole past in a causal model. A
+    `channelwise` block sees no other position. `check` returns what is wrong with arguments together, or
     None. Raises ValueError for a taken name, a class that is no Block, and parameters that cannot be.
     """
     if parameters is None:

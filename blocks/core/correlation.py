@@ -1,9 +1,9 @@
 """Weights that slide along sequences: position by position, or on a CPU by frequencies where that is faster.
 
 By frequencies there are fewer products. Correlation around a circle is multiplication frequency by frequency
-(the correlation theorem). Half of the frequencies determine the others, so that the matrix of weights meets
-the inputs at N / 2 complex numbers instead of at each pair of a position and a tap. A complex product is
-three real ones (Gauss). The transforms to and fro are products by small fixed matrices.
+(the correlation theorem). Half of the frequencies determine the others. So inputs and weights are multiplied
+at N / 2 complex numbers, not at each pair of a position and a tap. A complex product is three real ones
+(Gauss). The transforms to and fro are products by small fixed matrices.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def is_faster_by_frequencies(x: Tensor, weight: Tensor, left: int, right: int) -
 
 
 def _are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether both are numbers of one kind on a CPU, and nobody rewrites operations.
+    """Return whether both are plain tensors of one precision on a CPU, and nothing rewrites operations.
 
-    Transforms such as `torch.vmap` do not know operations of ours, autocast changes the kind of numbers, and
-    a program that is compiled or exported must not depend on sizes.
+    Transforms such as `torch.vmap` do not know our operations, and autocast changes the precision. A compiled
+    or exported program must not depend on sizes.
     """
     return (
         x.device.type == weight.device.type == "cpu"
@@ -165,10 +165,10 @@ def _transforms(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the transforms of inputs (products, length), of weights (products, taps), and back to positions.
 
-    With ω = 2πf / N on a circle of N positions, Σ x exp(-iωt) over positions t transforms the inputs, and
-    Σ w exp(iωj) over taps j the weights; the inverse of their product is the correlation. Of (a + ib)(c + id)
-    are formed c(a + b), a(d - c) and b(c + d): the first less the third is the real part, the first and the
-    second are the imaginary one. Frequency 0 is real, and so is N / 2.
+    Let ω = 2πf / N on a circle of N positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w
+    exp(iωj) over taps j the weights. The inverse transform of their product is the correlation. The product
+    (a + ib)(c + id) takes three products: c(a + b), a(d - c) and b(c + d). Its real part is the first minus
+    the third, its imaginary part the first plus the second. Frequencies 0 and N / 2 are real.
     """
     around = length + max(left, right)  # what is read before the first or behind the last one are zeros
     with torch.inference_mode(False), torch.device("cpu"):

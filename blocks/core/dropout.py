@@ -1,7 +1,10 @@
 """Dropout, and random keys that order positions.
 
-Trainings that take steps together draw beforehand: `noting_dropout` notes what a model draws in a forward
-pass, `draw_dropout` draws it for each training, and `given_dropout` hands it to the model.
+Trainings that take steps together draw their random numbers beforehand:
+
+- `noting_dropout` records which draws a model makes in a forward pass.
+- `draw_dropout` makes these draws for each training.
+- `given_dropout` passes the drawn numbers to the model.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ class Dropout(nn.Module):
 
     @property
     def active(self) -> bool:
-        """Whether the layer drops anything in its present mode."""
+        """Return whether the layer drops anything in its present mode."""
         return self.training and self.rate > 0.0
 
     @property

@@ -144,7 +144,7 @@ class ResidualStack(CompositeBlock):
 
     @property
     def recomputes(self) -> bool:
-        """Whether the backward pass computes this sub-layer again."""
+        """Return whether the backward pass computes this sub-layer again."""
         return self.checkpoints and self.training and torch.is_grad_enabled()
 
 

@@ -38,7 +38,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Whether weight decay applies to this role when norms and biases do not decay."""
+        """Return whether weight decay applies to this role when norms and biases do not decay."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 
@@ -127,7 +127,7 @@ def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> Weig
     1. Weights of torch's embeddings are embeddings.
     2. All parameters of a class with "Norm" in its name belong to a normalisation.
     3. A name that begins or ends with "bias" is a bias.
-    4. A convolution of torch in which each channel is convolved by itself has filters.
+    4. A convolution of torch that convolves each channel separately has filters.
     5. A name that begins or ends with "weight" is a matrix, or a gain if it is a single vector.
     6. Every other parameter is `other`: it does not decay where norms do not, and moves as by AdamW in Muon.
     """

@@ -1,11 +1,15 @@
 """Layers: modules that map a sequence to one of the same length, or to a vector; one family for each file.
 
-`attention`, `attention_variants` and `all_attention` attend, within windows by `window_attention`, which
-`windows` compute, with `pair_positions`. `convolutions` and `recurrent` are the active memories;
-`long_convolutions` convolve each channel separately; `matrix_states` and `vector_states` are recurrences
-with a matrix for each head or a vector for each channel, with `head_parts` in common. `feedforward` maps
-each position, `pooling` reduces a sequence to one vector, and `fused_pooling` does so in pieces that stay
-in a processor's cache. On a GPU `kernels` of other programs compute some of them.
+- `attention`, `attention_variants` and `all_attention` attend. `window_attention` limits them to windows,
+  which `windows` computes, and `pair_positions` numbers their positions.
+- `convolutions` and `recurrent` are the active memories.
+- `long_convolutions` convolves each channel separately.
+- `matrix_states` and `vector_states` are recurrences: their state is a matrix for each head, or a vector for
+  each channel. They share `head_parts`.
+- `feedforward` maps each position.
+- `pooling` reduces a sequence to one vector, and `fused_pooling` does so in pieces that stay in a processor's
+  cache.
+- `kernels` of other libraries compute some of these blocks on a GPU.
 """
 
 from . import (  # each registers its blocks

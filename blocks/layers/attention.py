@@ -171,7 +171,7 @@ class Scoring(NamedTuple):
 
     @property
     def can_be_fused(self) -> bool:
-        """Whether fused kernels can compute it; they have no gradient of a bias."""
+        """Return whether fused kernels can compute these scores; the kernels return no gradient of a bias."""
         return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 
@@ -191,12 +191,12 @@ def attend(
 ) -> Tensor:
     """Attend by softmax; q, k, v and the result are (batch, heads, length, head_width).
 
-    `mask` (batch, keys) is true at valid keys. Plain products take the place of the fused kernel:
+    `mask` (batch, keys) is true at valid keys. Plain products replace the fused kernel in these cases:
 
-    - for a short sequence, for which they are as fast and vmap can batch them;
-    - in an exported program, which must hold for all lengths;
-    - where weights are dropped, or scores have a cap or learnt biases;
-    - within a vmap on a GPU.
+    - For a short sequence: they are as fast, and vmap can batch them.
+    - In an exported program: it must hold for all lengths.
+    - Where weights are dropped, or scores have a cap or learnt biases.
+    - Within a vmap on a GPU.
     """
     short = torch.compiler.is_exporting() or (k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda)
     fused = not short and not dropout.active and scoring.can_be_fused and not _loses_gradients(k)
@@ -217,9 +217,12 @@ def attend(
 def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
     """Return a context in which fused attention is computed by torch's own kernels on a device.
 
-    For 16 bits torch prefers cuDNN on an H100. Where scores are far below 0 its gradients are not numbers, of
-    queries with a mask at some lengths (pytorch issue 196678), of keys and values of a single query without
-    one (cudnn-frontend issue 1072); and for each other length it makes a plan, which takes milliseconds.
+    For 16 bits torch prefers cuDNN on an H100. This context excludes cuDNN for three reasons:
+
+    - Far below 0, scores with a mask give queries NaN gradients at some lengths (pytorch issue 196678).
+    - Far below 0, a single query without a mask gives NaN gradients of keys and values (cudnn-frontend issue
+      1072).
+    - cuDNN makes a plan for each new length, which takes milliseconds.
     """
     kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
     return sdpa_kernel(kernels) if device.type == "cuda" else nullcontext()

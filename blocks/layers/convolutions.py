@@ -134,10 +134,10 @@ class LearnedPadding(Initialisable):
 
 @register_block("persistent_conv")
 class PersistentConv(Block):
-    """y = act(W ∗ x + b), the padding trainable vectors in place of zeros (active memory in a Transformer).
+    """y = act(W ∗ x + b), padded with trainable vectors instead of zeros (active memory in a Transformer).
 
-    What the padding adds does not depend on the data: it is computed once for the whole batch, and laid
-    directly before the first and after the last valid position of each sequence.
+    The contribution of the padding does not depend on the data, so it is computed once for the whole batch.
+    The padding lies directly before the first and after the last valid position of each sequence.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -151,7 +151,7 @@ class PersistentConv(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Add the contribution of the padding to that of the data."""
+        """Add the contribution of the padding to the convolution of the data."""
         y = self.convolution(zero_masked(x, mask))
         for added in (self._from_left(x.shape[1]), self._from_right(x.shape[1], mask)):
             if added is not None:

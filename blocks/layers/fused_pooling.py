@@ -1,15 +1,15 @@
 """`activation >> pool` on linearly mapped inputs, in pieces that stay in a processor's cache.
 
-A map of a few input columns to the width, an activation and a pool move far more numbers than they
-calculate: for a long batch the activations alone take gigabytes. Here pieces are computed in one buffer,
-and again for the backward pass, which is written out, so that nothing of size length × width is ever held.
+A map of a few input columns to the width, an activation and a pool are bound by memory, not by arithmetic.
+For a long batch the activations alone take gigabytes. This module computes pieces in one buffer, and computes
+them again in its own backward pass. So it never holds anything of size length × width.
 
 A rectifier, leaky or not, is linear on both sides of 0: h = act'(z) z, z = W x. So for any weights α_t
 
     Σ α_t h_t = W · S,    S = Σ α_t act'(z_t) x_t,    d(Σ α_t h_t)/dW = S,
 
-and S has as many numbers for each row and unit as there are input columns: the sum of x, and its sum where
-z > 0. The result equals that of the separate modules up to rounding.
+and S has as many numbers for each row and unit as there are input columns: the sum of x, and its sum where z
+is positive. The result equals the result of the separate modules up to rounding.
 """
 
 from __future__ import annotations
@@ -40,8 +40,12 @@ def try_fused_pooling(
 ) -> Tensor | None:
     """Return body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
 
-    None of any other, of an activation that is no rectifier, where a norm or a residual sum stands between,
-    where inputs need a gradient or all of it is small: then the modules are to be applied one after another.
+    Return None in all other cases; the caller then applies the modules one after another. These cases are:
+
+    - The body begins with other parts, or the activation is no rectifier.
+    - A norm, a dropout or a residual sum stands between the parts.
+    - The inputs need a gradient.
+    - The activations are small.
     """
     if len(body.order) < 2 or inputs.requires_grad or entry.bias is None:
         return None

@@ -1,7 +1,7 @@
 """Blocks that convolve each channel separately, with filters as long as a sequence, and gates.
 
-Products with strips of the Toeplitz matrix compute a convolution, not Fourier transforms: later positions
-have no effect at all, and up to some hundred positions this is as fast.
+A convolution is computed by products with strips of the Toeplitz matrix, not by Fourier transforms. So later
+positions have no effect at all. Up to a few hundred positions, this is as fast.
 """
 
 from __future__ import annotations

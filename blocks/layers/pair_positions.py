@@ -49,8 +49,8 @@ class LinearBias(DistanceBias):
     """Biases of −2^(−8 h / heads) for each position of distance (Press et al. 2022, section 3).
 
     Heads h count from 1. Departure: the authors' program has other slopes where the number of heads is no
-    power of two, as with 3, 6 or 12. It takes those of the next smaller power of two, and then every second
-    one of the next larger.
+    power of two, as with 3, 6 or 12. It takes the slopes of the next smaller power of two, and then every
+    second slope of the next larger.
     """
 
     def __init__(self, heads: int) -> None:
@@ -107,8 +107,8 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 class PairPositions(nn.Module):
     """The numbers of positions for rotations, and their distances for biases.
 
-    Random positions differ between batches in training and are fixed afterwards; each sequence has as many
-    as its own length, which its mask (batch, length) gives (Ruoss et al. 2023).
+    Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
+    positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -119,7 +119,7 @@ class PairPositions(nn.Module):
     def angles(self, x: Tensor, width: int, *, start: int = 0, mask: Tensor | None = None) -> Tensor:
         """Return the angles of x (batch, length, …), (length, width / 2), with rates from 1 to 10⁻⁴.
 
-        At random of sequences with a mask (batch, length, width / 2).
+        For random positions with a mask, the angles are (batch, length, width / 2).
         """
         rates = 1e4 ** -(torch.arange(0, width, 2, device=x.device, dtype=torch.float64) / width)
         length = x.shape[1]
@@ -133,7 +133,7 @@ class PairPositions(nn.Module):
     def distances(self, queries: int, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return all distances, from the first key on the left to the last one on the right of a query.
 
-        At random of sequences with a mask (batch, distances), else (distances,).
+        They are (batch, distances) for random positions with a mask, otherwise (distances,).
         """
         keys = x.shape[1]
         distances = torch.arange(keys - 1, -queries, -1, device=x.device)
@@ -144,12 +144,12 @@ class PairPositions(nn.Module):
         return functional.pad(others, (1, 0))[..., distances.abs()] * distances.sign()
 
     def _draw(self, count: int, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Draw as many of 0 … count − 1 as sequences are long, in their order."""
+        """Draw as many numbers of 0 … count − 1 as sequences are long, in increasing order."""
         lengths = None if mask is None else mask.sum(1)
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Raise BuildError at random for a piece of a sequence of unknown length, and for a longer one."""
+        """Raise BuildError for random positions of a piece with a `start`, or of too long a sequence."""
         if self.count is None:
             return
         if start:

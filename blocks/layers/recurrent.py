@@ -62,7 +62,7 @@ class RecurrentLayer(Initialisable):
         self.bias = nn.Parameter(torch.empty(self.maps * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the maps of the input Glorot uniform and those of the state orthogonal, as TensorFlow does."""
+        """Draw input maps Glorot uniform and state maps orthogonal, as TensorFlow does."""
         glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
         nn.init.orthogonal_(self.weight_h, generator=generator)
         nn.init.zeros_(self.bias)
@@ -124,8 +124,8 @@ class LSTMLayer(RecurrentLayer):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run torch.lstm, whose second bias is zero.
 
-        Where a mask ends a row, one more input closes the input gate and opens the forget gate, both
-        exactly, so that the cell reaches the end of the batch unchanged.
+        Where a mask ends a row, an additional input closes the input gate and opens the forget gate, both
+        exactly. So the cell reaches the end of the batch unchanged.
         """
         weight_x = self.weight_x
         if mask is not None:

@@ -1,8 +1,8 @@
 """Large vocabularies in clusters by frequency: narrower embeddings, and a softmax in two steps.
 
-Symbols are numbered by falling frequency. Each cluster's vectors are narrower than those of the cluster
-before it, and a projection widens them to the model's width. The first cluster's have that width already,
-and are projected only if the model says so.
+Symbols are numbered by falling frequency. Each cluster's vectors are narrower than the previous cluster's,
+and a projection widens them to the model's width. The first cluster's vectors have that width already, and
+are projected only if the config says so.
 """
 
 from __future__ import annotations

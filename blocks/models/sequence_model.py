@@ -62,9 +62,9 @@ class Model(BaseModel[ResidualStack]):
     """A sequence model: symbols (batch, length), or numbers (batch, length, columns), to outputs.
 
     Outputs are logits (batch, length, vocab or classes), log-probabilities where the softmax is adaptive, or
-    numbers (batch, length, targets); behind a pool, without the length. A scaled embedding is
-    multiplied by sqrt(d_model). The timing signal, if any, is added to what comes in and again to the
-    residual stream in front of every sub-layer in which positions mix (the active memory paper's program).
+    numbers (batch, length, targets). After a pool they have no length. A scaled embedding is multiplied by
+    sqrt(d_model). The timing signal, if any, is added to the embedded inputs. It is added again to the
+    residual stream before every sub-layer that mixes positions (the active memory paper's program).
     """
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
@@ -204,26 +204,42 @@ def build(
 
     Weights are drawn from `generator` (CPU), or from the global one.
 
-    `norm` is pre, post or none, `position` timing, none, or learned, randomised or randomised_pairs, of which
-    there are `max_positions`; `dropout` is the probability to drop, `embedding_dropout` that on embeddings
-    and in front of the output, `input_dropout` that on what enters the body, behind the timing signal,
-    `feedforward_dropout` that inside feed-forward blocks. Without `residual` a sub-layer's output takes the
-    place of its input.
-    Embeddings begin as `embedding` says (EmbeddingInit), maps as `init` says (Init), or as N(0, std²) where
-    there is `feedforward_std`, `attention_std` or `attention_output_std`; paddings Glorot uniform, biases as
-    `bias_init` says, norms 1 and 0; with `residual_init` depth the last maps of sub-layers are divided by
-    the root of how many there are; `norm_eps` is added to variances. A model of more than `max_parameters`
-    is refused before anything is allocated; None sets no limit.
+    The body:
 
-    Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab` or
-    over `classes`, or `targets` real numbers, put through `output_act`; logits are kept within `logit_cap`.
-    `cutoffs` divide the vocabulary into clusters, in the input and in the softmax, of which the first is
-    mapped too with `project_first_cluster`; `tied` gives the softmax the embedding's weights, `tied_bias`
-    biases beside them. `mup` is the width at which maximal updates (Yang et al. 2022) change nothing. With
-    `bottleneck` outputs are decoded from the body's last position, as an auto-encoder does. A
-    transducer gets a model of a source and a target, both of symbols of `vocab`. With `zero_past` blocks of a
-    stream begin behind zeros.
-    Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
+    - `norm` is pre, post or none; `norm_eps` is added to variances.
+    - Without `residual`, a sub-layer's output replaces its input.
+    - `position` is timing, none, learned, randomised or randomised_pairs; the last three use `max_positions`.
+
+    Dropout:
+
+    - `dropout` is the probability to drop.
+    - `embedding_dropout` applies to embeddings and before the output.
+    - `input_dropout` applies to the body's input, after the timing signal is added.
+    - `feedforward_dropout` applies inside feed-forward blocks.
+
+    Initial weights:
+
+    - Embeddings begin as `embedding` says (EmbeddingInit), and maps as `init` says (Init).
+    - `feedforward_std`, `attention_std` and `attention_output_std` draw their maps as N(0, std²) instead.
+    - Paddings begin Glorot uniform, biases as `bias_init` says, norms with gain 1 and offset 0.
+    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number.
+    - `mup` is the width at which maximal updates (Yang et al. 2022) change nothing.
+
+    Inputs and outputs:
+
+    - Inputs are symbols, or `columns` real numbers at each position.
+    - Outputs are a distribution over `vocab` or over `classes`, or `targets` real numbers after `output_act`.
+    - Logits are kept within `logit_cap`.
+    - `cutoffs` divide the vocabulary into clusters, in the input and in the softmax.
+    - With `project_first_cluster`, the first cluster is mapped too.
+    - `tied` gives the softmax the embedding's weights; `tied_bias` adds biases.
+    - With `bottleneck`, outputs are decoded from the body's last position, as an auto-encoder does.
+    - A transducer gives a model of a source and a target, both of symbols of `vocab`.
+    - With `zero_past`, zeros fill the past of each block at the beginning of a stream.
+
+    A model with more than `max_parameters` parameters is refused before anything is allocated. None sets no
+    limit. Raises RecipeError for a wrong text, and BuildError with all reasons for a model that cannot be
+    built.
     """
     check_arguments(
         number_fault("max_parameters", max_parameters, least=1, optional=True),

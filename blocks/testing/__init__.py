@@ -1,6 +1,6 @@
 """Conformance suites that anyone's blocks can run.
 
-`conformance` has the checks of every block, `transducer_conformance` those of transducers, and
-`frame_conformance` those of norms and positions; `module_checks` has the checks that all of them share.
-`references` holds the slow references, and `fixtures` makes blocks and sequences for tests.
+`conformance` checks every block, `transducer_conformance` transducers, and `frame_conformance` norms and
+positions; they share the checks of `module_checks`. `references` holds the slow references, and `fixtures`
+makes blocks and sequences for tests.
 """

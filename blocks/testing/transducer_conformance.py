@@ -1,4 +1,4 @@
-"""Checks that every transducer must pass, and that any test can run, as those of blocks.
+"""Checks that every transducer must pass; any test can run them, as it can run the checks of blocks.
 
     @pytest.mark.parametrize("check", TRANSDUCER_CHECKS)
     def test_my_transducer_conforms(check):
@@ -60,7 +60,7 @@ def run_stepwise(
 
 
 def steps_give_what_forward_gives(text: str) -> None:
-    """Check that outputs step by step equal those of one pass, with and without padding."""
+    """Check that outputs step by step equal the outputs of one pass, with and without padding."""
     transducer = make_transducer(text)
     source, target = _padded_pair()
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)

@@ -56,8 +56,8 @@ class KeysValues(State):
 class Alignment(nn.Module, ABC):
     """Attention to an encoder's outputs, or to its inputs with position vectors appended.
 
-    The position vectors are a timing signal of `positions` channels: they affect the scores alone, and the
-    means are of the plain inputs. 0 selects the outputs.
+    The position vectors are a timing signal of `positions` channels. They affect the scores alone; the means
+    average the plain inputs. With 0 `positions`, attention reads the encoder's outputs.
     """
 
     def __init__(self, *, width: int, positions: int, dropout: float) -> None:

@@ -97,7 +97,7 @@ class ImageCGRU(Initialisable):
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
         """Return what outputs (…, maps) on the tape add around their position, by linearity.
 
-        They stand in column 0 of an image of `columns` columns, or `everywhere` in all of them. The result
+        The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
         """
         assert self.tape is not None, "this unit has no tape"
@@ -144,10 +144,10 @@ class CGRUStack(nn.Module):
 class ImageEncoder(nn.Module):
     """The encoder: the source in column 0, then as many steps as the image is long.
 
-    Every sequence has an image of its own size, the longer of source and target: beyond it there are zeros,
-    and after as many steps as its length it stays unchanged. With a norm the whole image is mapped and
-    normalised, its empty places too; `first` is applied once, before the steps (the program of Kaiser and
-    Bengio 2016).
+    Every sequence has an image of its own size, the longer of source and target. Beyond this size the image
+    is zero. After as many steps as its length, the image stays unchanged. With a norm, the whole image is
+    mapped and normalised, including its empty places. `first` is applied once, before the steps (the program
+    of Kaiser and Bengio 2016).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

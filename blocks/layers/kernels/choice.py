@@ -208,7 +208,7 @@ def kernel_fault(
 
 
 def product_dtype(q: Tensor) -> torch.dtype:
-    """Return the precision of a call's products: autocast's, or that of its queries."""
+    """Return the precision of a call's products: the precision of autocast, or else of the queries."""
     kind = q.device.type
     is_cast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
     return torch.get_autocast_dtype(kind) if is_cast else q.dtype

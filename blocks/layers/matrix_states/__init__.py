@@ -1,9 +1,11 @@
 """A head's state is a matrix of one size at any length: trained in chunks, read step by step.
 
-`recurrent_heads` has what stands around a recurrence, `linear_recurrences` those whose state is kept or
-decays, computed by `chunked_recurrence`, or by `shared_key_sums` where heads share queries and keys, and
-`delta_rule` those that correct what is held; `mlstm` has exponential gates, and the
-state of `inner_model` is a model that learns.
+- `recurrent_heads` has the parts around a recurrence.
+- `linear_recurrences` has recurrences whose state is kept or decays. `chunked_recurrence` computes them, or
+  `shared_key_sums` where heads share queries and keys.
+- `delta_rule` has recurrences that correct their state.
+- `mlstm` has exponential gates.
+- `inner_model` has a state that is itself a model that learns.
 """
 
 from . import (

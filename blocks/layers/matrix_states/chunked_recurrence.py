@@ -96,8 +96,9 @@ def run_vector_decays(
 ) -> tuple[Tensor, Tensor | None]:
     """Run as `run_in_chunks`, with a decay for each channel of keys, (batch, length, heads, keys).
 
-    Queries have the decays since their chunk began, and keys the inverse, above 1: a chunk is so short that
-    decays of no less than e⁻⁵ a position stay within single precision (Yang et al. 2024, section 4).
+    Queries are multiplied by the decays since their chunk began, and keys by the inverse, above 1. A chunk is
+    so short that decays of at least e⁻⁵ a position stay within single precision (Yang et al. 2024, section
+    4).
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
@@ -116,8 +117,8 @@ def hand_on(
 ) -> tuple[list[Tensor], Tensor | None]:
     """Return the states before each chunk, the first left out if zero, and the last state to `keep`.
 
-    `written` is what each chunk leaves, (chunks, batch, heads, keys, values), and `log_decay` what is left of
-    the state before it, (chunks, batch or 1, heads, 1, keys or 1).
+    - `written` (chunks, batch, heads, keys, values) is what each chunk adds to the state.
+    - `log_decay` (chunks, batch or 1, heads, 1, keys or 1) is the log of the earlier state's decay.
     """
     states = [] if state is None else [state]
     for place, added in enumerate(written.unbind(0)):

@@ -44,9 +44,12 @@ def run_delta_rule(
 ) -> tuple[Tensor, Tensor | None]:
     """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
 
-    q is (batch, length, heads, keys), k and v (batch, length, heads, writes, keys or values), `beta`
-    (batch, length, heads, writes), one write after the other at each position, and `log_decay`, in front of
-    the first, (batch, length, heads). Without a `state` it begins at zero.
+    - q is (batch, length, heads, keys).
+    - k and v are (batch, length, heads, writes, keys or values); each position makes its writes one by one.
+    - `beta` is (batch, length, heads, writes).
+    - `log_decay` is (batch, length, heads) and applies before the first write of a position.
+
+    Without a `state`, the recurrence begins at zero.
     """
     length, writes, most = q.shape[1], k.shape[3], max(1, MAX_DELTA_CHUNK_LENGTH // k.shape[3])
     q = split_chunks(q, most)  # (chunks, batch, heads, size, keys)
@@ -168,10 +171,11 @@ def run_vector_delta(
 ) -> tuple[Tensor, Tensor | None]:
     """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
 
-    S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}) with `values` c; or with keys k and values
-    v that are `written`, S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ. All are (batch, length,
-    heads, ·). Within a chunk what is written is divided by decays: their logarithms must add up to no less
-    than about −80.
+    - With `values` c: S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}).
+    - With `written` keys k and values v: S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ.
+
+    All arguments are (batch, length, heads, ·). Within a chunk the writes are divided by decays. So the
+    logarithms of these decays must add up to at least about −80.
     """
     length = q.shape[1]
     q, read, p, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, read, p, log_decay))

@@ -1,7 +1,7 @@
-"""`ttt`: the state is the weights of a linear model that learns to give values for keys, while it reads.
+"""`ttt`: the state is the weights of a linear model that learns to map keys to values while it reads.
 
-All gradients of a mini-batch of positions are taken at the weights in front of it, so that they are computed
-by products; what each position sees of them are sums (Sun et al. 2024, section 2.5 and appendix A).
+All gradients of a mini-batch of positions are taken at the weights before the mini-batch, so products compute
+them. Each position sees a sum of these gradients (Sun et al. 2024, section 2.5 and appendix A).
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ class TestTimeTraining(LinearRecurrence):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the readings from the first mini-batch on, (batch, heads, length, ·), and the state.
 
-        `rows` are queries and keys with a one beside them, the wanted values, queries, and rates, each
-        (batch, heads, length, ·); learning continues up to `end`, (batch, 1), or to the last row.
+        `rows` are the queries and the keys with a one appended, the target values, the plain queries, and the
+        rates. Each is (batch, heads, length, ·). Learning continues up to `end` (batch, 1), or to the last
+        row.
         """
         outputs: list[Tensor] = []  # torch compiles no `list[Tensor]()`
         length = rows[0].shape[2]

@@ -1,7 +1,8 @@
 """`mlstm`: a matrix memory with exponential gates, kept within range by a stabiliser, in chunks.
 
-The stabiliser is the largest logarithm of a weight so far; every sum is divided by its exponential, so that
-what is read, a quotient, does not move with it (Beck et al. 2024, section 2.3 and appendix A).
+The stabiliser is the largest logarithm of a weight so far. Every sum is divided by the exponential of the
+stabiliser. An output is a quotient of sums, so the stabiliser does not change it (Beck et al. 2024, section
+2.3 and appendix A).
 """
 
 from __future__ import annotations

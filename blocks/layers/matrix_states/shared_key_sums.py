@@ -1,8 +1,9 @@
 """S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t + d v_t in chunks; heads share queries and keys.
 
-It is `chunked_recurrence` with its own gradient. What heads share is multiplied once for all of them, and
-training keeps the summands, the states behind chunks and the outputs; the decays of pairs are computed
-again. The gradient of a log decay needs no pairs: later outputs grow with it, and earlier writes shrink.
+It is `chunked_recurrence` with its own gradient. Products of shared queries and keys are computed once for
+all heads. Training keeps the summands, the states after each chunk and the outputs, and computes the decays
+of pairs again. The gradient of a log decay needs no pairs: later outputs grow with it, and earlier writes
+shrink.
 """
 
 from __future__ import annotations

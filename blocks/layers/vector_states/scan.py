@@ -1,11 +1,11 @@
 """States of all positions: h_t = a_t ⊗ h_{t−1} + b_t by a scan, and states that are read but not kept.
 
-The scan takes pieces of about the root of the length. Within all pieces at once one position follows the
-other, then one piece the other. Nothing is divided, so that decays may be as strong as they like.
+The scan takes pieces of about the root of the length. It steps through the positions of all pieces at once,
+and then through the pieces. Nothing is divided, so decays may be arbitrarily strong.
 
-Of states that are read, those behind each piece are kept; a gradient computes the others anew. On a CPU
-pieces are short and of few sequences, so that what they hold stays in its caches, and positions follow one
-another; on an accelerator they are longer, of more sequences, and computed by a scan, which is fewer steps.
+Of states that are only read, the state after each piece is kept; the backward pass computes the others again.
+On a CPU pieces are short and hold few sequences, so that they stay in its caches; positions are computed one
+by one. On an accelerator pieces are longer and hold more sequences; a scan computes them in fewer steps.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: SavedContext, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
-        """Scan from the end for the gradient of the summands; times the state it is that of a decay."""
+        """Scan backwards for the summands' gradient; multiply it by the state for the decays' gradient."""
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         worth = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)

@@ -81,10 +81,10 @@ _tried = set[Hashable]()
 def window_or_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor | str:
     """Return a window by FlexAttention, or why it cannot compute it.
 
-    Kernels are compiled for each size when it first comes, and those of a backward pass in the middle of
-    it, where a failure, as too little shared memory or too many sequences for a launch, would lose a step.
-    So at each new size a window is first computed with its gradients on the side. A kind of calls that
-    fails uses the plain form from then on.
+    Torch compiles kernels when a size first occurs, and backward kernels during the backward pass. A failure
+    there would lose a training step: too little shared memory, or too many sequences for a launch. So each
+    new size first computes a window and its gradients in a separate call. A kind of calls that fails uses the
+    plain form from then on.
     """
     if (fault := fused_fault(form, given, kept)) is not None:
         return fault

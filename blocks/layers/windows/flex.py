@@ -1,7 +1,7 @@
 """A window by FlexAttention, whose GPU kernels skip blocks that no query sees (Dong et al. 2024).
 
-Scores by distance, q · u and the fading of spans, are a tensor that the kernel reads; extra keys follow
-those of the window, and every query sees them.
+The kernel reads scores by distance from a tensor: q · u and the fading of spans. Extra keys follow the keys
+of the window, and every query sees them.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def call_kind(form: WindowForm, given: WindowInputs) -> Hashable:
 
 @cache
 def compiled(kind: Hashable) -> Attend:
-    """Return FlexAttention by the kernels of one kind of call, made for its lengths as they come.
+    """Return compiled FlexAttention for one kind of call; torch compiles a kernel when a length first occurs.
 
-    Each kind has code of its own: torch compiles the same code eight times, and then holds all scores of a
-    call instead, which some trials of one process in turn would come to.
+    Each kind has a code object of its own. Torch compiles the same code at most eight times. After that it
+    holds all scores of a call. Several trials in one process would reach that limit.
     """
 
     def attend(*args: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 -- those of flex_attention
@@ -117,10 +117,10 @@ def _by_distance(given: WindowInputs) -> Tensor | None:
 def _visible(
     queries: int, past: int, extra: int, distances: tuple[int, int], device: torch.device
 ) -> BlockMask:
-    """Return the keys that each query sees: those of the window, and the extra ones behind them.
+    """Return the keys that each query sees: the keys of the window, and the extra keys after them.
 
-    Results are cached for good, some kilobytes for each kind, because a recorded graph reads them in place,
-    and a training may need some that were first made in torch's inference mode.
+    Results are cached for good, a few kilobytes for each kind, because a recorded graph reads them in place.
+    They are made outside torch's inference mode, so that a later training can use them.
     """
     with torch.inference_mode(mode=False):
         before, keys, nearest, furthest = (

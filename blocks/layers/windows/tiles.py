@@ -1,9 +1,9 @@
 """A window in tiles that stay in a processor's cache, with its own backward pass.
 
-A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores
-by content into it and another those of the extra keys; the product with the vectors of distances adds to a
-view of the same numbers in which each row begins one place further right than the row before. Training
-keeps the weights, and a byte for each where some are dropped.
+A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores by
+content, and another product the scores of the extra keys. The product with the vectors of distances adds to a
+view of the tile: each row of the view begins one place further right than the row before. Training keeps the
+weights, and a byte for each where some are dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tens
 
 
 class _Tile(NamedTuple):
-    """Some queries of one head: those of one piece and some sequences of the batch."""
+    """Queries of one head in one piece, for some sequences of the batch."""
 
     form: WindowForm
     given: WindowInputs
@@ -50,7 +50,7 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Whether each query has all distances of the piece, so that the numbers by distance are a view."""
+        """Return whether each query has all distances of the piece; numbers by distance are then a view."""
         piece = self.piece
         begins = piece.max_distance == piece.start - piece.key_start
         return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
@@ -324,7 +324,7 @@ def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor)
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add to the gradients of queries, keys, extra keys, vectors and fading, from that of the scores."""
+    """Add the scores' gradient to the gradients of queries, keys, extra keys, vectors and fading."""
     _add_by_key(tile, (into.k, into.extra_keys), q, ds)
     within, keys = tile.within(ds), tile.of_keys(tile.given.k)
     if into.extra_keys is None:
