@@ -10,7 +10,7 @@ from ...studies.resolve.trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A trial begins, or continues after the given number of epochs, or of steps amid its first epoch."""
+    """A trial begins, or continues after this many epochs, or after this many steps of its first epoch."""
 
     trial: str
     epoch: int
@@ -38,9 +38,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """A node of a cluster: what it brings, and why it cannot train, if it cannot.
+    """A node of a cluster: its resources, and the reason if it cannot train.
 
-    `gpu_bytes` is what nobody holds of its fullest GPU, 0 where trials do not train on one.
+    `gpu_bytes` has the free bytes of its fullest GPU; it is 0 if trials do not train on a GPU.
     """
 
     id: str

@@ -42,17 +42,17 @@ def free_bytes(uuid: str) -> int | None:
 
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
-"""What Linux has in /dev where a GPU's driver is: NVIDIA's, that of its small computers, WSL's, AMD's."""
+"""Files in /dev that show a GPU's driver on Linux: NVIDIA, NVIDIA's small computers, WSL and AMD."""
 
 _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no NVIDIA driver")
-"""What torch says where there is no GPU to be found."""
+"""Messages of torch if it finds no GPU."""
 
 _SERVICE_FOLDER = "/tmp/nvidia-mps"  # CUDA's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU: its name, its bytes, and those that nobody else holds."""
+    """A GPU: its name, its bytes, and its free bytes."""
 
     name: str
     bytes: int
@@ -60,10 +60,11 @@ class Gpu:
 
 
 def find_gpus() -> list[Gpu]:
-    """Return those on which this process can train; none where torch can use none.
+    """Return the GPUs on which this process can train, as far as torch can use them.
 
-    The driver's library says what is free: asking CUDA would create a context, which holds memory. Where that
-    says nothing all is, and less than a context takes is nobody's training.
+    The driver's library reports the free bytes, because asking CUDA would create a context, which holds
+    memory. If the library reports nothing, all bytes count as free. So they do if others hold less than a
+    context takes, because no training can be that small.
     """
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
 
@@ -127,7 +128,7 @@ def gpu_fault() -> str | None:
     import torch  # noqa: PLC0415 -- as above
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # which says what is told here
+        warnings.simplefilter("ignore", UserWarning)  # of the fault that is reported here
         if torch.cuda.is_available() or not torch.backends.cuda.is_built():
             return None
     try:
@@ -165,7 +166,7 @@ def service_fault(share: float, room: int) -> str | None:
 
 
 def _has_driver() -> bool:
-    """Return whether the system has the driver of a GPU; elsewhere than on Linux torch is asked."""
+    """Return whether the system has the driver of a GPU; on other systems than Linux, torch decides."""
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"

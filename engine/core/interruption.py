@@ -24,7 +24,7 @@ NATIVE_GRACE_S = 5.0
 """Native code, in which no Python runs, may take so much longer still; then its process ends."""
 
 REPEAT_S = 1.0
-"""What catches every exception is interrupted again after so long."""
+"""Code that catches every exception is interrupted again after this time."""
 
 
 class Interruption(BaseException):
@@ -110,7 +110,7 @@ def forget_stop() -> None:
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What asks for a stop: Ctrl-C, and what batch systems send."""
+"""Signals that ask for a stop: Ctrl-C, and the one that batch systems send."""
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from .models import AnyModel, build_model
 _log = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Of the description; raised when older programs could not read it."""
+"""The version of the description; it rises when older programs could not read a file."""
 
 
 class ModelFileError(ActivememError):

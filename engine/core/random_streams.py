@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 
 def derive_seed(seed: int, purpose: str) -> int:
-    """Return a 63-bit seed for one purpose of a trial, the same whatever the recipe is."""
+    """Return a 63-bit seed for one purpose of a trial; it does not depend on the recipe."""
     digest = hashlib.sha256(f"{seed}:{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

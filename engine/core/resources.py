@@ -37,7 +37,7 @@ def _gpus_argument_fault(gpus: object) -> str | None:
 
 
 _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
-"""Where Linux says how much time of CPUs a container has in a period, in either version of control groups."""
+"""Files with a container's quota of CPU time and its period, for both versions of Linux's control groups."""
 
 
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
@@ -59,7 +59,7 @@ def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 MAX_PACK = 16
-"""So many trials take their steps together at most where it is left to the program."""
+"""With "auto", at most this many trials take their steps together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,4 +129,4 @@ class Machine:
 
 
 ONE_CPU = Machine(gpus=0.0)
-"""What a trial gets where nothing else is said."""
+"""The default resources of a trial."""

@@ -26,7 +26,7 @@ from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.base import Vocabulary
 
 FORMAT = 1
-"""Of the files; raised when they change, or the numbers in them."""
+"""The version of the files; it rises when their form or the numbers in them change."""
 
 _VOCABULARY = "vocabulary"
 

@@ -63,7 +63,7 @@ def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Itera
             raise DataError(f"{corpus.name}: {source.names[0]}: line {number:,}: {error}") from error
 
 
-_SPLITS = ("test", "dev", "train")  # a source that stands in several files is in the first of these
+_SPLITS = ("test", "dev", "train")  # a source in several files belongs to the first of these
 
 
 class Pair(NamedTuple):
@@ -115,7 +115,7 @@ def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Itera
 
 
 FORMAT = 1
-"""Of the files; raised when they change, or the numbers in them."""
+"""The version of the files; it rises when their form or the numbers in them change."""
 
 SIDES = ("source", "target")
 SPLITS = ("train", "dev", "test")

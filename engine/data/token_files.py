@@ -83,10 +83,10 @@ def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object]
 
 
 def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what is said of the files of a prepared corpus; if they are missing, `write` fills their folder.
+    """Return the description of a prepared corpus's files; if they are missing, `write` fills their folder.
 
-    The folder appears when it is complete. Of several processes that ask at once, one writes and the others
-    wait for it. Raises DataError if it cannot be written.
+    The folder appears when it is complete. If several processes ask at once, one writes and the others wait
+    for it. Raises DataError if the folder cannot be written.
     """
     try:
         if not place.is_dir():

@@ -23,7 +23,7 @@ ROOT = "TOP"
 """The label of the outermost bracket, which the files leave empty."""
 
 TRACE = "-NONE-"
-"""The tag of what stands in a tree without having been said."""
+"""The tag of empty elements: leaves of a tree that are not words of the sentence."""
 
 _tokenize = Tokenizer({"bracket": r"[()]", "word": r"[^\s()]+", "space": r"\s+"})
 
@@ -59,7 +59,7 @@ class Tree:
 
 
 def parse_trees(text: str) -> Iterator[Tree]:
-    """Yield the trees of a text, one behind the other; DataError where it is not brackets, tags and words."""
+    """Yield the trees of a text in order. Raises DataError if it is not made of brackets, tags and words."""
     reader = _TreeReader(list(_tokenize(text)))
     while reader.token.kind != "end":
         tree = reader.bracket()

@@ -30,7 +30,7 @@ _LENGTHS = (1, 2, 7, 63, 64, 65, 130)
 _LONGEST_COMPARED = 512
 _EXPORTED_AT = 12
 _TOLERANCE = 1e-4
-"""The most by which outputs may differ, as a share of the largest: other programs sum in other orders."""
+"""The largest difference of outputs, as a share of the largest output; programs sum in different orders."""
 
 
 class ExportError(ActivememError):

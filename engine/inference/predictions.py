@@ -35,7 +35,7 @@ from ..objectives.generation import (
 BATCH_SIZE = 32
 
 UNREAD = "–"
-"""What a line of labels has for each token that the model did not read; null where the line is JSON."""
+"""The label of each token that the model did not read; it is null in a line of JSON."""
 
 
 class InputError(ActivememError):

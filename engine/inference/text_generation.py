@@ -20,8 +20,8 @@ from ..data.text.symbols import TextSymbols
 class NextSymbols:
     """Texts of one length under a causal model, and what may come next.
 
-    A model whose blocks see a bounded past, or keep a state of one size, reads each symbol once; any other
-    reads the texts anew at each step.
+    A model whose blocks see a bounded past, or keep a state of fixed size, reads each symbol once. Any other
+    model reads the whole texts again at each step.
     """
 
     def __init__(self, model: Model) -> None:

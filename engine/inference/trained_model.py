@@ -50,7 +50,7 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
 
 
 HUB_WEIGHTS = "model.safetensors"
-"""The name of a model's file in a folder as the Hugging Face Hub has it."""
+"""The name of a model's file in a folder of the Hugging Face Hub."""
 
 
 class UseError(ActivememError):

@@ -40,7 +40,7 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def rows_of_part(count: int, part: int, parts: int) -> slice:
-    """Return which rows of a batch a part has: as many as others, or one more as the first parts have."""
+    """Return the rows of a batch that a part has; the first parts may have one row more than the others."""
     least, larger = divmod(count, parts)
     start = part * least + min(part, larger)
     return slice(start, start + least + (part < larger))
@@ -109,9 +109,8 @@ class Stackable(Protocol):
 class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the metrics of one trial, drawn from generators of its own.
 
-    The generators are on the CPU whatever the device, so that the data of a trial are the same on all.
-    `folder` has the corpora. The batch of a step is processed in `parts`, of which none has a row more than
-    another but the first ones.
+    The generators are always on the CPU, so the data of a trial are the same on every device. `folder` has
+    the corpora. The batch of a step is processed in `parts`; the first parts may have one row more.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:

@@ -215,9 +215,9 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Symbols at the positions that are scored; outputs are computed there alone."""
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest example that is scored and what is said of its tokens, if the task is causal.
+        """Return the longest scored example and the outputs for its tokens, if the task is causal.
 
-        Behind a bottleneck every output may see all of the input, and what the body makes of a token may not.
+        Behind a bottleneck every output may see the whole input, but the body's output for a token may not.
         """
         if not self.interface.causal:
             return None

@@ -41,11 +41,11 @@ TAG_COST, BRACKET_COST = 1000.0, 100.0
 
 
 class TreeCosts(OutputCosts):
-    """Costs for outputs that are no trees of sentences with these numbers of words (sentences,).
+    """Costs for outputs that are not trees of sentences with these numbers of words (sentences,).
 
-    That are tags too many or too few, and opening brackets that have no closing one or the other way round,
-    whatever the labels and their order. Of each symbol `tags` and `brackets` (vocab,) say what it is: 1 for
-    a tag, 1 for an opening bracket and -1 for a closing one.
+    Each missing or surplus tag costs, and so does each opening or closing bracket without a partner. Labels
+    and their order do not matter. `tags` (vocab,) is 1 for a tag. `brackets` (vocab,) is 1 for an opening
+    bracket and -1 for a closing one.
     """
 
     def __init__(self, words: Tensor, *, tags: Tensor, brackets: Tensor) -> None:
@@ -118,7 +118,7 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """Return the sizes of outputs that a model is asked for which must know them."""
+    """Return the output sizes to try with a model that needs the size in advance."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)

@@ -37,7 +37,7 @@ from .base import (
 )
 
 BINS = 15
-"""Of confidence, for the expected calibration error (Guo et al. 2017, section 2)."""
+"""The bins of confidence for the expected calibration error (Guo et al. 2017, section 2)."""
 
 
 class ClassificationScore:

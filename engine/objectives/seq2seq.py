@@ -115,10 +115,10 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest of the pairs that are scored, and what is said of each symbol of its target.
+        """Return the longest scored pair, and the function that gives the outputs for its target's symbols.
 
-        Of those that are longer than any in training it is the first. The decoder reads the symbols before
-        the one that it writes.
+        Among pairs that are longer than any in training, it is the first. The decoder reads the symbols
+        before the one that it writes.
         """
         splits, most = (self._pairs.dev, self._pairs.test), self._pairs.max_length
         lengths = [split.target.line_lengths.clamp(max=most) for split in splits]
@@ -206,9 +206,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers for the guesses of a batch, all (pairs, symbols), whatever parts it comes in.
+    """Random numbers for the guesses of a whole batch, (pairs, symbols), however it is divided into parts.
 
-    Which of the symbols are `replaced`, and `uniform` numbers below 1 by which guesses are drawn.
+    `replaced` marks the symbols to replace; `uniform` has the numbers below 1 that draw the guesses.
     """
 
     replaced: Tensor

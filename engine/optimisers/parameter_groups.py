@@ -17,7 +17,7 @@ from ...studies.schema.training import ParameterGroupSettings
 from ..core.models import outline_model
 
 _SHOWN = 6
-"""So many names of weights are shown where a pattern fits none."""
+"""The number of weights' names that an error shows if a pattern fits none."""
 
 
 class ParameterGroupError(ActivememError):

@@ -49,7 +49,7 @@ class Lion(torch.optim.Optimizer):
 
 
 _MOMENTUM = "momentum_buffer"
-"""What torch keeps of a weight under this name: the direction of the steps before."""
+"""The name under which torch keeps a weight's momentum."""
 
 
 class SGD(torch.optim.SGD):

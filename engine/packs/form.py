@@ -47,7 +47,7 @@ def count_packs(every: Iterable[TrialSettings], most: int) -> int:
 
 
 def alone_reason(settings: TrialSettings) -> str | None:
-    """Return why a trial takes its steps alone, whatever others there are; None if it need not."""
+    """Return why a trial must take its steps alone; None if it can join a pack."""
     train, task = settings.train, settings.task
     if not has_one_shape(settings):
         return f"task {task.name} has batches of several shapes"

@@ -26,7 +26,7 @@ from .stacked_optimiser import plan_of
 from .stacked_steps import StackedSteps, stacking_fault
 
 CACHED_NUMBERS = 2**19
-"""On a CPU a layer's outputs in all of a pack are at most so many numbers: more of them leave its caches."""
+"""The most numbers in a layer's outputs over a whole pack on a CPU; more do not fit its caches."""
 
 LEAST_CACHED = 4
 """Trials of which fewer fit into a CPU's caches train alone: together they gain nothing."""
@@ -95,11 +95,11 @@ class Packer:
         """Take the steps of a pack; False where it fails, and fewer of its form are to be in one."""
         try:
             take_steps_together(members)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
+        except Exception as error:  # noqa: BLE001 -- whatever it is, only the trial that causes it fails
             half = -(-len(members) // 2)
             most = half if len(members) > 2 and may_be_out_of_memory(error) else 1
             self._bounds[form] = most
-            note_lost_gpu(error)  # by which is not known: another process tries each alone
+            note_lost_gpu(error)  # the trial to blame is unknown: another process tries each alone
             how = "one by one" if most == 1 else f"in packs of at most {most}"
             what = " ".join(f"{type(error).__name__}: {error}".split())
             recipe = members[0].training.settings.model.recipe
@@ -147,7 +147,7 @@ class Packer:
 
 
 def take_steps_together(members: Sequence[Member]) -> None:
-    """Take the steps that are left of an epoch, or as many as the first of the time limits leaves time for.
+    """Take the remaining steps of an epoch, or as many as the earliest time limit allows.
 
     All members have one form and are at one length. Raises StoppedMidway, between two steps if that takes no
     longer than some seconds, and whatever a step raises; the trainings are then as they were before.

@@ -21,7 +21,7 @@ _BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, SGD, Lio
 """The rules that move each number by its own gradient and state alone."""
 
 _STEP = "step"
-"""The one entry of an optimiser's state that is of a weight as a whole: how many steps it has taken."""
+"""The one entry of an optimiser's state that belongs to a weight as a whole: its number of steps."""
 
 Weights = Mapping[str, Tensor]
 

@@ -87,7 +87,7 @@ class StackedSteps:
     """A context in which trainings of one form take steps together, with the results that each has alone.
 
     Within it each training's weights are views of the stacked `weights`; after it everything is as if each
-    had trained alone. After an exception amid a step the trainings cannot continue.
+    had trained alone. After an exception in the middle of a step the trainings cannot continue.
     """
 
     def __init__(self, trainings: Sequence[Training]) -> None:

@@ -22,7 +22,8 @@ GROWS = 0.25
 SHRINKS = -0.5
 """Layers whose change has a lower exponent learn next to nothing in wide models.
 
-It is further from 0 than `GROWS`: the changes of a few steps fall a little with the width where all is well.
+It is further from 0 than `GROWS`, because the changes of a few steps fall a little with the width even in
+models that scale well.
 """
 
 _SEQUENCES, _MOST_TOKENS = 16, 64

@@ -20,10 +20,10 @@ from ..data.sentence_pairs import PairBatch, PairSplit, collate
 from .trained_models import ProbeError, load_kept_model
 
 CHANGE_QUANTILES = 200
-"""How many quantiles of all Δ of a trial are stored."""
+"""The number of stored quantiles of all Δ of a trial."""
 
 GATE_QUANTILES = 20
-"""How many quantiles of the forget gate's activations at one step are stored."""
+"""The number of stored quantiles of the forget gate's activations at one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ MAX_SHOWN_SYMBOLS = 40
 
 
 NO_ENCODER = "no recurrent encoder"
-"""Why a model without one is not measured."""
+"""The reason why a model without a recurrent encoder is not measured."""
 
 
 class EncoderProbe:

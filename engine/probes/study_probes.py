@@ -88,7 +88,7 @@ def _standard_attention(settings: TrialSettings) -> str | None:
 
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
-"""How many sequences were requested and measured, and which pair is in the map of attention."""
+"""The numbers of requested and measured sequences, and the pair that the map of attention shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +204,9 @@ class _Group:
 
 
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
-    """Return the results for a trial's model, or why there are none, such as the time limit or memory.
+    """Return the results for a trial's model, or the reason for none, such as the time limit or memory.
 
-    Raises MachineError for failures of the machine, and whatever else is raised.
+    Raises MachineError for failures of the machine. Passes on all other errors.
     """
     try:
         with interruptible(machine.time_limit_s):

@@ -18,7 +18,7 @@ from ..core.model_file import ModelFileError, read_model_file, rebuild
 from ..core.models import AnyModel
 
 NOT_KEPT = "its weights were not kept"
-"""Why a model without stored weights is not measured."""
+"""The reason why a model without stored weights is not measured."""
 
 
 class ProbeError(ActivememError):

@@ -36,15 +36,15 @@ _NUMBERS = ("beam", "length_penalty", "coverage_penalty")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
 
 NO_TRANSLATION = "its task is not translation"
-"""Why a model is not tuned."""
+"""The reason why a model of another task is not tuned."""
 
 
 def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
     """Try the searches of `[decode]` with every trained model of a study that translates.
 
-    The one with the highest BLEU on the dev split, the first of equal ones, writes the test split. Outputs
-    and scores that the store has are not computed again. A model is left at the machine's time limit.
-    Raises MachineError as a training does, where there is no GPU that is asked for, or CUDA fails with it.
+    The search with the highest BLEU on the dev split, the first of equal ones, writes the test split. Stored
+    outputs and scores are not computed again. A model ends at the machine's time limit. Raises MachineError
+    if the requested GPU is missing, or CUDA fails with it.
     """
     check_arguments(study_fault(study), store_fault(store), argument_fault("machine", machine, Machine))
     with restored_process():

@@ -39,7 +39,7 @@ _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 class StorePlace:
     """The folder or address of the store, and the path of a marker file in it.
 
-    Only a folder that a cluster uses has a marker, by which nodes check that they see it.
+    Only a folder that a cluster uses has a marker, which nodes look for to check that they see the folder.
     """
 
     root: str
@@ -51,7 +51,7 @@ class NodeError(ActivememError):
 
 
 _Answer = dict[str, Any]
-"""What a node says: its versions, its problem ("" without one), and the free bytes of its fullest GPU."""
+"""A node's report: its versions, its problem ("" without one), and the free bytes of its fullest GPU."""
 
 
 def inspect_nodes(

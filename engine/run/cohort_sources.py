@@ -55,7 +55,7 @@ class CohortSource(Protocol):
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Record the end of a cohort, `completed` or given up early; return the events that follow."""
+        """Record the end of a cohort, `completed` or pruned; return the events that follow."""
         ...
 
 

@@ -64,8 +64,8 @@ ENDED_BETWEEN_LOOKS = 32
 class Summary:
     """Counts of a study after a run: trials in the store by status, trials that ran now, trials left.
 
-    `given_up` says why cohorts were given up whose workers died too often. `stop_reason` says why a run ended
-    that nobody stopped: as many trials failed as were allowed.
+    `given_up` has the reasons why cohorts were given up after their workers died too often. `stop_reason` is
+    set if the run ended because as many trials failed as were allowed.
     """
 
     done: int

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 PATIENCE_S = 10.0
-"""The seconds after the second signal in which the parent may end by itself."""
+"""The seconds that the parent gets after the second signal to end on its own."""
 
 
 @contextmanager
 def killed_if_stuck() -> Iterator[None]:
-    """Let the second Ctrl-C or SIGTERM end the calling process, whatever it does."""
+    """Let the second Ctrl-C or SIGTERM end the calling process, even if it is stuck."""
     words = [sys.executable, "-I", "-S", __file__]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None, "a pipe was asked for"

@@ -16,7 +16,7 @@ from ..core.events import NOBODY, Ended, Event, Listener
 from ..core.progress import StudyProgress, initial_progress
 
 REFRESH_S = 0.5
-"""Between two ends of trials, the display changes at most once in so many seconds."""
+"""The least number of seconds between two changes of the display while no trial ends."""
 
 
 def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Listener:

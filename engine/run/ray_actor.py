@@ -40,7 +40,7 @@ LOOK_S = 0.5
 """The seconds between two looks of a worker at whether it must leave."""
 
 _LEFT_TO_US = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
-"""Where it is set, Ray does not restrict the GPUs that a worker sees."""
+"""If this variable is set, Ray does not restrict the GPUs that a worker sees."""
 
 
 class _WorkerLeavesError(Exception):

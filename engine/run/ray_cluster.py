@@ -113,7 +113,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
         return True
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Return whether the source gives up the cohort that Tune knows by this id."""
+        """Return whether the source prunes the cohort that has this id in Tune."""
         return self._source.should_prune(self._cohorts[trial_id][0], epoch, value)
 
     def on_trial_complete(
@@ -159,7 +159,7 @@ class _EventCallback(_NeverPickled, tune.Callback):
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Stopper of a cohort that the source gives up, and of all cohorts when a stop is requested."""
+    """Stopper of a cohort that the source prunes, and of all cohorts when a stop is requested."""
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric

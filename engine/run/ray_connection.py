@@ -96,14 +96,14 @@ RAY_ENVIRONMENT = {
 """Settings of Ray and Tune, unless the environment has others."""
 
 STARTS = 4
-"""How often Ray is started before the run gives up.
+"""The number of attempts to start Ray before the run fails.
 
 Ray waits 15 s for its agent and 30 s for its node, which cannot be set in version 2.60. On a busy machine a
 later start is quicker, as all files are in memory then.
 """
 
 START_S = 300.0
-"""How long all these starts may take together."""
+"""The most seconds that all these starts may take together."""
 
 
 class _StartTooSlow(BaseException):
@@ -120,7 +120,7 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # we report a worker's death
     mine = not ray.is_initialized()
     if mine:
         if machine.address is None:

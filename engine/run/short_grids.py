@@ -17,19 +17,19 @@ from ..core.resources import Machine, cpus_here
 from ..trial.training import Training
 
 SHORT_S = 200.0
-"""Ray is used where it saves so many seconds, besides as many of a core's time that its start takes."""
+"""Ray is used if it saves this many seconds, besides equally many core seconds that its start takes."""
 
 MEASURED_FLOPS = 1e10
-"""Steps of at most so many FLOPs are measured: a slow core takes about a second for the largest."""
+"""Steps of at most this many FLOPs are measured; a slow core takes about a second for the largest."""
 
 MEASURED_S = 0.2
-"""How long the steps of one kind of trial are measured."""
+"""The seconds for which the steps of one kind of trial are measured."""
 
 FLOPS_PER_S = 1e10
 """The FLOPs that a slow core computes in a second, where no step is measured."""
 
 STEP_S = 0.02
-"""What a step takes besides its FLOPs, where none is measured."""
+"""The seconds that a step takes besides its FLOPs, if none is measured."""
 
 
 def short_grid_seconds(

@@ -13,7 +13,7 @@ import ray.exceptions
 from ..trial.machine_failures import MachineError
 
 START_S = 300.0
-"""How long the first worker of this machine may take to start and import the package."""
+"""The most seconds that this machine's first worker may take to start and import the package."""
 
 
 class Code(TypedDict):
@@ -65,7 +65,7 @@ def _make_look() -> Callable[[], Code]:
 
 
 look_at_code = _make_look()
-"""Return the code that a process runs; as a task of Ray, that of a worker."""
+"""Return the code that this process runs, or as a task of Ray the code that a worker runs."""
 
 
 def code_fault(driver: Code, worker: Code) -> str | None:

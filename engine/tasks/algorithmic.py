@@ -54,8 +54,8 @@ class Task:
     ) -> Batch:
         """Draw a batch of a nominal length; the same state of the CPU generator gives the same batch.
 
-        Of `vocab` symbols, or of as many as in the paper; there are two bits whatever it is. Raises TaskError
-        for a length that the task cannot have.
+        It has `vocab` symbols, by default as many as in the paper; tasks of bits always have two. Raises
+        TaskError for a length that the task cannot have.
         """
         self.spec.check_length(length)
         inputs = self.draw(vocab or self.spec.vocab, batch_size, length, generator)

@@ -38,10 +38,10 @@ from ...studies.catalog.tasks import (
 from .generated import draw_examples, draw_test_set, example_faults
 
 EXAMPLES = 256
-"""So many examples are looked at."""
+"""The number of examples to check."""
 
 SHAPES_DRAWN = 5
-"""So many batches are looked at where all are said to have one shape."""
+"""The number of batches to check if the task states one shape for all."""
 
 _SEEN_OFTEN = 20
 """A symbol says nothing of targets before it has been met so often."""
@@ -145,7 +145,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that scored targets equal what `solve` gives for the inputs, whatever stands at padding."""
+    """Check that scored targets equal the output of `solve` for the inputs, whatever the padding is."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:

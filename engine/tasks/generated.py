@@ -25,7 +25,7 @@ _TEST_SEED = 0
 """Test splits are the same for every trial."""
 
 _SHOWN = 64
-"""So many numbers of an example are shown."""
+"""The most numbers of an example to show."""
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
@@ -48,7 +48,7 @@ def show_example(task: GeneratedTask) -> tuple[str, str]:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
     except TaskError:
         raise
-    except Exception as error:  # whatever a plug-in raises is told of the plug-in
+    except Exception as error:  # whatever a plug-in raises is reported as its fault
         raise TaskError(f"{task.name}: draw: {type(error).__name__}: {error}") from error
     picture = task.picture(inputs[0]) if isinstance(task, SyntheticTask) else None
     if picture is None:

@@ -168,7 +168,7 @@ def _add_markers(drawn: _SymbolRows) -> Tensor:
 
 
 def _to_split(rows: Tensor, skipped: int) -> Split:
-    """Padded rows one behind the other, each without its first numbers that are skipped."""
+    """Join padded rows into a split, each without the first numbers that are skipped."""
     rows = rows[:, skipped:]
     valid = rows != PADDING
     lengths = valid.sum(1)

@@ -43,7 +43,7 @@ class CheckpointData:
 
     @property
     def place(self) -> str:
-        """Return where a trial resumes: its epochs and, amid an epoch, its steps, as in 3+20."""
+        """Return where a trial resumes: its epochs and, within an epoch, its steps, as in 3+20."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
 

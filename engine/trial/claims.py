@@ -17,7 +17,7 @@ from .machine_failures import storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 
 REFRESH_S = 1800.0
-"""What the store holds is read again after so long; leases of what has ended are kept for longer."""
+"""The store is read again after this many seconds; leases of ended trials are kept for longer."""
 
 
 class Claims:

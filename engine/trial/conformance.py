@@ -26,7 +26,7 @@ from ..core.interruption import StoppedMidway
 from .training import TOKENS_PER_S, Training
 
 EPOCHS, STEPS = 2, 3
-"""So long is a training that is looked at."""
+"""The length of each training that the checks run."""
 
 _MODEL = {"recipe": "2 * (sa(heads=2, head_width=4) >> ff(16))", "d_model": 8}
 _TASK = {"name": "reverse", "vocab": 8, "dev_sequences": 8}
@@ -66,7 +66,7 @@ def check_repeats(settings: TrialSettings) -> None:
 def check_resumes(settings: TrialSettings) -> None:
     """Check that a training resumes from its checkpoint as if it had not been interrupted.
 
-    It is left amid an epoch, before the evaluation of one, and between two.
+    It is interrupted within an epoch, before the evaluation of one, and between two.
     """
     expected = _course(_begin(settings))
     for pieces in (2, STEPS, STEPS + 1, STEPS + 3):
@@ -127,7 +127,7 @@ LOSS_TERM_CHECKS: tuple[Check, ...] = (
     check_moves_weights,
     check_reports_its_mean,
 )
-"""What a loss term must hold to."""
+"""The checks that a loss term must pass."""
 
 CALLBACK_CHECKS: tuple[Check, ...] = (
     check_repeats,
@@ -135,7 +135,7 @@ CALLBACK_CHECKS: tuple[Check, ...] = (
     check_leaves_training_alone,
     check_reports_its_metrics,
 )
-"""What a callback must hold to."""
+"""The checks that a callback must pass."""
 
 
 def _begin(settings: TrialSettings) -> Training:

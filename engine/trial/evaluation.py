@@ -100,7 +100,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether the epoch is the last whatever its evaluation measures."""
+        """Return whether the epoch is the last one for any result of its evaluation."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property

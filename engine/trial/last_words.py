@@ -19,10 +19,10 @@ Guard = Callable[[Path], None]
 """Learns the file in which to say why, before what watches the memory of this process kills it."""
 
 MAX_WORKER_DEATHS = 3
-"""How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
+"""The number of workers' deaths in the same epoch of a trial, in one run, with which the trial fails."""
 
 MAX_DEATHS = 6
-"""How often processes may die in the same epoch of a trial, in all runs together."""
+"""The same for deaths of processes in all runs together."""
 
 _FILE = "last_words"
 _STDERR = 2

@@ -16,7 +16,7 @@ from ..objectives.base import CausalView
 from .memory_retries import free_memory, may_be_out_of_memory
 
 MAX_CUTS = 16
-"""At so many positions of a sequence, at most, all that follows is replaced; of a short one at each."""
+"""The most positions of a sequence after which the rest is replaced; a short one is cut at each position."""
 
 _CPU = torch.device("cpu")
 

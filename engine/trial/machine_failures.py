@@ -27,7 +27,7 @@ _ERRNOS = frozenset(
         errno.ENODEV,
     }
 )
-"""What the system says of full, read-only, broken and vanished disks, and of exhausted tables of files."""
+"""Error numbers of full, read-only, broken and vanished disks, and of exhausted tables of files."""
 
 _NO_GPU = (
     "Torch not compiled with CUDA enabled",
@@ -57,11 +57,11 @@ _NO_GPU = (
     "CUDNN_STATUS_SUBLIBRARY_",  # a part of cuDNN cannot be loaded, or is of another version
     "cuDNN version incompatibility",
 )
-"""What torch says where a GPU is missing, broken, taken, or one that it, or its driver, was not built for.
+"""Messages of torch if a GPU is missing, broken or taken, or if torch or its driver does not support it.
 
-The multi-process service (MPS) takes so many processes and no more, and all that it has end with it. An error
-that is unknown is of the driver or of the device, as where it has fallen off its bus. Nor can a process use a
-GPU that was forked from one that has used it.
+The multi-process service (MPS) limits the number of its processes, and they all end with it. An unknown error
+comes from the driver or the device, for example one that has fallen off its bus. A process also cannot use a
+GPU if it was forked from a process that has used it.
 """
 
 _LOST_GPU = (
@@ -75,7 +75,7 @@ _LOST_GPU = (
     "invalid program counter",
     "operation not supported on global/shared address space",
 )
-"""What CUDA says of a kernel that has failed, and from then on of all that this process asks of the GPU."""
+"""Messages of CUDA after a kernel has failed; from then on, every call of this process gets them."""
 
 _lost: list[str] = []
 
@@ -103,7 +103,7 @@ def check_gpu(machine: Machine) -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Raise MachineError for whatever the system refuses to files of the store within a context."""
+    """Raise MachineError if the system refuses to read or write files of the store within a context."""
     try:
         yield
     except OSError as error:
@@ -116,9 +116,9 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Remember that this process has lost its GPU, if what was raised says so: no later trial is to blame.
+    """Remember that this process has lost its GPU, if the error says so: no later trial is to blame.
 
-    Where it does not, the GPU is asked: CUDA's libraries say no more than that something has failed.
+    If the error does not say so, ask the GPU, because CUDA's libraries only report that something has failed.
     """
     if not _lost and (told := _lost_gpu(error) or _said_by_gpu()) is not None:
         _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {told}")

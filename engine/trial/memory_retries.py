@@ -102,9 +102,9 @@ class MemoryTries:
         self._tries = min(self._tries, len(self._parts) - 1)
 
     def _parts_on(self, device: torch.device) -> int:
-        """Return by what factor batches need more parts for a step to fit on a device that nobody shares.
+        """Return the factor by which batches need more parts so that a step fits on an unshared device.
 
-        That is 1 where no parts are small enough, and where nothing is known of the device.
+        It is 1 if no parts are small enough, or if the device's memory is unknown.
         """
         if len(self._parts) == len(_AS_IT_IS) or (total := total_bytes(device)) is None:
             return 1

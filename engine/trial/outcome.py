@@ -97,7 +97,7 @@ def trial_row(
 
 
 def measured_totals(before: Totals, training: Training, device: torch.device, *, told: str) -> Totals:
-    """Return what a trial has used by now; `told` is said of it beside the device."""
+    """Return what a trial has used by now; `told` is a note that follows the device."""
     return replace(
         before,
         parameters=training.parameters,

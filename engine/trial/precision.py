@@ -1,4 +1,4 @@
-"""[train] precision on a device: products in one precision, whichever operation computes them."""
+"""[train] precision on a device: products in one precision, for all operations."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ...studies.resolve.trial import shown
 from ...studies.schema.settings import TrialSettings
 
 _CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))
-"""What of a clone is code, as git selects it."""
+"""The files of a clone that count as code, as patterns for git."""
 
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 

@@ -37,7 +37,7 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
 """Makes a training from a trial's settings, on a device, with the folder of the corpora."""
 
 START_LIMIT_S = 60.0
-"""The least time for a start, whatever the limit is: reading data and building models is no training."""
+"""The least time for a start under any limit, because reading data and building models is not training."""
 
 _CPU = torch.device("cpu")  # checkpoints are read here; trainings move what they need to their device
 
@@ -117,7 +117,7 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
-        """Make the next transition; return None if there was one that nobody need hear of."""
+        """Make the next transition; return its event, or None if it is not worth reporting."""
         if self._lease is None and (taken := self._claim()) is not None:
             return taken
         try:
@@ -129,7 +129,7 @@ class Attempt:
         except (Exception, SystemExit, TimeLimitPassed) as error:
             if machine_failure(error) is not None:
                 raise
-            return self._fail(error)  # whatever a trial raises is its outcome; the study goes on
+            return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
         """End the trial by an exception; return None if it is tried again with less memory instead."""
@@ -300,11 +300,11 @@ class Attempt:
 
     @property
     def save_is_due(self) -> bool:
-        """Return whether the trial should be saved amid its epoch."""
+        """Return whether the trial should be saved within its epoch."""
         return self._every is not None and time.monotonic() - self._saved_at >= self._every
 
     def save_midway(self) -> None:
-        """Save the trial amid its epoch, unless it is amid a step."""
+        """Save the trial within its epoch, unless it is in the middle of a step."""
         if self._training is not None and not self.ended and self._training.can_be_saved:
             self._save(self._training)
 

@@ -127,7 +127,7 @@ class Training:
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.step = self.packed_steps = 0  # packed: taken together with other trainings
         self.is_stacked = False  # True while the weights are part of the stacked weights of a pack
-        self._is_torn = False  # True while the state is of no single moment
+        self._is_torn = False  # True while parts of the state belong to different steps
         self._begin_epoch()
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
@@ -177,7 +177,7 @@ class Training:
     def begin_step(self) -> None:
         """Begin a step; until it has ended, the training cannot be saved."""
         self._is_torn, self.step = True, self.step + 1
-        if not self.is_stacked:  # the gradients of a pack are those of its stacked weights
+        if not self.is_stacked:  # a pack has gradients of its stacked weights only
             self.optimizer.zero_grad()
 
     def _compute_gradients(self) -> Tensor:

@@ -64,7 +64,7 @@ def _paths_on_cpu(state: Any, path: Path) -> Iterator[Path]:  # noqa: ANN401 -- 
 
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
-"""What a callback does at a moment."""
+"""The function of a callback at a moment of the training."""
 
 
 class TrainingPosition(NamedTuple):

@@ -50,7 +50,7 @@ class LineBatch(NamedTuple):
 
 
 LINE_START = 0
-"""What stands before the first token of a line."""
+"""The token before the first token of a line."""
 
 
 def iter_line_batches(
@@ -100,7 +100,7 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return how many blocks each row has before all rows begin anew; DataError if there are none."""
+    """Return how many blocks each row has before all rows start again. Raises DataError if there are none."""
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(

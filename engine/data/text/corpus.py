@@ -16,10 +16,10 @@ from .symbols import TextSymbols
 from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
 FORMAT = 2
-"""Of the files; raised when they change, or the tokens in them."""
+"""The version of the files; it rises when their form or the tokens in them change."""
 
 _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model"}
-"""The files that say what the tokens are; characters are those of the corpus's alphabet."""
+"""The files that list the tokens; characters need none, since the corpus has an alphabet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

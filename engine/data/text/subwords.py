@@ -27,7 +27,7 @@ _MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
 
 
 Normalise = Callable[[str], str]
-"""From a line as it is to one whose words stand between single spaces."""
+"""Turns a line into one with single spaces between its words."""
 
 
 def lowered(line: str) -> str:

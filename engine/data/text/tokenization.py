@@ -18,7 +18,7 @@ END_OF_LINE = b"<eos>"
 """The end of a line, as a word."""
 
 UNKNOWN = b"<unk>"
-"""What stands in a text for words that are not in its vocabulary."""
+"""The placeholder in a text for words that are not in its vocabulary."""
 
 _CHUNK = 1 << 23  # bytes that are split into words at a time
 

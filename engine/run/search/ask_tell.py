@@ -28,13 +28,13 @@ ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
 """Samplers learn from a rung with this many points, and this many more than there are dimensions."""
 
 MAX_REJECTED_PROPOSALS = 10
-"""After so many known proposals in a row, a point is drawn of those that are left."""
+"""After this many known proposals in a row, a point is drawn from the remaining ones."""
 
 REJECTED_PROPOSALS = {"grid": 0, "random": 0, "evolution": 50}
 """The same for samplers that are not asked, and for one that changes more after rejected proposals."""
 
 DRAWN, DRAWN_OF_REALS = 200, 2_000
-"""So many points are drawn before others are taken in order, or given up where there are real dimensions."""
+"""The most points to draw before the rest are taken in order, or with real dimensions are given up."""
 
 MAX_ENUMERATED_POINTS = 100_000
 """A search ends if none of this many points in order is new."""

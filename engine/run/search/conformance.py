@@ -140,7 +140,7 @@ def first_point_is_kept(name: str) -> None:
 
 
 def scheduler_is_repeatable(name: str) -> None:
-    """Check that the same courses are given up at the same epochs, as a resumed search replays them."""
+    """Check that the same courses are pruned at the same epochs, because a resumed search replays them."""
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
     assert _given_up(name, courses) == _given_up(name, courses), "the same courses are given up otherwise"

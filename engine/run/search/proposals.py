@@ -42,7 +42,7 @@ RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score
 
 
 class PointError(ActivememError):
-    """A line that is no point of a search, with all its faults."""
+    """A line that is not a point of a search, with all its faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -206,7 +206,7 @@ class SearchDesk:
         self._search = Search(study, store, "desk", NOBODY, looks=True)
 
     def propose(self, count: int) -> list[Proposal]:
-        """Return at most `count` of the next points that nobody has begun."""
+        """Return at most `count` of the next points that no driver has begun."""
         found: list[Proposal] = []
         while len(found) < count and (proposed := self._search.propose()) is not None:
             found.append(Proposal(point=proposed[0], proposed_by=proposed[1]))

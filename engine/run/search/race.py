@@ -21,7 +21,7 @@ class SeedRace:
     """A race between points over seeds.
 
     The noise is the part of the losses that points and seeds do not explain. It is assumed to be normal and
-    equal for all points; `bench/race.py` measures how often the best is given up where it is neither.
+    equal for all points. `bench/race.py` measures how often the race drops the best point if it is neither.
     """
 
     def __init__(self, seeds: Sequence[int], risk: float) -> None:

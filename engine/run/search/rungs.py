@@ -1,7 +1,7 @@
 """Rungs: a point is trained at a small fidelity first, and at the next one if it is among the best there.
 
 Asynchronous successive halving (Li et al. 2020, Algorithm 2) and, with brackets, Hyperband (Li et al. 2018).
-No point is given up: one that is not among the best of its rung may be once more points have ended there.
+No point is dropped: one that is not among the best of its rung may be once more points have ended there.
 The board follows from the rows in the store alone, so that a search can resume.
 """
 

@@ -38,7 +38,7 @@ class PointState(Enum):
 
     PROPOSED = auto()  # begun and not finished by an earlier run, handed in, or still in a race
     RUNNING_HERE = auto()
-    RUNNING_ELSEWHERE = auto()  # another driver has it, or its workers died too often
+    RUNNING_ELSEWHERE = auto()  # another driver trains it, or its workers died too often
     ENDED = auto()
 
 
@@ -86,7 +86,7 @@ class TrackedPoints:
             several.pop(tracked.point.name, None)
 
     def count(self) -> int:
-        """Return the number of points, each on whichever rungs."""
+        """Return the number of points; a point counts once on all its rungs."""
         return len(self.begun.keys() | {each.point.known_by for each in self.of(PointState.PROPOSED)})
 
 
@@ -154,9 +154,9 @@ class Search:
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next point that nobody has begun, and what proposes it; None when there are no more.
+        """Return the next point that no driver has begun, and what proposes it; None if there are no more.
 
-        The point counts as one in training from now on.
+        From now on the point counts as one in training.
         """
         while (proposed := self._ask()) is not None:
             tracked, source = proposed
@@ -342,7 +342,7 @@ class Search:
         if self._rungs is not None and point.values != self._study.baseline:
             self._rungs.end(point.known_by, point.rung, self._points.rung_loss(point))
             for trial in point.trials if self._study.keep_checkpoints else ():
-                self._shorter.add(trial)  # a rung of epochs goes on from the one before
+                self._shorter.add(trial)  # a rung of epochs continues the one before
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 

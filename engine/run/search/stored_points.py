@@ -122,7 +122,7 @@ class StoredPoints:
     def end(self, point: SearchPoint) -> PointEnd:
         """Return how a point has ended, by the means over its trials.
 
-        For a point that was given up, these are the means at the last epoch that all trials have reached.
+        For a pruned point, these are the means at the last epoch that all trials have reached.
         """
         rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
         if self._search.scheduler.name == RACE:  # it stands for what its seeds have come to

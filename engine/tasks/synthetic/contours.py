@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 PADDING = 1
-"""So many pixels along the border have no contour in them."""
+"""The width of the border without contours, in pixels."""
 
 _TURNS, _PLACES, _TRIES = 8, 8, 4
 """Turns that are looked at for each link, places for a distractor's first, and tries for a distractor."""
@@ -28,10 +28,10 @@ _AHEAD = np.array([-0.8, 0, 0.8])
 """Turns of the link behind the next that are looked at, as shares of the most."""
 
 _PATIENCE, _BEGINNINGS = 4, 2000
-"""An image begins anew after so many turns for each paddle; it has no room if it has begun so often."""
+"""An image starts again after this many turns for each paddle; it has no room after this many starts."""
 
 _FAR = 1e6
-"""Where points are that are not there, in pixels."""
+"""The coordinate of missing points, in pixels."""
 
 
 class Scenes(NamedTuple):
@@ -149,7 +149,7 @@ def directions(angles: Floats) -> Floats:
 class _Pairs:
     """Two contours in each image, which take turns to grow by a link.
 
-    One that finds no free link goes back by some; an image that takes long begins anew.
+    A contour that finds no free link goes back by some links. An image that takes long starts again.
     """
 
     def __init__(self, space: _Space, count: int, paddles: int) -> None:

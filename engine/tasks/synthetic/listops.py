@@ -16,7 +16,7 @@ _SHORTEST_LIST = 4  # tokens: an operation, two arguments, the end
 
 
 def draw_listops(task: ListopsSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw expressions; the value of each is asked at a token behind it."""
+    """Draw expressions; the token behind each one has its value as the target."""
     lengths = draw_lengths(task, count, test_set, generator)
     width = int(lengths.max()) + 1
     inputs = torch.full((count, width), PADDING)

@@ -33,7 +33,7 @@ from .dimensions import at, draw, place_of
 from .told_points import ENDED, KnownOfStudy, Proposals, when_ended
 
 Worth = tuple[float, ...]
-"""What a point is compared by; less is better."""
+"""The values by which points are compared; less is better."""
 
 
 class Population:
@@ -97,7 +97,7 @@ class Population:
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
         """Return the objectives as losses.
 
-        Points that were given up have no comparable value and get the worst.
+        Pruned points have no comparable value and get the worst.
         """
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
@@ -111,16 +111,16 @@ STEP = 0.15
 """The standard deviation of a step of a number, as a share of its range, or of its range in logarithms."""
 
 TRIES_PER_CHANGE = 20
-"""After so many proposals in a row that are known already, one dimension more is changed."""
+"""After this many known proposals in a row, one more dimension is changed."""
 
 _MAX_UNORDERED = 4
-"""Of so many whole numbers another one is drawn evenly; of more one nearby."""
+"""With at most this many whole numbers, another one is drawn evenly; with more, one nearby."""
 
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
-    """Draws the first `population` points; then changes the best of `sample` that are drawn from the last.
+    """Sampler that draws `population` points, then changes the best of `sample` random living ones.
 
-    Points that were given up are members of the population that never win; failed ones are in none.
+    Pruned points are members of the population, but never win. Failed points are no members.
     """
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:

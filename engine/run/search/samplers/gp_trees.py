@@ -115,28 +115,28 @@ Values = dict[str, Level]
 Goodness = tuple[bool, int, float]
 
 DRAWN = 10
-"""So many points are drawn before any is chosen by what is known."""
+"""The number of points to draw before the process proposes any."""
 
 POOL_DRAWN, POOL_CHANGED = 64, 192
-"""Candidates that last until the settings are chosen anew: drawn points, and changed ones of the best."""
+"""The numbers of candidates, drawn ones and changes of the best, that last until new settings are chosen."""
 
 REFINED = 4
-"""Every so many points, and after each rejected one, further candidates are made for that point alone."""
+"""Every this many points, and after each rejected one, more candidates are made for that point alone."""
 
 PARENTS, CHILDREN = 8, 6
-"""Of how many of the best points, and of how many of the best candidates, how many changed ones these are."""
+"""These are `CHILDREN` changes of the `PARENTS` best points, and as many of the best candidates."""
 
 CROSSOVER, ANOTHER_CHANGE = 0.25, 0.3
 """The share of candidates that have two parents, and of those that are changed once more."""
 
 WINDOW, KEPT = 128, 64
-"""Of more points so many are known to the process, the first number the best, the others the last."""
+"""The process knows at most `WINDOW` points: the `KEPT` best ones, and the last ones."""
 
 GROWTH, RENEWAL = 0.25, 64
-"""Settings are chosen anew when there are more ended points by that share, or by so many."""
+"""New settings are chosen when the number of ended points has grown by this share, or by this number."""
 
 LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
-"""What is tried: lengths as multiples of the points' median distance, and the noise's share of the signal."""
+"""The settings to try: lengths, in median distances of the points, and the noise's share of the signal."""
 
 _LEAST_DEVIATION = 1e-12
 """Predictions have no deviation at all where all values are equal."""

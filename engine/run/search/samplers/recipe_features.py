@@ -37,16 +37,16 @@ from .....studies.study import Study
 Numbers = NDArray[np.float64]
 
 ROUNDS = 2
-"""How often a node's label takes in those of its children."""
+"""The number of rounds in which a node's label absorbs its children's labels."""
 
 PLACES = 512
-"""How many numbers a tree is told in: labels share them by their hashes."""
+"""The number of features of a tree; labels share them by their hashes."""
 
 _KEPT = 1024
-"""Of so many points the numbers are kept."""
+"""The number of points whose features are cached."""
 
 _MAX_COPIES = 8
-"""Of a repeat so many copies are labelled."""
+"""The most copies of a repeat that are labelled."""
 
 Labels = tuple[int, ...]
 """A node's label after each round."""

@@ -43,7 +43,7 @@ class KnownOfStudy(Generic[KnownT]):
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """Return what is known of a study, made anew if it is not the last one."""
+        """Return what is known of a study; read it again if it is not the last one."""
         whole = whole_study(study)
         if self._last is None or self._last[0] is not whole:
             self._last = whole, self._make(whole)
@@ -54,8 +54,8 @@ class KnownOfStudy(Generic[KnownT]):
 class EndedPoint:
     """A point that has ended; the greater its `goodness`, the better it is.
 
-    Points that were given up are worse than all others; among them, those given up later are better, and then
-    those with the better value. `excess` is how far a point is beyond limits, which `worth` counts first.
+    Pruned points are worse than all others. Among them, points pruned later are better, and then points with
+    the better value. `excess` is how far a point is beyond limits, which `worth` counts first.
     """
 
     values: dict[str, Any]
