@@ -18,7 +18,7 @@ from ..studies.schema.settings import Level
 from ..studies.study import Study
 
 _SHARED_FACTORS = ("task", SEED)
-"""Factors that a column of the store has already, with the same values."""
+"""Factors that already are a column of the store, with the same values."""
 
 _RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHARED_FACTORS)
 
@@ -67,7 +67,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of all trials of a store as its rows have them, of whatever study each is."""
+    """Return the levels of all trials of a store, from its rows, for every study."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
 

@@ -1,4 +1,4 @@
-"""The trained models that a study has kept, each with what it reached."""
+"""The trained models that a study has kept, each with its final metrics."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 
 
 def model_file_of_trial(store: Store, trial: str) -> Path:
-    """Return the file of the kept model whose trial begins so.
+    """Return the file of the kept model whose trial id begins like this.
 
     Raises KeptModelError unless there is exactly one.
     """

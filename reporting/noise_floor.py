@@ -17,7 +17,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The spread over seeds, pooled over the cells that have several, and what can be seen beside it.
+    """The spread over seeds, pooled over the cells that have several, and the difference it can show.
 
     `difference` is what a test of two cells with `seeds` each finds with a chance of POWER. Cells differ in
     their spread: it is a mean of them.
@@ -58,7 +58,7 @@ def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor |
 
 
 def cell_of(settings: str) -> str:
-    """Return what trials that differ only in their seed share, whichever version stored them."""
+    """Return a key that is equal for trials that differ only in their seed, whichever version stored them."""
     try:
         return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
     except (ValueError, KeyError):  # of a plug-in that is not loaded

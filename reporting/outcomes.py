@@ -76,11 +76,11 @@ def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]
 
 
 COMMIT_DIGITS = 7
-"""So many digits of a commit are shown."""
+"""The number of digits of a commit that are shown."""
 
 
 def short_commit(commit: str) -> str:
-    """Return a row's commit with fewer digits, and all of what differed from it: 5d02964+a1b2c3d4."""
+    """Return a row's commit with fewer digits, and the whole hash of local changes: 5d02964+a1b2c3d4."""
     base, plus, changes = commit.partition("+")
     return base[:COMMIT_DIGITS] + plus + changes
 

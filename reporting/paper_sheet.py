@@ -1,4 +1,4 @@
-"""The sheet of a paper: what our studies have found of each of its tables, claims and figures."""
+"""The sheet of a paper: the results of our studies for each of its tables, claims and figures."""
 
 from __future__ import annotations
 

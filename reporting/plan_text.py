@@ -1,4 +1,4 @@
-"""A plan as a person reads it, on a terminal and in a notebook."""
+"""A plan as text, for a terminal and a notebook."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NO_NUMBER = "–"
 """Shown where there is no number."""
 
 _Note = tuple[str, str]
-"""What something is about, and what is told of it; nothing if that is empty."""
+"""A subject and the text about it; a note with an empty text is not shown."""
 
 _ORDERS = {"file": "trials start in the order of the file", "shuffled": "trials start in a shuffled order"}
 
@@ -166,7 +166,7 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """`2.1 MB: weights 0.4 MB, …` without what is nothing."""
+    """Return `2.1 MB: weights 0.4 MB, …`, without parts of 0."""
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -196,7 +196,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield how many trials go on from each epoch, and from which trials; of many the first few."""
+    """Yield how many trials resume from each epoch of shorter trials; names at most a few of these."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)

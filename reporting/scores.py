@@ -31,7 +31,7 @@ Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min
 
 
 class ScoreKeys(ResultKeys):
-    """The keys of results that are over several tasks."""
+    """The keys of results over several tasks."""
 
     value: Names
     """the metric, or several, each of which is a task of its own on each task"""

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _limit(memory_bytes: int, seconds: float) -> None:
-    """Let this process have so much more memory than now and so much time, where the system can limit it."""
+    """Limit the additional memory and the time of this process, where the system can."""
     try:
         import resource  # noqa: PLC0415 -- not everywhere
     except ImportError:

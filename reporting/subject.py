@@ -1,4 +1,4 @@
-"""The trials that a table or a figure is about: their values, and the words that every kind says of them."""
+"""The trials that a table or a figure shows: their values, and the words that every kind shares."""
 
 from __future__ import annotations
 

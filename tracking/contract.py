@@ -47,7 +47,7 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The parts of a trial that a tracker has already: epochs with metrics, and its end, if any."""
+    """The parts of a trial that a tracker already has: epochs with metrics, and its end, if any."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
@@ -67,7 +67,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Open a trial: show it and its settings, or go on with it."""
+        """Open a trial: show it and its settings, or resume it."""
 
     @abstractmethod
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:

@@ -1,4 +1,4 @@
-"""One tracker in a thread of its own, behind a queue that never makes anybody wait."""
+"""One tracker in a thread of its own, behind a queue that never blocks."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..studies.text.units import truncate
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 MAX_QUEUED = 10_000
-"""At most this many things wait to be told; what comes then is counted, and not told."""
+"""The largest number of queued news; further news are counted as missing and dropped."""
 
 RETRY_S = 30.0
-"""So long a tracker that has failed is told nothing; what comes meanwhile is counted."""
+"""Seconds until a failed tracker is tried again; news in between are counted as missing."""
 
 MAX_REASON_WIDTH = 160
-"""What a tracker raises is cut to so many characters; those of servers are long."""
+"""The largest number of characters of a tracker's error message; servers send long ones."""
 
 END = 0
-"""Stands for the end of a trial, among its epochs."""
+"""The number that marks the end of a trial among its epochs."""
 
 CLOSE_S = 20.0
-"""At the end of a run a tracker has so long to take what is left."""
+"""Seconds that a tracker has at the end of a run to take the remaining news."""
 
 _log = logging.getLogger(__name__)
 

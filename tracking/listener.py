@@ -76,7 +76,7 @@ def tracking(
 
 
 def _close(feed: Feed) -> str | None:
-    """End a feed; what its tracker was not told, in words."""
+    """Close a feed; return a sentence on what its tracker did not receive."""
     over = feed.close()
     ends = sum(END in each for each in feed.missing.values())
     epochs = sum(len(each) for each in feed.missing.values()) - ends

@@ -13,10 +13,10 @@ TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
 """The programs, each with an extra, a library and a file in `libraries` of its name."""
 
 SEARCH_EXPORT = "optuna"
-"""What a search is exported to, of which a run tells nothing."""
+"""The program to which only searches in a store are exported, not running studies."""
 
 EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
-"""All that a study in a store can be exported to."""
+"""The programs to which a study in a store can be exported."""
 
 
 def is_uri(place: str) -> bool:

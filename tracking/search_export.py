@@ -82,7 +82,7 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Let a point that has come to a lower rung alone be one that was given up, with its value there."""
+    """Mark a point that has only reached a lower rung as pruned, with its value at that rung."""
     if trial.state == TrialState.COMPLETE:
         trial.intermediate_values = {rung: trial.values[0]}
         trial.values, trial.state = None, TrialState.PRUNED

@@ -30,7 +30,7 @@ def tracked_trial(trial: Trial) -> TrackedTrial:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Every setting that has a value, by its dotted name; lists as JSON."""
+    """Return every setting that has a value, by its dotted name; lists as JSON."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{name}.", value)

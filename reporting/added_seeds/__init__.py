@@ -1,5 +1,5 @@
-"""Seeds are added where they decide the most for an hour of training.
+"""The choice of seeds to add, where they decide the most for an hour of training.
 
-`next_seeds` chooses among the `candidate`s: what would decide claims (`of_claims`), and what would decide the
-differences of tables that say which of them matter (`of_tables`).
+`next_seeds` chooses among the `candidate`s. `of_claims` finds candidates that would decide claims, and
+`of_tables` candidates that would decide the differences of tables with a `smallest_difference`.
 """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...studies.resolve.trial import Trial
 
 MIN_CHANCE = 0.01
-"""What decides something with a smaller chance, however many seeds are added, is not worth them."""
+"""A candidate is left out if its chance to decide something is smaller, however many seeds are added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the chance that it is decided by then, of several the mean; None if it is unknown."""
+        """Return the chance that a question is decided by then, the mean of several; None if unknown."""
         return None if self.expected is None else self.expected / self.undecided
 
 

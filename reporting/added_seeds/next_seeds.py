@@ -1,8 +1,8 @@
 """The choice of the next seeds, so that undecided claims and tables are decided in the fewest hours.
 
-Of each candidate it is predicted from the effects and the spread found so far how much it decides at each
-of the later looks. The one that is expected to decide the most for an hour of training comes first and is
-brought to its next look; then all is predicted anew. What has one seed, and so no spread, goes before all.
+The effects and the spread found so far predict how much each candidate decides at each of the later looks.
+The candidate that is expected to decide the most for an hour of training is brought to its next look. Then
+all candidates are predicted again. Candidates with one seed, and so no spread, come first.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def next_seeds(
 
 
 def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """Return what is decided for each second, then fewest seconds.
+    """Return a sort key: most decided questions a second first, then the shortest training.
 
-    Trials of unknown duration count by number.
+    Trials of unknown duration count as one second each.
     """
     seconds = candidate.seconds_then or float(len(candidate.trials))
     return math.inf if candidate.expected is None else candidate.expected / seconds, -seconds

@@ -174,7 +174,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances of a statement, its parts taken for independent."""
+    """Return the chances of a statement, whose parts are taken to be independent."""
     match statement:
         case Comparison():
             return chances[statement]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedDifference:
-    """A difference of two cells of a table, what is decided of it, and the smallest that matters."""
+    """A difference of two cells of a table, the decision on it, and the smallest that matters."""
 
     cells: tuple[CellKey, CellKey]
     found: DecidedDifference
@@ -46,7 +46,7 @@ def asks_for_seeds(study: Study) -> list[CellsTable]:
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
-    """Return how many differences are decided in the tables that say which matter, and how many there are."""
+    """Return how many differences are decided in the tables with a margin, and how many there are."""
     decided = left = 0
     for spec in asks_for_seeds(study):
         filler = make_filler(study, spec, outcomes)
@@ -92,7 +92,7 @@ class _OpenTable:
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
         """Yield candidates: seeds of one difference, of a column, or of all.
 
-        Where some have a single seed, and so no spread, it is these, whatever comes of it.
+        If some differences have a single seed, and so no spread, all candidates are seeds of these.
         """
         columns = [
             [each for each in column if self._grows(each)] for column in judged_differences(self.filler)
@@ -149,7 +149,7 @@ class _OpenTable:
         *,
         expected: float | None,
     ) -> NextSeeds | None:
-        """Return what brings differences to their next look; None if nothing of it is left to train."""
+        """Return the candidate that brings differences to their next look; None if it needs no trial."""
         trials = self._trials(chosen, 1)
         if not trials:
             return None

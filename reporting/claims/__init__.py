@@ -1,6 +1,6 @@
-"""A claim is held against the results, seed by seed, and confirmed, refuted or left undecided.
+"""Claims tested against the results, seed by seed: confirmed, refuted or undecided.
 
-`check` holds all claims of a study against its results: `cell_values` reads them, with the variance of a
-comparison, `hypothesis_test` decides it, `verdicts` are the outcome. `labels` names comparisons, `terminal`
-writes it all.
+`check` tests all claims of a study. `cell_values` reads the results, with the variance of a comparison.
+`hypothesis_test` decides a comparison, and `verdicts` are the outcome. `labels` names comparisons, and
+`terminal` writes claims for a terminal.
 """

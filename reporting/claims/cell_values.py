@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ...studies.study import Study
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
-"""What a trial with an added seed has become that will have no value."""
+"""The statuses of trials with an added seed that will never have a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class CellResults:
         return None if value is None or math.isnan(value) else value
 
     def _compute(self, number: Number, seed: int) -> float | None:
-        """Return the number for a seed; None if a part is missing, and NaN for ∞ − ∞ and its like."""
+        """Return the number for a seed; None if a part is missing, NaN if undefined, such as ∞ − ∞."""
         match number:
             case Constant():
                 return number.value
@@ -212,7 +212,7 @@ class CellResults:
     def _step(self, number: Number) -> float:
         """Return the smallest difference that a number can show.
 
-        A quotient changes by so much if both of its sides move by theirs.
+        A quotient's step is its change when both of its sides change by their own step.
         """
         match number:
             case Constant():
@@ -366,7 +366,7 @@ class ComparableCells:
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
         """Return the sum of squared weights of each group; None if the weights of one do not cancel.
 
-        What all cells of a seed have in common is part of a difference only if they cancel.
+        Where they cancel, the difference does not contain what all cells of a seed have in common.
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:

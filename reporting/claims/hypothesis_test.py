@@ -72,7 +72,7 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """Return the test that decides: of the default a permutation test, where there are seeds enough."""
+        """Return the test that decides; the default becomes a permutation test with enough seeds."""
         if self.test != "pooled":
             return self.test
         if permutation_decides(self.n, self.family):
@@ -111,7 +111,7 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """The smallest level at which the comparison is decided, one way or the other; 1 where none is."""
+        """The smallest level at which the comparison is confirmed or refuted; 1 if there is none."""
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:

@@ -84,7 +84,7 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """Writes comparisons: in full, or short, without the `omitted` levels.
+    """Writer of comparisons: in full, or short, without the `omitted` levels.
 
     Only the factors in `varied` are named, by the `names` of their levels, and metrics only if `metrics`.
     """

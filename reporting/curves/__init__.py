@@ -1,6 +1,6 @@
-"""A figure is data before it is drawn.
+"""Figures as data, and the drawing of them.
 
-`curve` is that data, made by the kind of the figure in `kinds`. `cell_figure` is what all
+`curve` is the data of a figure, made by its kind in `kinds`. `cell_figure` is what all
 figures of cells have in common, and `samples` are their values. `draw` makes the picture.
 """
 

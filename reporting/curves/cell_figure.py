@@ -1,4 +1,4 @@
-"""Figures whose marks are cells: their common keys and checks, and what is the same for all of them.
+"""Figures whose marks are cells: the keys, checks and words that all of them share.
 
 The kinds `line`, `bar`, `box`, `heat` and `pareto` add keys of their own and the content of their panels.
 """
@@ -191,7 +191,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels after what they have in common is known."""
+        """Return the panels once the scales that they share are known."""
         del metric
         return panels
 
@@ -418,7 +418,7 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return the keys of each group and its sorted values, the same whatever order the frame has."""
+    """Return the keys of each group and its sorted values, independent of the order of the frame."""
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)
     return [

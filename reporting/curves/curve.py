@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The centre of one cell, or of all at one level, with its interval; `text` is its number, or a word."""
+    """The centre of one cell, or of all cells at one level, with its interval; `text` is what it shows."""
 
     name: str
     text: str
@@ -78,7 +78,7 @@ class Content:
     __slots__ = ()
 
     shows_title: ClassVar[bool] = False
-    """whether the content says itself what the metric is"""
+    """whether the content itself shows the metric's title"""
 
     @property
     def is_accented(self) -> bool:

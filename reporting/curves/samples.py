@@ -34,7 +34,7 @@ INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
 
 POSITION_COLUMNS = ("panel", "series", "x", "y")
-"""Columns that say where a value stands: the number of a level, or what is measured along the axis."""
+"""Columns with the position of a value: the number of a level, or a measured value along the axis."""
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
@@ -169,7 +169,7 @@ def _locate_trials(
 
 
 def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
-    """Trial and value, and x or y if they are measured: a row for every time or index of a trial."""
+    """Return trial and value, and x or y if they are measured: a row for every time or index of a trial."""
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
     if metrics is not None and spec.x in TIME_AXES:

@@ -1,5 +1,5 @@
-"""A kind of table or figure is one module: its keys, its checks, its values, its table and its drawing.
+"""The kinds of tables and figures. Each is one module: keys, checks, values, table and drawing.
 
-A module is found by its name, which is what `kind` says in a study file. It has `TABLE`, `CURVE` or both;
+The name of the module is the value of `kind` in a study file. A module has `TABLE`, `CURVE` or both;
 `studies/presentation/kinds.py` declares what these must offer.
 """

@@ -1,4 +1,4 @@
-"""`effects`: what each factor of a grid does to a metric, and each two of them together.
+"""`effects`: the effect of each factor of a grid on a metric, and of each two factors together.
 
 The table has effects, tests and shares; the figure has the mean at each level of every factor.
 """
@@ -53,7 +53,7 @@ MAX_LISTED = 3
 """The largest number of terms that are named one by one."""
 
 NOT_TOLD = "cannot be told"
-"""The text in place of a mean that the cells cannot tell."""
+"""The text in place of a mean that cannot be estimated from the cells."""
 
 FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
 """The headings of rows."""

@@ -67,7 +67,7 @@ class SearchFigure(CurveKind):
         )
 
     def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
-        """Return what the kind draws of the points."""
+        """Return the figure that the kind draws from the points."""
         raise NotImplementedError
 
 
@@ -146,7 +146,7 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline, and up to where the best of the other points would come by chance."""
+    """Return the baseline; its interval ends where the best of the other points would come by chance."""
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 
     value, noise = start.mean(metric.name), measure_noise(found, metric.name)
@@ -158,7 +158,7 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
 
 
 def hours_of(found: SearchPoints) -> list[float]:
-    """Return the hours of training after each point, whatever became of it."""
+    """Return the hours of training after each point, including failed ones."""
     return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
 
 
@@ -175,7 +175,7 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
 class PointTrace(Content):
     """The points of a search in order, the best of them so far as steps, and the baseline, if there is one.
 
-    The baseline's interval is what as many points as there are would come to by chance.
+    The baseline's interval ends where the best of as many points would come by chance.
     """
 
     points: tuple[Point, ...]

@@ -1,7 +1,7 @@
 """`scaling`: a metric against a cost with a fitted law, as a figure and as a table.
 
-A cell stands at the geometric means of its seeds, and counts once. Beside the end of each line of the figure
-stand the series' name and, below it, the exponent.
+The position of a cell is the geometric means of its seeds, and a cell counts once. The series' name and,
+below it, the exponent are next to the end of each line of the figure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The inputs of a page: a study and its store's contents, read once, so that all sections agree.
 
-A store may grow while a page is made of it; counts, tables and claims all speak of the same moment.
+A store may grow while a page is made. Counts, tables and claims all show the same moment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PageInputs:
     status: StudyStatus
 
     def make_plan(self) -> Plan:
-        """Return what is known of the study without training."""
+        """Return the plan of the study, which needs no training."""
         return make_plan(self.study, self.store)
 
 

@@ -26,7 +26,7 @@ from .inputs import PageInputs, load_inputs
 from .section_study import leading_comment
 
 COLUMN_FIGURE = 0.6 * 460
-"""Up to this width in points a figure stands in a column of two."""
+"""The largest width in points of a figure that is placed in one of two columns."""
 
 _BREAKS = re.compile(r"(?<=[,=+/])(?=\S)|(?<=\\_)(?=\S)")
 _MEDIA_BOX = re.compile(rb"/MediaBox \[ ?\S+ \S+ (\S+) ")
@@ -92,7 +92,7 @@ def _draw(curve: Curve) -> bytes:
 
 
 def _file_name(study: Study, curve: Curve) -> str:
-    """Return the file of a figure; a point in a name would begin its ending."""
+    """Return the name of a figure's file without points, which would begin a file extension."""
     return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
 
 

@@ -1,7 +1,7 @@
 """The results of the study: progress, tables, figures, claims, failures, and the origin of its numbers.
 
-A page may be built at any time. Of failures all are listed, since a table only marks how many of a cell's
-seeds are missing. The names of the machines are left out: a page is for others.
+A page may be built at any time. All failures are listed, since a table only marks how many of a cell's seeds
+are missing. The names of the machines are left out, since a page is for others.
 """
 
 from __future__ import annotations

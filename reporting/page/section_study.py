@@ -38,7 +38,7 @@ from ..recipes.display import show_recipe
 from .inputs import PageInputs
 
 _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
-"""What a study gives besides the settings that each of its trials has."""
+"""The parts of a study besides the settings that each of its trials has."""
 
 
 def question(inputs: PageInputs) -> Mapping[str, object]:
@@ -145,7 +145,7 @@ def _is_packaged(study: Study) -> bool:
 
 
 MAX_SEARCHED = 12
-"""So many models of a search are shown: those of its best points."""
+"""The largest number of a search's models that are shown: the models of its best points."""
 
 _MIB = 2**20
 _NONE = "–"

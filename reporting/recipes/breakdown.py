@@ -241,7 +241,7 @@ class Sizes:
         return ", ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Every size that the command line gives, by name; `masked` hides the future from every position."""
+        """Return every size of the command line by name; `masked` hides the future from every position."""
         config = self.config
         return {
             "d_model": config.d_model,

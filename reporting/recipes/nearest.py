@@ -1,4 +1,4 @@
-"""The stored recipes that are nearest to one, by the distance of their trees, with what became of them."""
+"""The stored recipes that are nearest to one, by the distance of their trees, with their results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ...studies.text.units import WIDTH
 from ..noise_floor import cell_of
 
 _SHOWN = 4
-"""Results of a recipe that a text shows; how many more there are it says."""
+"""The largest number of a recipe's results that a text shows; it counts the rest."""
 
 _INDENT = " " * 7
 
@@ -134,7 +134,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """Return the nearest recipes; those are left out early that have too many blocks of their own."""
+    """Return the nearest recipes; recipes with too many blocks of their own are left out early."""
     mine = DistanceTree(asked.root)
     bounds = sorted((mine.least_distance(text), number) for number, text in enumerate(texts))
     best: list[tuple[float, int, Recipe]] = []

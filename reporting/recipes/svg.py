@@ -20,7 +20,7 @@ from .breakdown import Sizes, conditions, format_costs, generation_memory
 
 _WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
 _NUMBERS = (410, 555, 705)
-"""Where the numbers of the three columns with bars end; each bar begins just behind."""
+"""The positions at which the numbers of the three columns with bars end; each bar begins just after."""
 
 _STREAM = 26
 """The distance between two streams, apart from brackets."""
@@ -79,7 +79,7 @@ class _SvgRow:
 
 @dataclass(slots=True)
 class _StreamLayout:
-    """Lays the parts of a model out below each other; `y` is the middle of the next row.
+    """Layout of a model's parts below each other; `y` is the middle of the next row.
 
     `ends` has the position at which each part ends, by label.
     """

@@ -25,7 +25,7 @@ from ..statistics.paired_tests import detectable
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95
-"""So many of 100 searches among equal points end below what is told."""
+"""The share of searches among equal points that stay below the bound."""
 
 _NODES = 48  # of each of the two integrals
 

@@ -39,7 +39,7 @@ from .promotion import (
 )
 
 _OPERATOR = re.compile(r">>|[+*]")
-"""What may stand otherwise to what is around it, once it fills a hole."""
+"""Operators of a text that may bind differently to its surroundings once it fills a hole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The study that decides what a search suggests: its best points beside the baseline, on fresh seeds.
 
-The best of many noisy points owes a part of its lead to its noise. What is claimed of it is decided by
-trainings that the search has not seen.
+The best of many noisy points owes a part of its lead to noise. So claims about it are decided by trainings
+that the search has not seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
 from ...studies.text.units import plural
 
 FRESH_SEEDS = 5
-"""So many seeds a winner is trained with unless it is said otherwise."""
+"""The default number of seeds that a winner is trained with."""
 
 POINT, RECIPE, BASELINE = "point", "recipe", "baseline"
 """The factors of the new study, and the level of the first of them that is the baseline."""

@@ -1,4 +1,4 @@
-"""Answers requests over HTTP; a page that is open gets what changes as events.
+"""HTTP server of the pages; an open page receives changes as events.
 
 A page needs no script but for this: it is whole without, and its events (server-sent events) are parts of it,
 made once for all who look.
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 EVENTS = "/events"
 
 MAX_STREAMS = 64
-"""So many pages at most are told of changes."""
+"""The largest number of open pages that receive changes."""
 
 MAX_QUERY_PARTS = 32
 
 HEARTBEAT_S = 15.0
-"""After so long without an event a comment is sent, which shows who has gone."""
+"""Seconds without an event until a comment is sent, which shows whether the browser has gone."""
 
 GRACE_S = 1
-"""After so long the requests that are still answered when the server ends are cut off."""
+"""Seconds until open requests are cut off when the server ends."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -56,10 +56,10 @@ _HEADERS = {
 
 
 class PageServer:
-    """Serves the pages of a store until it is shut down; raises OSError where the address is taken."""
+    """Server of the pages of a store; raises OSError if the address is taken."""
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
-        """Listen at a port, 0 for any, and look at the store every `look_s` seconds while somebody looks."""
+        """Listen at a port, 0 for any, and look at the store every `look_s` seconds while it has viewers."""
         self.site, self.access = Site(store, look_s), access
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         self._socket = socket.create_server((access.host, port), family=family)
@@ -117,7 +117,7 @@ class PageServer:
         )
 
     def _not_let_in(self, request: Request, query: dict[str, str]) -> Response | None:
-        """Return what answers a request that gets no page."""
+        """Return the answer to a request that is not allowed."""
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Expected GET: nothing here can be changed.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
@@ -150,7 +150,7 @@ class PageServer:
         return StreamingResponse(self._changes(path, query, have), headers=headers)
 
     async def _changes(self, path: str, query: Mapping[str, str], have: dict[str, str]) -> AsyncIterator[str]:
-        """Look again and again, and yield what has changed."""
+        """Look at the store repeatedly, and yield the changes."""
         self._streams += 1
         spoken = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""Learning curves as they grow: a small plot for each trial that learns, what has ended in grey behind.
+"""Learning curves of a running study: a small plot for each running trial, ended trials in grey behind.
 
 All plots of a page have the same axes, so that they compare. A line has as many points as a page can show.
 """
@@ -22,16 +22,16 @@ from .store_reader import StudyNow
 from .trial_rows import number, row_levels, trial_levels, trial_words
 
 MAX_PLOTS = 12
-"""So many trials have a plot of their own: those saved last."""
+"""The largest number of running trials with a plot of their own: the last saved ones."""
 
 MAX_ENDED = 6
-"""So many have one while nothing is trained: those that ended last."""
+"""The largest number of plots while nothing is trained: the trials that ended last."""
 
 MAX_BEHIND = 40
-"""So many trials are behind each plot: those that ended last."""
+"""The largest number of trials behind each plot: the trials that ended last."""
 
 MAX_POINTS_BEHIND = 60
-"""So many points has each line behind."""
+"""The largest number of points of each line behind a plot."""
 
 WIDTH, HEIGHT = 240, 96
 """The units of a plot; a page stretches them."""

@@ -22,7 +22,7 @@ FIELDS: Mapping[str, str] = {
     "batch": "32",
     "causal": "",
 }
-"""The fields by name, and what stands in them at first."""
+"""The fields by name, with their initial values."""
 
 _HEADS = ("part", "parameters", "FLOPs/token", "memory", "reach", "state/token", "window")
 
@@ -40,7 +40,7 @@ class RecipePlan:
 
 
 def plan_recipe(given: Mapping[str, str]) -> RecipePlan | None:
-    """Return what is known of the recipe in these fields; None without one."""
+    """Return the costs of the recipe in these fields, or its faults; None without a recipe."""
     text = given["recipe"].strip()
     if not text:
         return None

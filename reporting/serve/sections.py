@@ -36,16 +36,16 @@ from .trial_rows import (
 )
 
 MAX_BEGUN = 12
-"""So many trials that are trained, and so many that have stopped, have a line in the progress."""
+"""The largest number of running trials, and of stopped ones, with a line in the progress."""
 
 MAX_FAILURES = 50
-"""So many failures stand on a page."""
+"""The largest number of failures on a page."""
 
 FIGURES_REST_S = 60.0
-"""Figures are drawn anew after so long: that takes seconds."""
+"""Seconds until figures may be drawn again, since drawing takes seconds."""
 
 STATES = ("done", "failed", "pruned", "incomplete", "running", "begun", "waiting")
-"""What trials can be chosen by."""
+"""The states by which trials can be chosen."""
 
 _FOLDER = Path(__file__).parent
 TEMPLATES = make_environment(_FOLDER / "templates", _FOLDER.parent / "page" / "templates")
@@ -63,7 +63,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return what a query asks for; what it has besides, or wrong, asks for nothing."""
+        """Return the view that a query requests; unknown and wrong parameters are ignored."""
         pages = {
             name: int(text)
             for name in ("page", "failures")
@@ -73,7 +73,7 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """Return the query that asks for this, with these changes."""
+        """Return the query that requests this view with these changes."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"
@@ -83,7 +83,7 @@ class StudyValues:
     """The values that a study's sections share at one moment, each computed on first use."""
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Reuse the values of an earlier moment while the outcomes are the same, and its contents."""
+        """Reuse an earlier moment's values if its outcomes are the same, and its loaded courses always."""
         if earlier is not None and earlier.now.rows == now.rows:
             self.__dict__ |= earlier.__dict__
         self.now = now
@@ -91,7 +91,7 @@ class StudyValues:
 
     @cached_property
     def inputs(self) -> PageInputs:
-        """Return what sections of the report are made of."""
+        """Return the inputs for sections of the report."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.stale])
         if self.now.probed and (named := named_metrics(study)):

@@ -1,4 +1,4 @@
-"""The pages of a store by their addresses, as parts of which each is made once for all who look at it.
+"""The pages of a store by their addresses, as parts; each part is made once for all viewers.
 
 A name in an address is looked up among what the store has; nothing of it becomes a path or is evaluated.
 """
@@ -31,7 +31,7 @@ _PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 MAX_KEPT = 256
-"""So many parts of pages are kept ready."""
+"""The largest number of cached parts of pages."""
 
 REST, MAX_REST_S = 10, 60.0
 """A part rests for this many times as long as it took to make, yet no longer than this."""
@@ -55,7 +55,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a page with an id: `render` gives its element, `version` differs where what it shows does."""
+    """A part of a page with an id: `render` returns its element, and `version` changes with its content."""
 
     id: str
     render: Callable[[], tuple[str, str]]
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivePage:
-    """A page that changes: what stands around its parts, and its parts."""
+    """A page that changes: its parts, and the frame around them."""
 
     title: str
     name: str
@@ -226,7 +226,7 @@ class Site:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
     def _missing(self, path: str) -> Answer:
-        """Return what is said where there is no page: of a study that cannot be read, why."""
+        """Return the text for a missing page; for a study that cannot be read it has the reason."""
         match path.strip("/").split("/"):
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
                 title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"

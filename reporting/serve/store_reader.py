@@ -28,13 +28,13 @@ from ...studies.study import Study
 from ...studies.text.errors import StudyError
 
 LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
-"""So often a store is looked at: a folder, and a bucket, where each look is a request."""
+"""Seconds between looks at a store: a folder, and a bucket, where each look is a request."""
 
 REST, MAX_REST_S = 5, 10.0
-"""After a reading this many times as long passes before the next, yet no longer than this."""
+"""The next reading waits this many times as long as the last one took, but no longer than this."""
 
 LEASES_SKIPPED = 5
-"""Leases are looked at in one of so many looks, and when a trial has begun: they change slowly."""
+"""Leases are read in one of this many looks, and when a trial has begun, since they change slowly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

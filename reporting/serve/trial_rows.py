@@ -1,4 +1,4 @@
-"""Trials as lines of a page: what sets each apart, and what it has measured."""
+"""Trials as lines of a page: the levels that distinguish each trial, and its metrics."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..search.promotion import RECIPE, column_names
 from .store_reader import StudyNow
 
 MAX_METRICS = 4
-"""So many metrics of a trial stand in its line."""
+"""The largest number of metrics in a trial's line."""
 
 PAGE_SIZE = 100
-"""So many trials stand on a page."""
+"""The number of trials on a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

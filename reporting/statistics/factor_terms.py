@@ -154,14 +154,14 @@ def biases(
 
 
 def _are_confused(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether two terms have something in common beside those that are given."""
+    """Return whether two terms are confounded beside the given ones."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts
 
 
 def matrix_rank(model: Floats) -> int:
-    """Return how many columns of a model are not made of others; 0 for none."""
+    """Return the number of linearly independent columns of a model; 0 without columns."""
     return int(np.linalg.matrix_rank(model, tol=_TOLERANCE * max(model.shape))) if model.size else 0
 
 

@@ -15,7 +15,7 @@ TESTS: Mapping[Test, str] = {
     "permutation": "paired permutation test",
     "wilcoxon": "Wilcoxon signed-rank test",
 }
-"""How a caption names each test."""
+"""The name of each test in a caption."""
 
 _MAX_EXACT_PAIRS = 14  # up to 2 ** 14 sign patterns are all counted
 _SAMPLED_PATTERNS = 19_999  # of sign patterns, where they are too many

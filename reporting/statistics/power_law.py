@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     _Likely: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
 
 MIN_OFFSET_CELLS = 4
-"""With fewer cells an offset cannot be told with an interval."""
+"""The smallest number of cells with which an offset has an interval."""
 
 _GRID = 161  # exponents and shares that are tried at a time
 _ZOOMS = 3
@@ -86,7 +86,7 @@ class OffsetLaw:
 
     @property
     def half_width(self) -> float | None:
-        """Half of the exponent's interval."""
+        """Half of the width of the exponent's interval."""
         interval = self.exponent_interval
         return None if interval is None else (interval[1] - interval[0]) / 2
 
@@ -171,7 +171,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Exponents and shares on a grid, with the best logarithm at the largest x, and the squares left."""
+    """Return exponents and shares on a grid, the best logarithm at the largest x, and the squares left."""
     steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
     shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])
     over = y - shape  # (exponents, shares, cells)
@@ -197,7 +197,7 @@ def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return what leaves no more squares than that; the best, if a grid is too wide for any."""
+    """Return which laws leave at most `most` squares; only the best, if the grid is too wide for any."""
     return left <= max(most, float(left.min()))
 
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 GROWTH = 1.5
-"""How many times as many pairs the next look has."""
+"""The ratio of the pairs of a look to the pairs of the look before."""
 
 _NODES = 64  # of a quadrature between the boundaries
 _TINY = 1e-5  # below, the quadrature has few digits
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of pairs at each look: the first, each GROWTH times the one before, the most."""
+    """Return the number of pairs at each look: from the first, times GROWTH each, up to the most."""
     found = [first]
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))

@@ -54,7 +54,7 @@ _STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
     "star": (SIGNIFICANCE_LEVEL,),
     "stars": (SIGNIFICANCE_LEVEL, 0.01, 0.001),
 }
-"""Below how many of these p is, so many stars there are."""
+"""The levels of p; a difference has a star for each level that its p is below."""
 
 
 def column_differences(
@@ -217,7 +217,7 @@ def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
 
 
 def looks_sentence(counts: Sequence[int]) -> str:
-    """Return how a table is judged to which seeds may be added."""
+    """Return the sentence on the looks of a table to which seeds may be added."""
     *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (

@@ -92,7 +92,7 @@ class Tally:
 
 
 _ENDED = (ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE)
-"""What a trial has become that will have no value."""
+"""The statuses of trials that will never have a value."""
 
 _SELF_EXPLANATORY = (ValueStatus.INFINITE, ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.MISSING)
 

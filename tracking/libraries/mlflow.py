@@ -16,10 +16,10 @@ _TRIAL, _STATUS, _REASON = "activemem.trial", "activemem.status", "activemem.rea
 _TABLES = "tables"
 _RUN_STATUS = {"done": "FINISHED", "failed": "FAILED", "pruned": "KILLED"}
 _MAX_PARAMETERS = 100
-"""A request may have so many."""
+"""The largest number of parameters in one request."""
 
 _MAX_TEXT_LENGTH = 5000
-"""A parameter or a tag may have so many characters at most."""
+"""The largest number of characters of a parameter or a tag."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w\-. :/]", re.ASCII)
 
@@ -29,7 +29,7 @@ _VARIABLES = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
-"""MLflow tells its makers nothing, gives up a server that is gone after seconds, and prints nothing."""
+"""MLflow sends no telemetry, stops waiting for an unreachable server after seconds, and prints nothing."""
 
 
 def open_tracker(place: str) -> Tracker:
@@ -62,7 +62,7 @@ class MlflowRuns(Tracker):
         return Known(epochs=frozenset(steps), status=run.data.tags.get(_STATUS))
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Create the run, or go on with it."""
+        """Create the run, or resume it."""
         if (run := self._find(trial.study, trial.id)) is not None:
             self._runs[trial.id] = run.info.run_id
             self._client.update_run(run.info.run_id, status="RUNNING")
@@ -80,7 +80,7 @@ class MlflowRuns(Tracker):
         self._log(self._runs[trial.id], epoch, metrics, at)
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, the status and why it is so; what is pruned is killed in MLflow's words."""
+        """Add the final metrics, the status and its reason; MLflow calls a pruned trial killed."""
         id_ = self._runs.pop(trial.id)
         self._log(id_, 0, {f"final/{name}": value for name, value in end.metrics.items()}, end.at)
         if end.reason is not None:
@@ -129,7 +129,7 @@ class MlflowRuns(Tracker):
 
 
 def _name(name: str) -> str:
-    """Return a name without what MLflow refuses: `bleu[10-20]` as `bleu.10-20`."""
+    """Return a name without characters that MLflow refuses: `bleu[10-20]` as `bleu.10-20`."""
     return _NOT_IN_NAMES.sub("_", name.replace("[", ".").replace("]", ""))
 
 

@@ -36,7 +36,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TrackioProjects(Tracker):
-    """Runs in the files of projects; an epoch is a step, and what is final stands at step 0."""
+    """Runs in the files of projects; an epoch is a step, and final metrics have step 0."""
 
     def __init__(self, storage: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._storage = storage
@@ -51,7 +51,7 @@ class TrackioProjects(Tracker):
         return Known(epochs=frozenset(epochs), status=config.get("status"))
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Know the settings, which are written with the first metrics."""
+        """Remember the settings, which are written with the first metrics."""
         self._shown[trial.id] = dict(trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
@@ -59,7 +59,7 @@ class TrackioProjects(Tracker):
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, and to the settings the status and why it is so."""
+        """Add the final metrics, and add the status and its reason to the settings."""
         self._shown[trial.id] |= {"status": end.status, **({"reason": end.reason} if end.reason else {})}
         final = {f"{_FINAL}{name}": value for name, value in end.metrics.items()}
         self._write(trial, 0, final, end.at, f"{trial.id}-{end.status}-{end.at}")

@@ -25,14 +25,14 @@ from ..opening import is_uri
 _TABLES = "tables"
 _STATUS, _REASON, _UNFINISHED = "status", "reason", "unfinished"
 _FLUSH_S = 10.0
-"""At the end of a run its file is waited for so long."""
+"""Seconds to wait for the file of a run that has ended."""
 
 _SECOND = "%Y%m%d_%H%M%S"
-"""How a folder's name has the time when its run began."""
+"""The format of the start time in the name of a run's folder."""
 
 _HEADER_SIZE, _BLOCK_SIZE = 7, 2**15
 _RECORD_HEAD = struct.Struct("<IHB")
-"""A file is a log as LevelDB writes it: blocks of parts with their checksum, size and kind."""
+"""A file is a log in LevelDB's format: blocks of parts with their checksum, size and kind."""
 
 _WHOLE, _FIRST, _LAST = 1, 2, 4
 
@@ -127,7 +127,7 @@ class OfflineRuns(Tracker):
         self._open[trial.id].log(epoch, {**metrics, "_timestamp": at})
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add final metrics, the status and why it is so to the summary; what failed has failed there."""
+        """Add the final metrics, the status and its reason to the summary; a failed trial is a failed run."""
         summary: dict[str, Any] = {f"final/{name}": value for name, value in end.metrics.items()}
         summary |= {_STATUS: end.status} | ({_REASON: end.reason} if end.reason is not None else {})
         self._open.pop(trial.id).finish(summary, failed=end.status == "failed")

@@ -21,7 +21,7 @@ _MIN_LOG_TICKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maps numbers to positions: themselves, or their logarithms, with 0 one step below the smallest."""
+    """Map from numbers to positions: themselves, or their logarithms, with 0 one step below the smallest."""
 
     low: float  # the positions at which the axis begins and ends
     high: float

@@ -36,7 +36,7 @@ _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
-"""Leaves out what would differ between two files of the same figure."""
+"""Metadata without the entries that would differ between two files of the same figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

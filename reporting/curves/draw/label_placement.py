@@ -1,4 +1,4 @@
-"""Labels beside what they name, without overlaps: along a line, or anywhere in a plane."""
+"""Placement of labels next to what they name, without overlaps: along a line, or anywhere in a plane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AROUND = tuple(
     for distance in (5.0, 10.0, 16.0, 23.0)
     for angle in (math.radians(degrees) for degrees in (0, 180, 90, 270, 35, -35, 145, -145))
 )
-"""Where a name may stand from its point: right, left, above, below, then between these, then farther away."""
+"""The positions of a name around its point: right, left, above, below, then between these, then farther."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class LabelPosition:
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
-    """Positions at least `height` apart, each as near as possible to the preferred one, within low and high.
+    """Return positions at least `height` apart and near the preferred ones, within `low` and `high`.
 
     Labels that would overlap form a group around the mean of their preferred positions. If there are more
     labels than fit, they move closer together.

@@ -47,7 +47,7 @@ class PanelLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """One panel's plot on its figure; `left` and `bottom` are where it stands, all in points."""
+    """One panel's plot on its figure; `left` and `bottom` are its position, all in points."""
 
     figure: Figure
     axes: Axes
@@ -70,7 +70,7 @@ class Plot:
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.height
 
     def write(self, x: float, y: float, text: str, *, size: float = TEXT, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Write a text at points of the plot, on its middle line from the left unless told otherwise."""
+        """Write a text at points of the plot, by default on its middle line and from its left end."""
         write(self.figure, self.left + x, self.bottom + y, text, **{"va": "center", "size": size, **look})
 
     def trace(self, points: Sequence[Point], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
@@ -153,7 +153,7 @@ def measure_names(names: Sequence[str]) -> tuple[float, float]:
 
 
 def row_positions(count: int) -> list[float]:
-    """Return where each row stands along the side."""
+    """Return the position of each row along the side."""
     return [float(count - 1 - number) for number in range(count)]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ....diagnostics import replace_unprintable
 
 ACCENT = "#d55e00"
-"""The one colour: vermilion, which every kind of colour vision tells from grey (Okabe and Ito 2008)."""
+"""The one colour: vermilion, distinct from grey to every kind of colour vision (Okabe and Ito 2008)."""
 
 INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
 """Greys for text and marks, for explanations, for axes, and for the background."""
@@ -30,7 +30,7 @@ STROKES: tuple[tuple[str, Dash, float], ...] = (
     ("#4d4d4d", (0, (1, 1)), 1.5),
     (LIGHT, (0, (6, 1.5, 1, 1.5)), 1.3),
 )
-"""Shade, dashes and width of each line that is not accented, told apart without colour."""
+"""Shade, dashes and width of each line that is not accented, distinguishable without colour."""
 
 ACCENTED: tuple[str, Dash, float] = (ACCENT, "-", 2.2)
 """The accented line, the widest, so that it is found in grey print too."""
@@ -67,7 +67,7 @@ SETTINGS: dict[str, Any] = {
     "figure.facecolor": "white",
     "axes.facecolor": "none",
 }
-"""What differs from matplotlib's defaults."""
+"""The settings that differ from matplotlib's defaults."""
 
 
 @lru_cache(maxsize=4096)

@@ -31,7 +31,7 @@ STYLE = """\
 _TEXT_OF_STYLE = STYLE.removeprefix("<style>").removesuffix("</style>")
 
 STYLE_SOURCE = f"'sha256-{b64encode(sha256(_TEXT_OF_STYLE.encode()).digest()).decode()}'"
-"""What the policy of a page must allow that has such tables and no other style in its text."""
+"""The style source that a page's content security policy must allow for these tables."""
 
 
 def render(table: Table) -> str:

@@ -18,10 +18,10 @@ from ....studies.schema.level_names import omitted_arguments, short_level_names
 from ..table import Cell, Table
 
 COLUMN_WIDTH = 219.0
-"""The points that a column of two has in the narrowest class that was tried, of ACL."""
+"""The width in points of one of two columns in ACL's class, the narrowest that was tried."""
 
 PAGE_WIDTH = 455.0
-"""The points of both together; ICML has more, NeurIPS less."""
+"""The width in points of both columns together; ICML has more, NeurIPS less."""
 
 PAGE_HEIGHT = 540.0
 """The points that a page leaves for rows, beside the caption and the notes."""
@@ -30,7 +30,7 @@ SMALL = 0.8
 """The size of small type, as a share of the normal one."""
 
 SMALLEST = 0.72
-"""The size below which a table is not shrunk, but has blocks of columns."""
+"""The smallest size of type; a table that needs a smaller one is split into blocks of columns."""
 
 _LINE = 12.0
 """The points from one line to the next."""
@@ -43,8 +43,8 @@ _GAP = 12.0
 class CellForm:
     """The form of cells: packages to load, settings of the float, and column specifications.
 
-    `columns` has the specification of a column, which may be of several of LaTeX's, whose number is
-    `spans`.
+    `columns` has the specification of a table's column. It may take several LaTeX columns; `spans` counts
+    them.
     """
 
     packages: str
@@ -376,7 +376,7 @@ _ESCAPES |= {
 }
 
 _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
-"""What no accent makes and the encoding of fonts that the first line asks for has nevertheless."""
+"""Letters of the T1 font encoding that are not made of a letter and an accent."""
 
 
 def escape(text: str) -> str:
@@ -406,7 +406,7 @@ _WIDTHS = {
     **dict.fromkeys("mwMW%@±×−→←≤≥≠≈–…", 8.0),
     **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ&=+<>~", 7.0),
 }
-"""How wide characters are in points at a size of ten, in the wider of Times and Computer Modern."""
+"""The width of characters in points at a size of ten, in the wider of Times and Computer Modern."""
 
 
 def text_width(text: str) -> float:
