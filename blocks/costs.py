@@ -51,7 +51,7 @@ _LONG_LENGTHS = (32, 64, 96)
 """A model that loops over positions is measured at these lengths where its sequences are longer."""
 
 _MAX_LAYOUTS = 50_000
-"""So many results' shapes are remembered at most."""
+"""The largest number of results whose shapes are cached."""
 
 _INPUTS = ("embedding", "source", "target")
 """The modules of a model that read its inputs."""

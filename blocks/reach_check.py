@@ -17,7 +17,7 @@ from .core.block import Block
 from .testing.fixtures import WIDTH, make_block, random_sequences
 
 ROUNDING = 1e-9
-"""What outputs may move by, as a share of the largest of them: a sum of other zeros, in double precision."""
+"""The share of the largest output by which outputs may change: rounding differences in double precision."""
 
 LENGTH, MAX_LENGTH = 40, 128
 """A block is tried on sequences of this length, of up to the larger one where its stated reach is long."""

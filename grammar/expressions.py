@@ -42,7 +42,7 @@ class SearchDimension(Expression):
 
 
 Placeholder = SearchDimension | RecipeHole
-"""What may stand for the value of a parameter before it has one."""
+"""Placeholders that can replace a parameter's value before it has one."""
 
 ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 """Anything that an argument may be; a string is a word, or the text of a recipe where one is wanted."""

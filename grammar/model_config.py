@@ -16,36 +16,43 @@ from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
 Norm = Literal["pre", "post", "none"]
-"""Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
+"""Place of a sub-layer's normalisation: before it, after its residual sum, or nowhere."""
 
 EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_uniform"]
-"""How embeddings begin, and whether they are multiplied by √d_model where they are used.
+"""Initial embeddings, and whether they are multiplied by √d_model where they are used.
 
-As N(0, 1 / width) and multiplied, as N(0, 1), as N(0, 1) and multiplied, as U(-0.05, 0.05), or within ± 1.7.
+- "scaled": N(0, 1 / width), multiplied.
+- "unit": N(0, 1).
+- "unit_scaled": N(0, 1), multiplied.
+- "uniform": U(-0.05, 0.05).
+- "unit_uniform": U(-1.7, 1.7).
 """
 
 Init = Literal["glorot", "he", "lecun", "uniform"]
-"""How linear maps begin: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within 1 / √inputs."""
+"""Initial linear maps: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within 1 / √inputs."""
 
 BiasInit = Literal["zero", "glorot", "uniform"]
-"""How biases begin: as 0, those of convolutions and of the output layer Glorot uniform, or those of all maps
-and convolutions uniform within 1 / √inputs, as torch's do.
+"""Initial biases.
+
+- "zero": all are 0.
+- "glorot": biases of convolutions and of the output layer are Glorot uniform.
+- "uniform": biases of all maps and convolutions are uniform within 1 / √inputs, as in torch.
 """
 
 ResidualInit = Literal["plain", "depth"]
-"""How the last map of each sub-layer begins: by its own rule, or that over the root of how many there are."""
+"""Initial last map of each sub-layer: by its own rule, or divided by the root of the number of sub-layers."""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
-"""What a model of numbers does to each of its outputs."""
+"""Activation of the outputs of a model of numbers."""
 
 Rule = tuple[bool, str]
-"""Whether something holds, and what is told where it does not."""
+"""Whether a condition holds, and the message where it does not."""
 
 MAX_DROPOUT = 0.9999
 """The highest probability of dropping a number: what is kept is divided by the rest."""
 
 CLUSTER_WIDTH_DIVISOR = 4
-"""Each cluster of symbols has embeddings narrower than those of the cluster before it by this factor."""
+"""Each cluster of symbols has embeddings narrower than the previous cluster by this factor."""
 
 
 class ModelConfigError(ActivememError):

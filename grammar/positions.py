@@ -21,10 +21,10 @@ class PositionKind:
     source = ""
 
     adds_vectors: ClassVar[bool] = True
-    """Whether anything is added."""
+    """Whether vectors are added."""
 
     before_mixers: ClassVar[bool] = False
-    """Whether they are added again in front of each sub-layer in which positions mix."""
+    """Whether vectors are added again before each sub-layer that mixes positions."""
 
     by_length: ClassVar[bool] = False
     """Whether the vector of a position depends on the length of its sequence."""

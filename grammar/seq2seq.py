@@ -35,7 +35,7 @@ from .vocabulary.spec import (
 )
 
 DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
-"""The heads of an attention to the source behind a sub-layer that has none of its own."""
+"""Heads and head width of the attention to the source after a sub-layer without heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

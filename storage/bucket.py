@@ -44,7 +44,7 @@ _PAUSE_S: Final = 0.2
 _INSTALL: Final = 'pip install "activemem[objects]"'
 
 _PATIENT: Final[tuple[float, float, int]] = (60.0, 120.0, 10)
-"""For data: the timeout of a request, the time within which it is retried, and the number of retries."""
+"""Limits for data: the timeout of a request, the total time of its retries, and the number of retries."""
 
 _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
 """The same for renewals of leases, and for the first request, which fails for a wrong address."""

@@ -19,16 +19,16 @@ from .rows import MetricRow
 NOTE_FILE: Final = "reached.json"
 
 STARTS_FILE: Final = "begun"
-"""The file with the trial in its first line, then one for each start: the run, and where it resumes.
+"""The file with the trial in its first line, and a line for each start: the run, and where it resumes.
 
-A line of the engine's follows a start that ended in order before its trial ended.
+The engine adds a line after a start that ended in order before its trial ended.
 """
 
 MAX_COURSE: Final = 200
 """The most epochs of a metric in a note, as many as a line on a page can show."""
 
 Course = Mapping[str, Sequence[tuple[int, float]]]
-"""By metric, epochs and the values after them."""
+"""Epochs and the values after them, for each metric."""
 
 
 class StartRecord(Record):

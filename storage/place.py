@@ -31,7 +31,7 @@ class Place(ABC):
     """The seconds between two looks at a lease that somebody waits for."""
 
     lists_are_current: ClassVar[bool]
-    """Whether every machine sees at once what another has stored."""
+    """Whether every machine sees immediately what another machine has stored."""
 
     @abstractmethod
     def fetch(self, folder: Path, name: str | None = None) -> None:

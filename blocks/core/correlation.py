@@ -19,13 +19,13 @@ from torch.nn import functional
 from .torch_modes import SavedContext, are_operations_rewritten
 
 GAIN = 1.25
-"""Frequencies must need so many times fewer products: theirs are smaller, and more of them move memory."""
+"""Frequencies must need this many times fewer products: these are smaller, and more of them move memory."""
 
 GAIN_BESIDE_WIDER_VECTORS = 2.0
-"""The same where torch's convolutions use wider vectors than its products."""
+"""The same factor where torch's convolutions use wider vectors than its products."""
 
 LEAST_PRODUCTS = 2**19
-"""With fewer products the time goes into the calls."""
+"""With fewer products, calls take most of the time."""
 
 MOST_NUMBERS, MOST_FACTORS = 2**23, 2**19
 """Bounds on transformed numbers and on entries of the transforms: more of them leave the caches."""

@@ -19,7 +19,7 @@ GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "relu": functional.relu,
     "none": None,
 }
-"""What one of the maps of a gated linear unit passes; nothing where it is bilinear."""
+"""The activation that one map of a gated linear unit passes through; None for a bilinear unit."""
 
 
 @register_block("ff")

@@ -22,7 +22,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "gelu": functional.gelu,
 }
-"""What a gate makes of a map of the input."""
+"""Gates as functions of a map of the input."""
 
 
 def _silu_gradient(of_silu: Tensor, x: Tensor) -> Tensor:
@@ -38,10 +38,10 @@ _GATE_GRADIENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sigmoid": lambda of_gate, x: torch.ops.aten.sigmoid_backward(of_gate, torch.sigmoid(x)),
     "gelu": torch.ops.aten.gelu_backward,
 }
-"""The gradient of the map, by that of the gate."""
+"""Gradients of the map, from the gradient of the gate."""
 
 NORM_EPSILON = 1e-5
-"""What is added to the mean square of a head."""
+"""The number that is added to the mean square of a head."""
 
 
 class ShortConvolution(Initialisable):

@@ -29,7 +29,7 @@ MAX_STRIP_LENGTH = 64
 """A longer sequence is convolved in pieces of about one size, none longer than this."""
 
 SINE_RATE = 10.0
-"""What the sines of a filter's network begin with as their frequency."""
+"""The initial frequency of the sines of a filter's network."""
 
 LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
 """Windows fall to the first within shares of all taps between the others, at rates that are evenly spread."""

@@ -21,7 +21,7 @@ from ..core.transducer import State
 from ..core.weight_roles import WeightRole, roles
 
 HELD = 1e9
-"""What a gate is moved by that is to be shut, or open, to the last bit."""
+"""The number that moves a gate until it is exactly open or closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from .windows.choice import compute_window
 from .windows.pieces import QueryChunk, WindowForm, WindowInputs, iter_chunks, masked_score
 
 GRANULARITY = 64
-"""How far adaptive spans let heads see is rounded up to a multiple of this number of tokens."""
+"""Adaptive spans are rounded up to a multiple of this number of tokens."""
 
 
 class UniformLinear(Linear):

@@ -13,7 +13,7 @@ from ..core.transducer import AnyTransducer, State, build_transducer_block
 from .base_model import BaseModel, fill_places, find_places, take_places
 
 PAD = 0
-"""The symbol behind the end of a sequence; in front of a target it is the start symbol."""
+"""The symbol after the end of a sequence; before a target it is the start symbol."""
 
 
 class TransductionModel(BaseModel[AnyTransducer]):

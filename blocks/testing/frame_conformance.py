@@ -35,10 +35,10 @@ from .module_checks import (
 )
 
 _RECIPE = "conv(k=3) >> ff(9)"
-"""What stands beside a norm or positions where a whole model is looked at."""
+"""The body of the models in which norms and positions are checked."""
 
 _LENGTH = 40
-"""The longest sequence that is looked at, if there are vectors for so many."""
+"""The longest sequence that is checked; positions with fewer vectors are checked up to their number."""
 
 
 def norm_keeps_shapes(name: str) -> None:

@@ -29,7 +29,7 @@ ORTHOGONAL_GAIN = 1.8 * 0.8
 """The gain of the orthogonal kernels (the program of Kaiser and Bengio 2016)."""
 
 GATE_BIAS_INIT = 1.0
-"""Where the biases of the gates begin, so that a unit keeps most of its input (the same program)."""
+"""The initial biases of the gates, so that a unit keeps most of its input (the same program)."""
 
 MAX_DROPOUT = 0.9
 """The rate of dropout is a multiple of the model's rate, and in short images would pass 1."""

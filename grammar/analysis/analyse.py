@@ -44,7 +44,7 @@ from .measured_costs import Numbers, measure
 NO_REACH = Reach(left=0, right=0)
 
 PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "target embedding"
-"""What a part of a model can follow, beside other parts by name: the part before it, and the inputs."""
+"""Predecessors that a part can have besides named parts: the part before it, and the inputs."""
 
 
 class PartKind(StrEnum):

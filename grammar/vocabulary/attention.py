@@ -77,7 +77,7 @@ class Window:
 
 
 BUCKETS = 32
-"""Distances have so many numbers of each head with `pos=t5`."""
+"""The number of distance buckets of each head with `pos=t5`."""
 
 HEADS = integer("heads", "number of heads", (1, 1024), 8)
 HEAD_WIDTH = integer("head_width", "width of one head", (1, 4096), 64)

@@ -22,7 +22,7 @@ OUTPUT_KINDS = {
 """The output of a block of each role, in words."""
 
 POOL_ADVICE = ": a pool stands behind the sum"
-"""The end of a message on the unlike parts of a sum: where what cannot stand in it can."""
+"""The end of a message on unlike parts of a sum: the place where a pool can stand."""
 
 SEQUENCE, VECTOR, OTHER_LENGTH = (
     OUTPUT_KINDS[Role.MIXER],

@@ -12,7 +12,7 @@ from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value
 
 ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
-"""What a parameter takes; "any" is for values whose place is not known yet."""
+"""Kind of a parameter's value; "any" is for values whose place is not known yet."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""
@@ -21,7 +21,7 @@ REQUIRED = object()
 """The default of a parameter that must be given."""
 
 OWNER = "activemem"
-"""The owner of the blocks of this package; those of others have their package's name and version."""
+"""The owner of the blocks of this package; the owner of a plug-in's block is its package and version."""
 
 Settings = Mapping[str, Value]
 """Every parameter of a block with its value, defaults filled in."""

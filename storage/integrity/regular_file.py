@@ -16,7 +16,7 @@ _KINDS: Final = {
     stat.S_IFBLK: "a device",
 }
 _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EISDIR)
-"""Errors of one file; others, such as too many open files, are the machine's, and say nothing of it."""
+"""Errors of one file. Other errors, such as too many open files, concern the machine, not the file."""
 
 
 def open_regular(path: Path) -> BinaryIO:

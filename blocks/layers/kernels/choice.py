@@ -18,7 +18,7 @@ from torch.nn import functional
 from ...core.torch_modes import without_autocast
 
 MAX_DIFFERENCE = 0.03
-"""So far, of their norm, numbers may be from those of the plain form, as 7 bits after the first are few."""
+"""The largest distance from the plain form's numbers, relative to their norm; bfloat16 has few bits."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,10 +103,10 @@ class _Look(torch.autograd.Function):
 
 
 MIN_KERNEL_LENGTH = 64
-"""Fewer positions are less than one chunk of the kernels: a token that is generated is one."""
+"""Shorter inputs, such as one generated token, do not fill a chunk of the kernels."""
 
 PACKAGE = "fla-core"
-"""What has the kernels; the package flash-linear-attention brings it along."""
+"""The package with the kernels; flash-linear-attention depends on it."""
 
 _SINGLE = frozenset({"log_decay", "log_gates", "state"})
 """These stay in single precision whatever products are in."""

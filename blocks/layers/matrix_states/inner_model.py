@@ -19,7 +19,7 @@ from ...core.weight_roles import WeightRole, roles
 from .recurrent_heads import LinearRecurrence
 
 EPSILON = 1e-6
-"""What is added to the variance of what the inner model gives."""
+"""The number that is added to the variance of the inner model's outputs."""
 
 
 class InnerModel(Initialisable):

@@ -18,7 +18,7 @@ from ..convolutions import zero_masked
 from ..head_parts import HeadNorm, ShortConvolution, gate_heads
 
 KEY_EPSILON = 1e-6
-"""What is added to the sum of squares of a query or a key."""
+"""The number that is added to the sum of squares of a query or a key."""
 
 
 class LinearRecurrence(Block):

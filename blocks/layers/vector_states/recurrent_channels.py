@@ -67,7 +67,7 @@ class RecurrentChannels(Block):
 
 
 RATE_POWER = 8.0
-"""What the gate of `rg_lru` is multiplied by in the exponent of its decays."""
+"""The factor of the gate of `rg_lru` in the exponent of its decays."""
 
 
 @register_block("min_gru")

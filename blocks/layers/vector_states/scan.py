@@ -18,13 +18,13 @@ from torch import Tensor
 from ...core.torch_modes import SavedContext, without_autocast
 
 PIECE, HELD = 16, 2**20
-"""On a CPU the positions of a piece, and the most numbers of states in a piece of several sequences."""
+"""On a CPU, the positions of a piece, and the most state numbers in a piece of several sequences."""
 
 ACCELERATED_PIECE = 128
-"""So many positions are a piece where each step is a kernel of its own."""
+"""The positions of a piece on an accelerator, where each step is a kernel of its own."""
 
 ACCELERATED_HELD = 2**23
-"""At most so many numbers of states has a piece of several sequences there; a gradient holds twelve such."""
+"""The most state numbers in a piece of several sequences there; a gradient holds twelve times as many."""
 
 
 class DiagonalScan(torch.autograd.Function):

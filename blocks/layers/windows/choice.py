@@ -15,23 +15,23 @@ from .pieces import Kept, WindowForm, WindowInputs, can_be_fused, iter_chunks, w
 from .tiles import window_tiles
 
 MAX_UNFUSED_LENGTH = 64
-"""With up to so many keys a CPU computes plain products and keeps their weights."""
+"""Up to this many keys, a CPU computes plain products and keeps their weights."""
 
 MAX_WHOLE_SCORES = 512
-"""With up to so many scores of a query a CPU computes plain products of all heads at once, then tiles."""
+"""Up to this many scores of a query, a CPU computes plain products of all heads at once; above it, tiles."""
 
 MIN_FLEX_HEAD_WIDTH = 16
 """FlexAttention multiplies no narrower heads."""
 
 MIN_FLEX_KEYS = 128
-"""Fewer keys are but one of FlexAttention's blocks."""
+"""Fewer keys fill only one of FlexAttention's blocks."""
 
 MIN_MANY_QUERIES = 128
-"""Fewer are computed by FlexAttention's kernel for decoding, which divides the keys among its programs."""
+"""Fewer queries go to FlexAttention's kernel for decoding, which divides the keys among its programs."""
 
 
 MAX_BY_DISTANCE = 2**31 - 1
-"""So many numbers FlexAttention reads at most of what a score is changed by: it counts them in 32 bits."""
+"""The most scores by distance that FlexAttention can read: it counts them in 32 bits."""
 
 
 class Kernel(NamedTuple):

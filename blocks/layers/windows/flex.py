@@ -17,10 +17,10 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 from .pieces import WindowForm, WindowInputs
 
 _INVALID_SCORE = -1e4
-"""The score of padding: no weight beside others, and no further off, as what is added rounds to its size."""
+"""The score of padding: its weight is 0 beside other keys; a much lower score would round additions away."""
 
 _BLOCK = 128
-"""So many queries, or keys, are one block of a mask."""
+"""The number of queries or keys in one block of a mask."""
 
 Attend = Callable[..., Tensor]
 """Called as `flex_attention` is."""

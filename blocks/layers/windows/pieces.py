@@ -134,9 +134,9 @@ class WindowForm:
 
 
 Kept = Sequence[Tensor]
-"""What weights of each piece (heads, batch, queries, keys and extra ones) are multiplied by; empty: nothing.
+"""Factors of the weights of each piece (heads, batch, queries, keys and extra keys); empty for no factors.
 
-True and false, or factors.
+They are booleans or numbers.
 """
 
 

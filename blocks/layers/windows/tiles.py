@@ -19,10 +19,10 @@ from ...core.torch_modes import SavedContext
 from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew, window_products
 
 _MAX_TILE = 2**17
-"""Of so many numbers a tile has sequences of a batch together: half of a second-level cache."""
+"""The most numbers in a tile of several sequences of a batch: half of a second-level cache."""
 
 _APART = 16
-"""So many numbers are between the columns of gradients."""
+"""The numbers of padding between the columns of gradients."""
 
 _NUM_INPUTS = len(WindowInputs._fields)
 
