@@ -10,6 +10,7 @@ ActivememError              a ValueError
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
         PointError          a point that a search does not have       activemem.engine.run.search.proposals
         ResourceError       resources that no trial can use           activemem.engine.core.resources
+        AcceleratorError    a GPU whose peak is not known             activemem.studies.planning.accelerators
     ask for something else
         SpaceError          a request that a space cannot fulfil      activemem.grammar.space.space
         TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
@@ -45,7 +46,7 @@ ActivememError              a ValueError
     mend the machine
         TrackingError       a tracker that cannot be used             activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
-            HeadLostError   a Ray cluster without its head            activemem.engine.run.ray_connection
+            HeadLostError   a Ray cluster without its head            activemem.engine.trial.machine_failures
         BucketError         a bucket that cannot be reached           activemem.storage.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files

@@ -423,7 +423,7 @@ class _ShapeCache(TorchDispatchMode):
         if not _makes_new_tensors(func):
             return func(*args, **kwargs)
         try:
-            key = (func, _layout(args), _layout(tuple(kwargs.items())))
+            key = (func, torch.get_default_dtype(), _layout(args), _layout(tuple(kwargs.items())))
             known = self._layouts.get(key)
         except TypeError:  # an argument without a hash
             return func(*args, **kwargs)

@@ -134,7 +134,7 @@ def _note_other_file(study: Study, store: Store) -> None:
     before = Path(record["path"]) if record and record.get("path") else None
     if record is None or before is None or study.path is None or record["text"] == study.text:
         return
-    if before != study.path.absolute() and before.exists():
+    if before.absolute() != study.path.absolute() and before.exists():
         print_stderr(f"the name {study.name} was that of {before}; from now on it means {study.path}")
 
 

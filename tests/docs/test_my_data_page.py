@@ -119,8 +119,8 @@ def test_numbers_are_learnt_and_predicted_in_their_own_unit(tmp_path):
 
 
 def test_tokens_have_labels(tmp_path):
-    (example,) = re.findall(r"`(\{\"words\".*?\})`", PAGE)
-    rows = [example.replace("Ann", f"Ann{number}") for number in range(60)]
+    (example,) = re.findall(r"`(\{\"words\".*?\})`", PAGE, re.DOTALL)
+    rows = [" ".join(example.split()).replace("Ann", f"Ann{number}") for number in range(60)]
     (tmp_path / "tagged.jsonl").write_text("\n".join(rows), encoding="utf-8")
     steps = ["train.steps_per_epoch=30", "train.optimizer.lr=0.05"]
     recipe = "{mixer} >> ff(16)"

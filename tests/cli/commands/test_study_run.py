@@ -250,7 +250,7 @@ def test_a_service_that_is_not_ray_is_told_before_anything_starts(run, tiny, ans
 def test_a_folder_that_cannot_be_made_is_told(run, tiny):
     result = run("study", "run", tiny, "--results", f"{tiny}/results")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.endswith(f"\n{tiny}/results/trials: Not a directory\n")
+    assert result.stderr.endswith(f"\n{tiny}/results/studies/tiny.json: Not a directory\n")
 
 
 def test_a_run_that_is_refused_leaves_nothing_behind(run, tiny, monkeypatch):
