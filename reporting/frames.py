@@ -22,7 +22,7 @@ _SHARED_FACTORS = ("task", SEED)
 
 _RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHARED_FACTORS)
 
-_INT64_LIMIT = 2**63  # integers below fit a column
+_INT64_LIMIT = 2**63  # integers below this fit a column
 
 
 def value_frame(

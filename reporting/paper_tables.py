@@ -116,7 +116,7 @@ def _paper_of(text: str) -> str | None:
     """Return the paper that a study file names, read without making its trials."""
     try:
         study = parse_document("", text).data.get("study", {})
-    except StudyError:  # as no study can be read that reproduces a paper
+    except StudyError:  # a study file that cannot be read names no paper
         return None
     return study.get("paper") if isinstance(study, dict) else None
 

@@ -225,7 +225,7 @@ def _counts(study: Study, plan: Plan) -> str:
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
         axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
-        if study.fidelity is not None:  # most come to the first rung alone
+        if study.fidelity is not None:  # most reach only the first rung
             rungs = len(study.fidelity.rungs)
             axes[0] += f" on {plural(rungs, 'rung')}"
     elif product != len(study.cells):
@@ -349,7 +349,7 @@ def _percent(low: float, high: float) -> str:
 
 
 _GAP = 3
-_NARROWEST = 8  # what of a model's name is shown in any case
+_NARROWEST = 8  # characters of a model's name that are always shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

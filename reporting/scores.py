@@ -34,7 +34,7 @@ class ScoreKeys(ResultKeys):
     """The keys of results over several tasks."""
 
     value: Names
-    """the metric, or several, each of which is a task of its own on each task"""
+    """the metric, or several; each metric on each task then counts as a task of its own"""
     tasks: Names
     """the factors whose levels, or combinations of levels, are the tasks"""
     bounds: dict[str, Bounds] = Field(default={})

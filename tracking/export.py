@@ -44,7 +44,7 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
         return _export(study, store, tracker)
     except ActivememError:
         raise
-    except Exception as error:  # whatever a library raises
+    except Exception as error:  # libraries raise any kind
         raise TrackingError(f"the export broke off, and can be given again: {error}") from error
 
 

@@ -92,7 +92,7 @@ class Feed:
                 self._miss(news)
         for trial, _ in tuple(self._open.values()):
             self._try(News(what="left", trial=trial))
-        with suppress(Exception):  # what it was told is not in doubt for us
+        with suppress(Exception):  # what it has received is already known
             self._tracker.close()
 
     def _try(self, news: News) -> bool:
@@ -104,7 +104,7 @@ class Feed:
             told, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
             self._silent_until = time.monotonic() + RETRY_S
             if news.trial is not None:
-                self._open.pop(news.trial.id, None)  # begun anew, when there is more of it
+                self._open.pop(news.trial.id, None)  # its next news begins it again
             if not told:
                 _log.warning("%s cannot be told of the study; training goes on: %s", self.name, self.error)
             return False

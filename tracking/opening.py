@@ -44,6 +44,6 @@ def library_fault(name: str) -> str | None:
     """Return why a program of this name cannot be used here, if so."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
-    if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is no library
+    if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library
         return f"{name}: its library is not installed; install it: pip install 'activemem[{name}]'"
     return None

@@ -129,7 +129,7 @@ def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optu
 def _add(written: optuna.Study, trial: optuna.trial.FrozenTrial, place: str) -> None:
     try:
         written.add_trial(trial)
-    except ValueError as error:  # Optuna keeps to one distribution of a dimension
+    except ValueError as error:  # Optuna allows one distribution for each dimension
         raise TrackingError(
             f"optuna: {place} has {written.study_name} with another space; give another file: {error}"
         ) from error

@@ -356,7 +356,7 @@ class ComparableCells:
             pool = self._pools[group, seeds]
             if pool is None:
                 return None
-            parts.append((squares / 2 * pool.variance, pool))  # that of a difference is of two cells
+            parts.append((squares / 2 * pool.variance, pool))  # a pool has the variance of two cells
         variance = math.fsum(each for each, _ in parts)
         if not variance:
             return None

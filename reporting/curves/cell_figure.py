@@ -70,7 +70,7 @@ class CellFigure(CurveKind):
     """for a factor, the level or the list of levels that is kept"""
 
     special: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """by role the names that it can have besides factors; they take precedence over a factor of the name"""
+    """for each role, its possible names besides factors; they take precedence over factors of that name"""
 
     interval_mark: ClassVar[str] = ""
     """the mark that shows an interval"""

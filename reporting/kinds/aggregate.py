@@ -39,7 +39,7 @@ class AggregateTable(ScoreKeys, TableKind):
     baseline: Any = None
     """the row that the others are compared with, by the probability that they are better"""
     target: float | None = None
-    """the score from which on nothing is missing; gives a column with what is missing to it"""
+    """the score that counts as enough; adds a column with the mean shortfall from it"""
     digits: int = Field(default=3, ge=0, le=12)
     """decimals of scores"""
 

@@ -105,22 +105,23 @@ class CellsTable(TableKind):
     center: Center = "mean"
     """how the values of all seeds are summarised; iqm is the interquartile mean"""
     spread: Spread = "sd"
-    """what follows it: standard deviation, standard error, or 95 % confidence interval"""
+    """the spread after the centre: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all beside which no other is
-    significantly better"""
+    """which values are bold: all that are printed like the best, or all that no other value is significantly
+    better than"""
     baseline: Any = None
-    """the row that the differences of all others are shown from; of `changes` levels of factors, where
-    they are not the study's baseline"""
+    """the row that all other rows are compared with; for `changes`, the levels of factors, where they differ
+    from the study's baseline"""
     against: Literal["baseline", "previous"] | None = None
-    """what the differences of `changes` are from: the baseline, or the row before, as they are where the
-    design takes one step after the other"""
+    """the row that rows of `changes` are compared with: the baseline, or the row before, which is the default
+    where the design takes one step after the other"""
     significance: Significance = "star"
-    """what follows a difference from the baseline: star where p < 0.05 after correction, stars for 0.05, 0.01
-    and 0.001, p itself, or none"""
+    """the mark after a difference from the baseline: a star where p < 0.05 after correction, stars for 0.05,
+    0.01 and 0.001, p itself, or none"""
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
-    """the smallest difference that matters, by metric, or as a number where there is one: what is shown to be
-    smaller has ≈, and `study run --until-decided` adds seeds where neither that nor a difference is shown"""
+    """the smallest difference that matters, by metric, or a number for a single metric; differences that are
+    shown to be smaller have ≈, and `study run --until-decided` adds seeds where neither this nor a difference
+    is shown"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})

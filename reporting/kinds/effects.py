@@ -349,7 +349,7 @@ def _cells(
     if row.level is not None:
         contrast = _level_effect(found, row, factors)
         return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
-    held = effect.aliases if column.tells_of_interactions else ()  # else the caption says it
+    held = effect.aliases if column.tells_of_interactions else ()  # otherwise the caption says it
     many = f"Holds if none of {len(held)} interactions is there."
     few = f"Holds if there is no {_listed(held, 'or')}."
     marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()

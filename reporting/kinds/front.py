@@ -22,7 +22,7 @@ class FrontFigure(SearchFigure):
 
     kind: Literal["front"]
     value: Names = ()
-    """two metrics or costs, that of the height first; by default what is optimised, with parameters"""
+    """two metrics or costs, the vertical axis first; by default two of the objectives and parameters"""
 
     num_metrics: ClassVar = 2
 

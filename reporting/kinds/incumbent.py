@@ -87,7 +87,7 @@ class IncumbentFigure(SearchFigure):
 
     kind: Literal["incumbent"]
     x: Literal["points", "hours"] = "points"
-    """what it stands over: points that have ended, or hours of training"""
+    """the horizontal axis: points that have ended, or hours of training"""
 
     def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
         title, trace = axis_name(metrics[0]), _trace(study, found, metrics[0], hours=self.x == "hours")

@@ -88,10 +88,10 @@ class LawKeys(ResultKeys):
     over: Names = ()
     """factors, such as a learning rate, of which each cell has the level that is best by its seeds' mean"""
     offset: bool = False
-    """whether the law has an offset that no size falls below, y = e + a xᵇ; it takes at least four cells, and
-    with fewer there is none"""
+    """whether the law has an offset that no size falls below, y = e + a xᵇ; with fewer than four cells there
+    is none"""
     held_out: int = Field(default=0, ge=0, le=20)
-    """so many cells of each series with the highest cost are not fitted, but foretold"""
+    """how many cells of each series, those with the highest cost, are predicted and not fitted"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or the list of levels that is kept"""
 

@@ -168,7 +168,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 def _fixed(study: Study) -> dict[str, Level]:
     """Return the levels of factors that the search does not choose and that fill holes outside the recipe."""
     own = (*study.dimensions, SEED)
-    made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # whose holes the file does not have
+    made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # the file has no holes for these
     return {
         name: levels[0]
         for name, levels in study.factors.items()

@@ -72,7 +72,7 @@ class Access:
     def names_this_machine(self, host: str) -> bool:
         """Return whether the header Host is a name that is surely of this machine, at any port.
 
-        At others than loopback that are its name and addresses: an address cannot be made to point elsewhere.
+        With a token its host names are allowed, and any address, since nobody can redirect an address.
         """
         name = _without_port(host).lower().removesuffix(".")
         if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):

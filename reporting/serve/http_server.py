@@ -107,7 +107,7 @@ class PageServer:
         if path == EVENTS or path.startswith(f"{EVENTS}/"):
             return await self._events(request.method, path.removeprefix(EVENTS) or "/", query)
         answer = await run_in_threadpool(self.site.answer, path, query)
-        # What cannot be read is told by its status.
+        # The first piece is made here, so that an unreadable store still changes the status.
         first = await run_in_threadpool(next, answer.content, b"")
         caching = "max-age=31536000, immutable" if answer.fixed else "no-store"
         return StreamingResponse(

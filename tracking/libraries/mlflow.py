@@ -41,7 +41,7 @@ def open_tracker(place: str) -> Tracker:
         os.environ.setdefault(name, value)
     try:
         return MlflowRuns(import_module("mlflow").MlflowClient(tracking_uri=place))
-    except Exception as error:  # whatever it says of an address of no kind that it knows
+    except Exception as error:  # MLflow raises many kinds for unknown addresses
         raise TrackingError(f"expected an address of MLflow's, got {place!r}: {error}") from error
 
 

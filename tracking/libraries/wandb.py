@@ -45,7 +45,7 @@ def open_tracker(place: str) -> Tracker:
         Path(place).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TrackingError(f"expected a folder that can be written, got: {error}") from error
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # its makers are told nothing
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # sends no error reports to its makers
     return OfflineRuns(Path(place))
 
 
@@ -156,7 +156,7 @@ class OfflineRuns(Tracker):
     def _begin(self, study: str, run: str, name: str, settings: Mapping[str, Any]) -> _OpenRun:
         before = self._read(study, run)
         while any(time.strftime(f"offline-run-{_SECOND}-") in each.name for each in before.folders):
-            time.sleep(0.05)  # it would be written into that folder, whose name has the second
+            time.sleep(0.05)  # folders are named by the second, so it would reuse that folder
         new = self._wandb.init(
             project=study, id=run, name=name, config=dict(settings), settings=self._settings
         )
