@@ -19,7 +19,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFinished:
-    """A trial has trained one epoch more; what of it is not on disk yet is a second of training at most."""
+    """A trial has trained one more epoch; at most one second of its training is not on disk yet."""
 
     trial: str
     epoch: int
@@ -77,7 +77,7 @@ Event = Started | EpochFinished | Ended | MachineFailed | Taken
 
 
 class Listener:
-    """Hears of a running study, in the driver's process; a subclass overrides what it wants to hear."""
+    """Base class of listeners to a running study, in the driver's process; subclasses override methods."""
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Learn of trials that are to run, before their first event."""

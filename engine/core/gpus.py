@@ -119,9 +119,9 @@ def has_gpu() -> bool:
 
 
 def gpu_fault() -> str | None:
-    """Return what CUDA fails by on this machine, in one line; None where torch finds a GPU, or there is none.
+    """Return why CUDA fails on this machine, in one line; None if torch finds a GPU, or there is none.
 
-    Torch counts no GPU then, and warns of it once in a process.
+    If CUDA fails, torch counts no GPU and warns of it once in a process.
     """
     if not _has_driver():
         return None
@@ -199,6 +199,6 @@ def _service() -> Literal["there", "gone", "none"]:
 
 
 def _service_hint() -> str:
-    """Return what to do where NVIDIA's service does not answer."""
+    """Return what to do if NVIDIA's service does not answer."""
     start, without = "start it by nvidia-cuda-mps-control -d", "CUDA_MPS_PIPE_DIRECTORY to an empty folder"
     return f"; the multi-process service does not answer at {_service_pipe()}: {start}, or set {without}"

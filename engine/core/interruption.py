@@ -28,7 +28,7 @@ REPEAT_S = 1.0
 
 
 class Interruption(BaseException):
-    """A training is left midway; it is no Exception, so that what a block catches is not this."""
+    """A training is left midway; this is no Exception, so that blocks do not catch it."""
 
 
 class TimeLimitPassed(Interruption):
@@ -53,7 +53,7 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raise what it is time for; called by the signal."""
+        """Raise the exception that is due; called by the signal."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway

@@ -31,15 +31,15 @@ FORMAT = 1
 
 
 class ModelFileError(ActivememError):
-    """A file from which no trained model can be made; the message says why."""
+    """A file that does not hold a usable trained model; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A trained model: its trial, its weights by name, the symbols of its text, and what it reached.
+    """A trained model: its trial, its weights by name, the symbols of its text, and its final metrics.
 
-    `symbols` is what the objective says of them, plain values alone; None where no text is read. `versions`
-    names activemem, the packages of blocks that are not its own, and the commit.
+    `symbols` is the objective's description of the symbols in plain values; None if no text is read.
+    `versions` names activemem, the packages of other blocks, and the commit.
     """
 
     trial: Trial

@@ -96,7 +96,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials; an outcome that one of them has is about to be replaced."""
+        """Expect these trials; if one has an outcome, it is about to be replaced."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial

@@ -27,7 +27,7 @@ class DeviceStream:
 
     @property
     def state(self) -> Tensor:
-        """Return where it is now."""
+        """Return the current state."""
         return self._of_process() if self._drawing else self._state
 
     @state.setter

@@ -28,7 +28,7 @@ class Availability:
 
 
 def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
-    """Return what of a dataset is in the folder of all data.
+    """Return which files of a dataset are in the data folder.
 
     `verify` reads the files and compares checksums and numbers of sentences with the published ones.
     """
@@ -47,7 +47,7 @@ def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Datase
 
 
 def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Availability:
-    """Return what of a dataset is in a folder of its own files, as `check_availability` says it."""
+    """Return which files of a dataset are in its own folder, in the form of `check_availability`."""
     if isinstance(dataset, Treebank):
         return _trees(folder, dataset, verify)
     found = {source: find_file(source, folder) for source in dataset.sources}
@@ -62,7 +62,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield what is wrong with local texts; read an archive of files without checksums once."""
+    """Yield the faults of local texts; read an archive of files without checksums once."""
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

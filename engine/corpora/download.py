@@ -99,9 +99,9 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
 def _resume_download(
     url: str, unfinished: Path, progress: Callable[[int, int | None], None], *, max_bytes: int
 ) -> None:
-    """Fetch what is missing, or everything if the host does not serve parts.
+    """Fetch the missing part, or everything if the host does not serve parts.
 
-    Raises OSError where the host breaks off or sends more than `max_bytes`, of which nothing is kept.
+    Raises OSError if the host breaks off or sends more than `max_bytes`; then nothing is kept.
     """
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})

@@ -22,7 +22,7 @@ from ...studies.catalog.datasets import Dataset, SourceFile
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a path, a file beside it, in a folder that is made where it is missing."""
+    """Hold the lock of a path, which is a file beside it; create its folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield

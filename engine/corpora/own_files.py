@@ -1,4 +1,4 @@
-"""Files of the user's own, kept in the folder of data under their SHA-256, where every trial finds them."""
+"""The user's own files, kept in the data folder under their SHA-256, where every trial finds them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
 
 
 def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
-    """Yield all rows, each in its split; DataError for a file that is not there, or not what it was."""
+    """Yield all rows, each in its split. Raises DataError if a file is missing or has changed."""
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)
     for split, digests in iter_parts(facts.layout):

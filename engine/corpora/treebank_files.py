@@ -78,7 +78,7 @@ def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[
 
 
 def sentence_count_faults(treebank: Treebank, files: Iterable[tuple[int, bytes]]) -> list[str]:
-    """Return what is wrong with the number of sentences of each split."""
+    """Return the splits with a wrong number of sentences, as faults."""
     counts = dict.fromkeys(treebank.splits, 0)
     for number, text in files:
         if (split := treebank.split_of(number)) is not None:

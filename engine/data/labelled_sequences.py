@@ -64,8 +64,8 @@ class LabelledCorpus:
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     """Return the sequences that a `[task]` table names, from the folder of all data.
 
-    The first call writes them below `encoded/`; several processes may ask at once. Raises DataError where the
-    files are not there, or not what they were.
+    The first call writes them below `encoded/`; several processes may ask at once. Raises DataError if files
+    are missing or have changed.
     """
     place = place_of_labelled(task, folder)
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))

@@ -253,7 +253,7 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A corpus of pairs: a vocabulary for each language, three splits of which no two share a source."""
+    """A corpus of pairs: a vocabulary for each language, and three splits that share no source."""
 
     source: Vocabulary
     target: Vocabulary
@@ -386,9 +386,10 @@ def iter_pair_batches(
 def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
     """Return the number of pairs in each batch, from the shortest pairs to the longest.
 
-    As many as fit into `batch_tokens` where all are as long as the longest of them, at most `batch_size`, and
-    one at least. It depends on the lengths alone, so that all passes have as many batches. Batches are filled
-    from the longest pair on; a few short ones that are left over share two batches evenly with those before.
+    A batch has as many pairs as fit into `batch_tokens` if each counts as long as the longest, but at least
+    one and at most `batch_size`. The number depends on the lengths alone, so all passes have equally many
+    batches. Batches are filled from the longest pair on. If a few short pairs are left over, the two batches
+    of the shortest pairs share them evenly.
     """
     longest_first = torch.sort(lengths, descending=True).values.tolist()
     sizes, place = list[int](), 0

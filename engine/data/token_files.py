@@ -31,9 +31,9 @@ class Split:
     """One split in tokens, mapped into memory.
 
     `tokens` is one-dimensional, of the smallest type that holds them; every line ends in a mark. Line i is
-    `tokens[lines[i]:lines[i + 1]]` and stands for `line_words[i]` words, its end among them; `words` is the
-    sum, over which a perplexity per word is taken. Line i has `line_bytes[i]` bytes of UTF-8 as the text was
-    given, and the first token `first_bytes`; None where tokens stand for no text.
+    `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its end included. `words` is their sum, and
+    perplexities per word divide by it. Line i has `line_bytes[i]` bytes of UTF-8 in the original text, and
+    the first token has `first_bytes`; both are None if tokens stand for no text.
     """
 
     tokens: Tensor
@@ -127,7 +127,7 @@ def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
 
 
 def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Tensor:
-    """Open a file of numbers, read only where it is used; raise DataError if its length has changed."""
+    """Open a file of numbers, mapped into memory. Raises DataError if its length has changed."""
     path, about = place / name, files[name]
     kind, size = _TYPES[about["dtype"]], about["size"]
     if (found := path.stat().st_size) != size * kind.itemsize:

@@ -20,9 +20,9 @@ from .outputs import Bounds, NoCosts, OutputCosts, Outputs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLine:
-    """An output has `slope` times as many symbols as its source, and `constant` more, the ends counted.
+    """Line that estimates an output's length: `slope` times its source's and `constant`, ends counted.
 
-    The numbers are exact, so that what is rounded up is the same on every machine.
+    The numbers are exact, so every machine rounds up to the same length.
     """
 
     slope: Fraction

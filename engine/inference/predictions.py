@@ -39,7 +39,7 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """A line that a model cannot read; the message has its number, what was expected and what came."""
+    """A line that a model cannot read; the message has its number, the expected and the actual input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

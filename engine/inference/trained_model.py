@@ -28,7 +28,7 @@ _CPU = torch.device("cpu")
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
     """Every token once, as the splits of a corpus are scored.
 
-    Raises DataError for what has no symbol, and for a text in which nothing can be scored.
+    Raises DataError for text without a symbol, and if nothing in the text can be scored.
     """
     data, end = text.encode(), symbols.end_of_line
     encoded = symbols.encode_bytes(sentences_as_lines(data) if task.batching == "sentences" else data)

@@ -42,7 +42,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str
 def bleu_by_length(
     hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], *, width: int = 10
 ) -> list[LengthBucket]:
-    """Return the score of sentences of like length: 1 to `width` words, as many again, and so on.
+    """Return the scores by length of the sentences: 1 to `width` words, the next `width`, and so on.
 
     `lengths` has the length of each source (Kaiser and Bengio 2016, figure 6). Lengths that no sentence has
     are left out; the short ones come first.

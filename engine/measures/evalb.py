@@ -69,7 +69,7 @@ class BracketScore:
 def score_brackets(
     gold: Iterable[Tree], guesses: Iterable[Tree | None], *, max_words: int | None = None
 ) -> BracketScore:
-    """Return how guesses score, one for each right tree, None where there is none.
+    """Return the score of guesses, one for each right tree; a missing guess is None.
 
     With `max_words`, longer sentences are left out; the length counts punctuation, but no traces. EVALB
     reports sentences of up to 40 words besides all.

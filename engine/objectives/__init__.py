@@ -50,7 +50,7 @@ def build_objective(settings: TrialSettings, device: torch.device, folder: Path)
 
 
 def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
-    """Return what a trial's objective is an instance of."""
+    """Return the class of a trial's objective."""
     if isinstance(settings.task, LanguageModelSettings):
         return StreamObjective if settings.task.batching == "stream" else LineObjective
     if isinstance(settings.task, GeneratedTask):

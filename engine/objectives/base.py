@@ -53,17 +53,17 @@ def weight_of_part(count: int, part: int, parts: int) -> float:
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the targets that are scored, and their places, row after row, on a device: both (scored,).
+    """Return the scored targets and their places, row after row, on a device: both (scored,).
 
-    Targets (batch, length) and what is scored of them are on the host, which knows how many these are: a GPU
-    that was asked would be waited for.
+    `targets` and `scored`, both (batch, length), are on the host. It counts the scored targets without
+    waiting for a GPU.
     """
     places = find_places(scored)
     return on_device(targets.flatten()[places], device), on_device(places, device)
 
 
 class Answers(NamedTuple):
-    """Inputs, and of all that is scored of them what a model says and what it should, on the device."""
+    """Inputs, and for all scored places the model's outputs and the targets, on the device."""
 
     inputs: Tensor
     outputs: Tensor
@@ -81,10 +81,10 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalView:
-    """A sequence of a causal task, and its model as a map of which no output may depend on later inputs.
+    """A sequence of a causal task, and its model as a map whose outputs may not depend on later inputs.
 
-    `inputs` (length,) are symbols from `first` on, of which there are `symbols`. `outputs` maps the model and
-    inputs (rows, length), both on any device, to (rows, length, …), or to fewer positions.
+    `inputs` (length,) are numbers of symbols: there are `symbols` of them, from `first` on. `outputs` maps
+    the model and inputs (rows, length), both on any device, to (rows, length, …), or to fewer positions.
     """
 
     inputs: Tensor
@@ -210,7 +210,7 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
 
 
 class DrawnBatches(Generic[BatchOf]):
-    """Draws one batch for each step; what has been drawn is all that the next batch depends on.
+    """A source of one batch for each step; the next batch depends only on the number of batches drawn.
 
     `start` iterates from a number of batches on, and `size_of` has the sequences of a batch and the symbols
     of all of them, padding included.
@@ -263,7 +263,7 @@ class DrawnBatches(Generic[BatchOf]):
 
 
 class RegisteredMetrics:
-    """One evaluation of what is registered for a kind of task, on one of its splits if it has any."""
+    """One evaluation of the metrics that are registered for a kind of task, for one split if it has any."""
 
     def __init__(self, kind: TaskKind, split: str = "") -> None:
         self._measures: dict[str, Measure] = {}
@@ -273,7 +273,7 @@ class RegisteredMetrics:
                     self._measures[name] = metric.measure()
 
     def update(self, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
-        """Take a batch into account, or what is valid of it, in the form that `Measure.update` has."""
+        """Add a batch, or its valid part, in the form that `Measure.update` expects."""
         if self._measures and valid is not None:
             outputs, targets = outputs[valid], targets[valid]
         for name, measure in self._measures.items():
@@ -290,5 +290,5 @@ class RegisteredMetrics:
 
 
 def reported_number(value: SupportsFloat | None) -> float:
-    """Return what a plug-in reports as a number; NaN for None, which says that there is no value."""
+    """Return a plug-in's value as a number; NaN for None, which means that there is no value."""
     return math.nan if value is None else float(value)

@@ -94,7 +94,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean over what is scored in the batch."""
+        """Return the mean over the scored places of the batch."""
         rows = rows_of_part(len(self._current.inputs), part, parts)
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
@@ -336,7 +336,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return what is measured after each epoch, and after the last one at each test length."""
+        """Return the metrics after each epoch, and after the last one also at each test length."""
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
 
@@ -377,7 +377,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         registered: RegisteredMetrics | None = None,
         at_once: int | None = None,
     ) -> Score:
-        """Score sequences, by default as many `at_once` as in training; registered metrics see them too."""
+        """Score sequences, `at_once` or as many as in training at a time, also with registered metrics."""
         at_once = at_once or max(1, self._scored_at_once // self.settings.train.accumulate)
         total = Score()
         for batch in batches:

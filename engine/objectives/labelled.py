@@ -49,7 +49,7 @@ class ClassificationScore:
         self._bins = torch.zeros(3, BINS, dtype=torch.float64)  # confidence, what is right, how many
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
-        """Take logits (examples, classes) and what is right (examples,) into account."""
+        """Add logits (examples, classes) and the right classes (examples,)."""
         logits, labels = logits.float().cpu(), labels.cpu()
         self._loss += float(functional.cross_entropy(logits, labels, reduction="sum").double())
         confidence, predicted = logits.softmax(-1).double().max(-1)
@@ -150,7 +150,7 @@ class LabelledObjective(Objective[Model]):
 
     @abstractmethod
     def _meaning(self) -> dict[str, Any]:
-        """Return what outputs stand for, as plain values."""
+        """Return the meaning of outputs, as plain values."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return outputs, labels

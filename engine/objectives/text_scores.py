@@ -38,7 +38,7 @@ class Likelihood:
 
     @property
     def bits_per_token(self) -> float:
-        """Return the bits per token: per character where these are the tokens."""
+        """Return the bits per token; this is per character if tokens are characters."""
         return self.loss / math.log(2)
 
     @property
@@ -48,7 +48,7 @@ class Likelihood:
 
     @property
     def word_perplexity(self) -> float:
-        """Return the perplexity per word: 1 without words, infinity where no float can hold it."""
+        """Return the perplexity per word: 1 without words, infinity if no float can hold it."""
         try:
             return math.exp(self.nats / max(self.words, 1))
         except OverflowError:

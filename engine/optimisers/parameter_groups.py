@@ -1,4 +1,4 @@
-"""Groups of weights by patterns of their names: rates and decays of their own, and what is frozen."""
+"""Groups of weights, chosen by patterns of names, which have their own rates and decays or are frozen."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
     """Return the number of the first group that each weight fits, None for the rest.
 
-    Raises ParameterGroupError, with all of them, for patterns that no weight is left for, and where all
+    Raises ParameterGroupError that lists all patterns without a remaining weight. Raises it also if all
     weights are frozen.
     """
     chosen = {
@@ -102,7 +102,7 @@ def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
 def regroup(
     optimizer: torch.optim.Optimizer, model: nn.Module, groups: Sequence[ParameterGroupSettings]
 ) -> None:
-    """Divide the groups of an optimiser that has taken no step, and freeze what is to be.
+    """Divide the groups of an optimiser that has taken no step, and freeze the weights to freeze.
 
     Raises ParameterGroupError as `assign_groups` does, and for a decay of a rule that has none.
     """
@@ -120,7 +120,7 @@ def regroup(
 def _divide(
     group: dict[str, Any], own: Mapping[nn.Parameter, ParameterGroupSettings]
 ) -> list[dict[str, Any]]:
-    """Return a group of an optimiser in parts that are trained alike, without what is frozen."""
+    """Return a group of an optimiser in parts that are trained alike, without frozen weights."""
     parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
     for weight in group["params"]:
         parts.setdefault(own.get(weight), []).append(weight)

@@ -88,7 +88,7 @@ def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for `maps`, map by map where a weight holds several, and AdamW for the other groups."""
+    """Muon for `maps`, map by map if a weight holds several, and AdamW for the other groups."""
 
     def __init__(
         self,

@@ -47,8 +47,8 @@ class Packer:
     """A trainer of cohorts whose trials take their steps together, at most `most` at once.
 
     If `fitting`, no more than fit into a CPU's caches, or into `device_bytes`, the worker's share of a GPU's
-    memory. Trainings whose pack fails begin their epoch again and take their steps one by one from then on.
-    Where memory runs out no more than half as many of their form are in a pack from then on.
+    memory. Trainings whose pack fails begin their epoch again and from then on take their steps one by one.
+    If memory runs out, later packs of their form have at most half as many members.
     """
 
     def __init__(self, most: int, *, fitting: bool = False, device_bytes: int | None = None) -> None:
@@ -92,7 +92,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _are_taken(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack; False where it fails, and fewer of its form are to be in one."""
+        """Take the steps of a pack; return False if it fails and later packs of its form must be smaller."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- whatever it is, only the trial that causes it fails
@@ -222,7 +222,7 @@ def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:
 
 
 def _copied(state: _State) -> _State:
-    """Return a state of its own: as copy.deepcopy, but much faster where there are many small tensors."""
+    """Return a copy of a state, like copy.deepcopy, but much faster with many small tensors."""
     made: object
     match state:
         case torch.Tensor():

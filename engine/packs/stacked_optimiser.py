@@ -1,8 +1,8 @@
-"""Moves the stacked weights of trainings: those that stand side by side and have one plan by one optimiser.
+"""Optimisers of the stacked weights of trainings; one moves all adjacent trainings that have the same plan.
 
-A plan is all that rates, decays and the norm of gradients depend on. Trainings with another plan have their
-own optimiser. A training moves its weights alone if its rule looks at whole weights, or if something else
-than the norm of its gradients is measured.
+A plan determines the rates, the decays and the norm of gradients. Trainings with another plan have their own
+optimiser. A training moves its weights alone if its rule looks at whole weights, or if something other than
+the norm of its gradients is measured.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Weights = Mapping[str, Tensor]
 
 
 class StackedOptimisers:
-    """Moves the stacked weights of trainings, each by its plan.
+    """The optimisers of the stacked weights of trainings, one for each plan.
 
-    `own` are the weights of each training, by the names of the stacked ones, which they are views of. What
-    is kept of them is handed back to the optimiser of each training in the end.
+    `own` has the weights of each training by name; they are views of the stacked weights. `unstack` returns
+    their state to the optimiser of each training.
     """
 
     def __init__(self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights) -> None:
@@ -51,7 +51,7 @@ class StackedOptimisers:
             part.step({name: grads[place] for name, grads in found.items()})
 
     def unstack(self) -> None:
-        """Give each training's optimiser what is kept of its weights."""
+        """Return the state of each training's weights to its own optimiser."""
         for part in self._parts:
             part.unstack()
 

@@ -67,7 +67,7 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """The loss of a model as a module, whose weights can be others."""
+    """The loss of a model as a module, so that other weights can be put in its place."""
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class StackedSteps:
         self._optimisers = StackedOptimisers(self._trainings, own, self.weights)
 
     def _go_home(self) -> None:
-        """Have all weights where they were before, first of all; then with the numbers that they have now."""
+        """Put all weights back in their own memory first, and then copy their current values there."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():

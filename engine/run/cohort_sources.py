@@ -129,7 +129,7 @@ class GridCohorts:
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Move jobs that train together with the next one behind it; return how many they are with it."""
+        """Move jobs that train together with the next job behind it; return the number of all of them."""
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None
         if form is None:

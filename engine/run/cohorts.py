@@ -50,7 +50,7 @@ class HeldOutcomes:
         self._held[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store what is held, if the last flush is long enough ago; raises MachineError."""
+        """Store the held outcomes if the last flush is long enough ago. Raises MachineError."""
         if self._held and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
@@ -84,7 +84,7 @@ class HeldOutcomes:
         return [self._untold.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store what is held and still this process's; after a failure nothing is held or reported."""
+        """Store held outcomes that still belong to this process; after a failure hold and report nothing."""
         held, self._held = self._held, {}
         untold, self._untold = self._untold, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
@@ -168,7 +168,7 @@ class Worker:
         return Lockstep(attempts, self._held, self._packer)
 
     def flush(self) -> list[Event]:
-        """Store what has ended; return the events of it."""
+        """Store ended trials; return their events."""
         return self._held.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:

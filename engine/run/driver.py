@@ -262,9 +262,9 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
 
 
 class RunCounter(Relay):
-    """Listener of a run: it passes events on, counts ended trials, and requests a stop where needed.
+    """Listener of a run: it passes events on, counts ended trials, and requests a stop if needed.
 
-    Now and then it merges the files of what has ended, so that a folder never holds thousands.
+    From time to time it merges the files of ended trials, so that a folder never holds thousands.
     """
 
     def __init__(

@@ -103,9 +103,9 @@ def free_bytes() -> int:
 
 
 def device_bytes(machine: Machine) -> int:
-    """Return the bytes of each GPU that trials may hold: what the run found free, else all of it.
+    """Return the bytes of each GPU that trials may hold: the bytes that the run found free, else all.
 
-    Of whole GPUs of a cluster it is what is free now: a process asks before its first trial.
+    For whole GPUs of a cluster, it is the bytes that are free now: a process asks before its first trial.
     """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes

@@ -56,7 +56,7 @@ def watch(parent: int, limit_bytes: int) -> None:
 
 
 def _say(path: bytes, reason: bytes) -> None:
-    """Append the reason to the file; where that fails, the trial is tried again."""
+    """Append the reason to the file; if that fails, the trial is tried again."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
         try:

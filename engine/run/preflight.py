@@ -143,7 +143,7 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus that trials ask for; DataError, with all of them, for those that are not there."""
+    """Open every corpus that trials ask for. Raises DataError that lists all missing ones."""
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces): task

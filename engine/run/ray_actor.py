@@ -44,7 +44,7 @@ _LEFT_TO_US = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """A worker leaves since its node is taken away or its GPU is lost; another resumes its trials."""
+    """A worker leaves because its node is taken away or its GPU is lost; another resumes its trials."""
 
 
 def tell_to_stop(run: str) -> None:

@@ -90,9 +90,9 @@ class _CohortSearcher(_NeverPickled, Searcher):
         return self._workers
 
     def _next_cohort(self) -> tuple[str, bytes] | None:
-        """Return a cohort whose nodes have left, or the next of the source: its name and its pickled jobs.
+        """Return the name and pickled jobs of a cohort whose nodes have left, or of the source's next one.
 
-        A worker unpickles them once it has loaded the plug-ins that they may need.
+        A worker unpickles the jobs once it has loaded the plug-ins that they may need.
         """
         if self._again:
             return self._again.pop()
@@ -295,7 +295,7 @@ def _count_workers(machine: Machine) -> int:
 
 @contextmanager
 def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield where workers find the store; a folder for a cluster has a marker file meanwhile."""
+    """Yield the store's place for workers; meanwhile a folder for a cluster has a marker file."""
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)

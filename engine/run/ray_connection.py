@@ -114,7 +114,7 @@ class _StartTooSlow(BaseException):
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     """Connect to the machine's cluster, or start one for the time of the context.
 
-    Raises MachineError where none can be started, ConnectionError where none answers at the address. Ray
+    Raises MachineError if no cluster can be started, and ConnectionError if none answers at the address. Ray
     replaces the handler of SIGTERM.
     """
     for name, value in RAY_ENVIRONMENT.items():
@@ -137,10 +137,10 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
 
 
 def connect(address: str) -> None:
-    """Connect to the cluster of an address; ConnectionError where none answers.
+    """Connect to the cluster of an address. Raises ConnectionError if none answers.
 
-    `ray start` asks of all for the token in ~/.ray, where there is one; with an address Ray sends it only if
-    RAY_AUTH_MODE says so.
+    If there is a token in ~/.ray, `ray start` requires it from everybody. With an address Ray sends it only
+    if RAY_AUTH_MODE asks for it.
     """
     try:
         ray.init(address=address, job_config=_job(), log_to_driver=False, logging_level=logging.ERROR)
@@ -154,7 +154,7 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
-    """Start a cluster of this machine alone, again where Ray's own limits are too short for it.
+    """Start a cluster of this machine alone; try again if Ray's own time limits were too short.
 
     Raises MachineError with the cause.
     """

@@ -35,10 +35,10 @@ STEP_S = 0.02
 def short_grid_seconds(
     study: Study, trials: Sequence[Trial], times: TimeEstimator, machine: Machine
 ) -> float | None:
-    """Return about how long these trials of a grid take one after the other, or None if Ray is to train them.
+    """Return the estimated seconds of a grid's trials one after the other; None if Ray is to train them.
 
-    Ray trains a search, and what a cluster, several GPUs or a limit of memory asks for. Trials of which the
-    plan knows no time have some of their steps measured.
+    Ray trains searches, and grids on a cluster, on several GPUs or with a limit of memory. If the plan knows
+    no time for a trial, some of its steps are measured.
     """
     if study.search is not None or machine.address is not None or machine.memory_limit is not None:
         return None

@@ -6,8 +6,8 @@
     def test_my_task_conforms(check):
         check(subject("mqar", vocab=32, length=16))
 
-A check raises AssertionError where what is drawn is not what the task says. Settings should be small: few
-tokens and few symbols, so that chances are met.
+A check raises AssertionError if the drawn examples are not what the task states. Settings should be small: a
+few tokens and a few symbols, so that every case is drawn.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SEEN_OFTEN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task with its settings: what it draws from a seed, and what it says of itself."""
+    """A task with its settings: the examples that it draws from a seed, and the properties that it states."""
 
     name: str
     settings: Mapping[str, Any]
@@ -259,7 +259,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind whose examples have the same form: a second sequence is one of symbols as well."""
+    """Return the kind whose examples have the same form: a second sequence also consists of symbols."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

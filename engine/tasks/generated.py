@@ -111,7 +111,7 @@ def _number_faults(what: str, found: Tensor, shape: tuple[int | None, ...]) -> I
 
 
 def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: torch.dtype) -> str | None:
-    """Return what is wrong with type, device and shape; None stands for any size."""
+    """Return the faults of type, device and shape; None stands for any size."""
     fits = found.dim() == len(shape) and all(
         size in (None, got) for size, got in zip(shape, found.shape, strict=True)
     )

@@ -31,7 +31,7 @@ class RegressionBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTermProblem:
-    """One problem: the least of the numbers, whose greatest is 1, and the answer to the two marked ones."""
+    """One problem: numbers from `low` to 1, and the function that gives the answer to the two marked ones."""
 
     low: float
     answer: Callable[[Tensor, Tensor], Tensor]

@@ -57,10 +57,10 @@ class Deaths:
 
 
 class Checkpoint:
-    """The folder of one unfinished trial: its settings, its starts, its state, and the state before that.
+    """The folder of one unfinished trial: its settings, its starts, its state, and the previous state.
 
-    Without a state of its own it continues a `shorter` trial, whose last state is in the file beside it.
-    When a method returns, the `place` of the folder has what was written.
+    Without its own state it continues a `shorter` trial, whose last state is in the file beside it. When a
+    method returns, the data that it wrote are in the folder's `place`.
     """
 
     def __init__(

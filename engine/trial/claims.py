@@ -1,4 +1,4 @@
-"""Claims of jobs before they are trained: by leases, and by what the store has learnt since."""
+"""Claims of jobs before they are trained, by leases and by new outcomes in the store."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Claims:
 
 
 def taken(state: LeaseState) -> Taken:
-    """Return the event that another process has a trial, whose outcome cannot be seen yet."""
+    """Return the event that another process has a trial whose outcome is not in the store yet."""
     owner = state.owner
     return Taken(trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid)
 

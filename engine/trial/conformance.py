@@ -150,7 +150,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one step, or behind the last of an epoch evaluate it; the epoch, if it is over."""
+    """Take one step, or after the last step of an epoch evaluate it; return the epoch if it is over."""
 
     def leave() -> None:
         raise StoppedMidway

@@ -1,6 +1,6 @@
 """Last words of a process that died while it trained: a file beside the checkpoint.
 
-And how often the processes of a trial may die in one of its epochs before it has failed by it.
+The module also limits how often the processes of a trial may die in one of its epochs before it fails.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class LastWords:
 
     @property
     def summary(self) -> str:
-        """Return how it died, in a few words; nothing where that is not known."""
+        """Return the cause of death in a few words; an empty text if it is unknown."""
         if found := _FATAL.search(self.text):
             return found[1].lower()
         return self.text.partition("\n")[0]
 
     @property
     def rest(self) -> str:
-        """Return what was written, from a line of its own on, where the summary is not all of it."""
+        """Return the whole text on new lines, if the summary does not contain all of it."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
@@ -95,7 +95,7 @@ def words_file(folder: Path) -> Path:
 
 
 def take_last_words(folder: Path) -> LastWords | None:
-    """Return what the last process has left, once; None if it did not die, or said nothing."""
+    """Return the last words of the last process, once; None if it did not die or left none."""
     path = words_file(folder)
     try:
         limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
@@ -106,7 +106,7 @@ def take_last_words(folder: Path) -> LastWords | None:
 
 
 def _open(folder: Path) -> int:
-    """Return the file, empty; standard error where there can be none."""
+    """Return the emptied file, or standard error if there can be no file."""
     try:
         return os.open(words_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:

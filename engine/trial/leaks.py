@@ -33,10 +33,10 @@ def check_future_is_hidden(
 ) -> None:
     """Raise LeakError if an output of the model moves when later inputs are replaced.
 
-    A copy of the model computes in double precision, so that only what is not seen at all moves nothing. The
-    sequence is real, the symbols that replace others are drawn with a fixed seed. The copy takes twice the
-    memory of the weights. Where a GPU lacks that, the check runs in the context `with_room`, and finally on
-    the CPU.
+    A copy of the model computes in double precision, so that an output stays the same only if the model does
+    not see the replaced inputs. The sequence is real; a fixed seed draws the replacing symbols. The copy
+    takes twice the memory of the weights. If a GPU lacks it, the check runs in the context `with_room`, and
+    finally on the CPU.
     """
     here = view.inputs.device
     if _is_checked(here, model, view):

@@ -89,9 +89,9 @@ class HeadLostError(MachineError):
 
 
 def check_gpu(machine: Machine) -> None:
-    """Raise MachineError if trials are to have a GPU and this machine, where it computes them, has none.
+    """Raise MachineError if trials should use a GPU of this machine, but it has none.
 
-    So it does with "auto" where there is one that CUDA fails with: a CPU would take days.
+    With "auto" raise it if there is a GPU, but CUDA fails with it: a CPU would take days.
     """
     gpus = machine.gpus
     if gpus and machine.address is None and (fault := gpu_fault()) is not None:
@@ -146,9 +146,9 @@ def _said_by_gpu() -> str | None:
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """Return why the machine is to blame for what a training raised, on one line; None where the trial is.
+    """Return why the machine caused a training's error, on one line; None if the trial caused it.
 
-    Where a GPU is lost, its libraries say that something failed, and not what.
+    If a GPU is lost, its libraries only report that something failed.
     """
     if _lost and any(isinstance(each, RuntimeError) for each in _causes(error)):
         return lost_gpu()
@@ -156,7 +156,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _told_by(error: BaseException) -> str | None:
-    """Return what an exception says of the machine; None where it is a trial's, or follows from another."""
+    """Return the machine's failure that an exception reports; None if it is a trial's or a consequence."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -176,7 +176,7 @@ def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return what the system refused, and of which file."""
+    """Return the error of the system and the name of the file."""
     what = error.strerror or str(error)
     return f"{what}: {error.filename}" if error.filename else what
 

@@ -1,9 +1,9 @@
 """A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
 
-One whose step does not fit on the GPU, by what the plan counts, begins in as many parts as do. The parts of a
-batch are computed one after the other and their gradients added. The numbers are the same up to the order of
-sums, but dropout draws for each part. The row names the parts beside its device. Evaluations have smaller
-batches where memory is short for them, which changes nothing but the order of sums.
+If a trial's step does not fit on the GPU by the plan's estimate, its batches begin in enough parts. The parts
+of a batch are computed one after the other, and their gradients are added. The numbers are the same up to the
+order of sums, but dropout draws for each part. The row gives the parts after its device. Evaluations without
+enough memory use smaller batches, which changes only the order of sums.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class MemoryTries:
 
     @property
     def told(self) -> str:
-        """Return what a row says of it beside the device; nothing where batches are as the settings say."""
+        """Return the note that a row gives after the device; it is empty if batches follow the settings."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self, device: torch.device) -> None:
@@ -152,13 +152,13 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def may_be_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out, or CUDA's libraries say what they also say of memory that is short."""
+    """Return whether memory ran out, or CUDA's libraries raised an error that may mean this."""
     told = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
     return told or is_out_of_memory(error)
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`; where memory is short, double the parts up to `most`."""
+    """Return `compute(parts)`; if memory runs out, double the parts up to `most`."""
     while True:
         try:
             return compute(parts)

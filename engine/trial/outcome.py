@@ -115,7 +115,7 @@ def measured_totals(before: Totals, training: Training, device: torch.device, *,
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Write the trained model with what it reached, but for what depends on the machine's speed."""
+    """Write the trained model with its metrics, except those that depend on the machine's speed."""
     model = ModelFile(
         trial=trial,
         weights=training.weights(),

@@ -82,7 +82,7 @@ def _legacy_setting(precisions: Sequence[str]) -> str:
 
 
 def _legacy_setting_of_cudnn() -> bool | None:
-    """Return whether cuDNN has TF32 by torch's older setting; None where that contradicts the newer ones."""
+    """Return whether torch's older setting gives cuDNN TF32; None if it contradicts the newer settings."""
     with warnings.catch_warnings(), suppress(RuntimeError):
         warnings.simplefilter("ignore", UserWarning)  # of torch 2.9, once a process: that it is the older one
         return torch.backends.cudnn.allow_tf32

@@ -189,7 +189,7 @@ class Attempt:
         return Started(trial=self.job.trial.id, epoch=training.epoch, step=training.step)
 
     def _train_epoch(self, training: Training) -> Event:
-        """Train one epoch and save it; save one that is left midway where it is."""
+        """Train one epoch and save it; if the epoch is interrupted, save its state."""
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:

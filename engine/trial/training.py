@@ -222,7 +222,7 @@ class Training:
         self._is_torn = False
 
     def _begin_epoch(self) -> None:
-        """Apply the settings of the next epoch, and reset what is counted by epoch."""
+        """Apply the settings of the next epoch, and reset its counters."""
         if (rates := self.trained.begin_epoch(self.epoch)) is not None:
             self.schedule.change_highest(rates)
         self._taken, self.work.epoch_seconds = 0, 0.0
@@ -281,7 +281,7 @@ class Training:
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return what the model wrote for the test split after its last epoch, if its task has outputs."""
+        """Return the model's outputs for the test split after its last epoch, if its task has outputs."""
         return self.objective.outputs()
 
     def state(self) -> dict[str, Any]:

@@ -38,16 +38,16 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states that parts of plug-ins keep, to be saved, with what of them is not on the device.
+    """Return the states of plug-ins' parts, to be saved, and note which of their tensors are off the device.
 
-    Checkpoints are read on the CPU, which loses the difference.
+    Checkpoints are read on the CPU, which loses this difference.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return what `own_states` has said, each tensor where it was, or on the device."""
+    """Return the states that `own_states` returned, with each tensor where it was or on the device."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -76,7 +76,7 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """A callback that reports what it has not registered, or changes how torch computes."""
+    """A callback that reports an unregistered metric, or changes how torch computes."""
 
 
 class Callbacks:
@@ -88,7 +88,7 @@ class Callbacks:
         self.started = False
 
     def start(self, model: nn.Module) -> None:
-        """Let each begin; one that is left midway has not."""
+        """Start each callback; an interrupted start does not count."""
         states = deepcopy(self._states)
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
@@ -118,7 +118,7 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
-        """Return what a callback reports; neither the model nor any generator is moved by it."""
+        """Return a callback's report; it changes neither the model nor any generator."""
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():
@@ -149,7 +149,7 @@ def _how_torch_computes() -> dict[str, object]:
 
 
 class LossTermError(ActivememError):
-    """A loss term that watches what a model lacks, or that is not one number."""
+    """A loss term that watches something that the model lacks, or that is not one number."""
 
 
 class Scored(NamedTuple):
@@ -181,7 +181,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Keep what the terms need of a loss that is computed within a context."""
+        """Keep the tensors that the terms need while a loss is computed within a context."""
         self._scored, self._activations = None, []
         objective.observer = self._take
         modules = dict(self._model.named_modules())
@@ -194,7 +194,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return what the terms add to the loss of the part that was just computed, one of `parts`."""
+        """Return the terms' addition to the loss of the part that was just computed, one of `parts`."""
         assert self._scored is not None, "an objective shows what it has scored"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
@@ -247,7 +247,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError, with all of them, for terms that watch what a model of these trials lacks."""
+    """Raise LossTermError that lists all terms that watch something that a model of these trials lacks."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

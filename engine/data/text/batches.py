@@ -27,7 +27,7 @@ class StreamBatch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """One block of each row's text, of which only some targets are scored; all (batch, block)."""
+    """One block of each row's text, with the mask of the scored targets; all (batch, block)."""
 
     inputs: Tensor
     targets: Tensor

@@ -90,7 +90,7 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
 
 def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
-    """Return the bytes of a piece at the beginning of a text, where no space stands before it."""
+    """Return the bytes of a piece at the beginning of a text, where no space precedes it."""
     return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 
@@ -100,7 +100,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _split_long_line(line: str) -> list[str]:
-    """Split a line where words end; no piece spans two words, so the pieces stay the same."""
+    """Split a line at ends of words; no piece spans two words, so the pieces stay the same."""
     parts = []
     while len(line) > _MAX_CHARACTERS:
         cut = line.find(" ", _MAX_CHARACTERS)

@@ -61,7 +61,7 @@ class TextSymbols:
         return subwords.subword_encoder(self.content, normalise)
 
     def encode_text(self, text: str) -> EncodedText:
-        """Return a text in numbers, each line with its end; DataError for what has no symbol."""
+        """Return a text in numbers, each line with its end. Raises DataError for text without a symbol."""
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
@@ -70,7 +70,7 @@ class TextSymbols:
         return tokens if text.endswith("\n") else tokens[:-1]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of numbers; what a model has no text for, such as padding, is left out."""
+        """Return the text of numbers; leave out symbols without text, such as padding."""
         if self.kind == "characters":
             table = b"\n" + self.content
             return bytes(table[token] for token in tokens if token < len(table)).decode("utf-8", "replace")

@@ -56,9 +56,9 @@ def ensure_final_newline(data: bytes) -> bytes:
 
 
 def sentences_as_lines(data: bytes) -> bytes:
-    """Return a text whose punctuation stands apart, as WikiText's does, with a line for each sentence.
+    """Return a text with separated punctuation, such as WikiText's, with one line for each sentence.
 
-    A sentence ends at a full stop, a question mark or an exclamation mark, and not where a line does.
+    A sentence ends at a full stop, a question mark or an exclamation mark, not at the end of a line.
     WikiText-103 has 7,831 for validation and 8,958 for the test; the program of the first paper counts 7,832
     and 8,985 (WT3/feeder.py).
     """
@@ -102,7 +102,7 @@ def build_vocabulary(train: bytes) -> list[bytes]:
 
 
 def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
-    """Return the first of some words, and what stands for all others, behind the mark."""
+    """Return `size` symbols: the mark of a line's end, `<unk>`, and the first of the known words."""
     return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
 
 
@@ -156,7 +156,7 @@ def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
-    """Yield a text in pieces that end where lines do."""
+    """Yield a text in pieces that end at ends of lines."""
     start = 0
     while start < len(data):
         stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1

@@ -27,7 +27,7 @@ from .samplers.restartable import CmaEsSampler, MakeSampler, RestartableSampler,
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """Return what a plug-in makes. Raises PluginError if it is no instance of the base."""
+    """Return the object that a plug-in makes. Raises PluginError if it is no instance of the base."""
     with named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
@@ -40,7 +40,7 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
 
 @contextmanager
 def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Raise what a plug-in's code raises as a PluginError with its owner and its name."""
+    """Convert the errors of a plug-in's code to a PluginError with its owner and its name."""
     try:
         yield
     except Exception as error:
@@ -119,7 +119,7 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
 
 
 class PluginPruner(optuna.pruners.BasePruner):
-    """A plug-in's scheduler; what it raises becomes a PluginError with its name."""
+    """A plug-in's scheduler; its errors become a PluginError with its name."""
 
     def __init__(self, name: str, pruner: optuna.pruners.BasePruner) -> None:
         self._name, self._pruner = name, pruner

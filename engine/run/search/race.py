@@ -71,7 +71,7 @@ def make_race(study: Study) -> SeedRace | None:
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     """Return the standard deviation that rows and columns do not explain, and its degrees of freedom.
 
-    Return None where it cannot be estimated, and where nothing varies.
+    Return None if it cannot be estimated, or if nothing varies.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)

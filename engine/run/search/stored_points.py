@@ -85,7 +85,7 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read how these trials have ended: from files of their own, else all new rows."""
+        """Read the outcomes of these trials, from their own files or else from all new rows."""
         if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
             self.attempts.refresh()
 

@@ -108,7 +108,7 @@ def _symbol(token: int) -> int:
 
 
 def _equation(length: int, draws: Draws) -> Written:
-    """Return an expression in which a number is unknown, = and its value; the unknown is asked."""
+    """Return an equation with one unknown number in the expression; the target is that number."""
     tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
     string = [_symbol(token) for token in tokens]
     numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]

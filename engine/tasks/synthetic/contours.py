@@ -176,7 +176,7 @@ class _Pairs:
         return self._points[:, :, :: self._space.steps]
 
     def _begin(self, rows: Rows) -> None:
-        """Draw first links near the middle; where one is not free there is none."""
+        """Draw first links near the middle; if one is not free, its image gets none."""
         space, geometry, drawn = self._space, self._space.geometry, self._space.random(5, len(rows))
         border = min(2 * geometry.apart, space.side * 7 / 16)
         first = np.empty((len(rows), 2, 2))
@@ -253,7 +253,7 @@ class _Pairs:
 
 
 def _draw_distractors(space: _Space, pairs: Floats, most: int, paddles: int) -> Floats:
-    """Short contours (images, most, links + 1, 2), NaN where there was no room in some tries."""
+    """Draw short contours (images, most, links + 1, 2); NaN if some tries found no room."""
     found = np.full((len(pairs), most, paddles + 1, 2), np.nan)
     ends = find_ends(space.geometry, pairs).reshape(len(pairs), 4, 2)
     links = space.sample(pairs[:, :, :-1], pairs[:, :, 1:])

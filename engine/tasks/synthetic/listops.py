@@ -1,4 +1,4 @@
-"""ListOps: an expression of a length that is drawn first, in lists whose lengths share it at random."""
+"""ListOps: the length of an expression is drawn first, and then divided at random among its lists."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ def _stack(written: list[tuple[Tensor, Tensor]]) -> Examples:
 
 
 def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw pairs of keys and values with noise between them; a repeated key is asked for its value.
+    """Draw pairs of keys and values with noise between them; the target at a repeated key is its value.
 
-    In training all symbols are asked for, as in the program.
+    In training all symbols are targets, as in the program.
     """
     pairs, keys = task.length // 2, task.keys
     key = torch.randint(keys, (pairs,), generator=generator)
@@ -105,7 +105,7 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols with blanks between them, a sign, and as many blanks, where the symbols are asked."""
+    """Draw symbols with blanks between them, a sign, and one blank for each symbol as its target."""
     del training
     blank, sign = task.usual, task.usual + 1
     before = task.length - task.copies - 1
@@ -119,7 +119,7 @@ def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[T
 
 
 def _memorization(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw keys, each with a sign behind it at which its value is asked, the same in all sequences."""
+    """Draw keys, each followed by a sign whose target is the key's value, the same in all sequences."""
     del training
     by_heart = torch.randperm(task.usual - task.keys, generator=torch.Generator().manual_seed(_MAP_SEED))
     keys = torch.randint(task.keys, (task.length // 2,), generator=generator)
@@ -129,7 +129,7 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols and a sign, all of which are asked for."""
+    """Draw symbols and a sign, all of which are targets."""
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

@@ -1,4 +1,4 @@
-"""Pathfinder: dashed contours and two marks as levels of grey, one row of pixels behind the other."""
+"""Pathfinder: images of dashed contours and two marks, as levels of grey, row by row of pixels."""
 
 from __future__ import annotations
 

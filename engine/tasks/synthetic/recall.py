@@ -35,7 +35,7 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
 
 
 def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator: Generator) -> Examples:
-    """Different keys and values, and a query of each key at a place of its own; 0 stands between."""
+    """Draw different keys and values, and a query of each key at its own place, with 0 between them."""
     random = partial(torch.rand, generator=generator, dtype=torch.float64)
     half = task.vocab // 2
     keys = 1 + _different(count, half - 1, pairs, generator)

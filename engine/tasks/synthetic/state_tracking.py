@@ -132,7 +132,7 @@ def multiplication_table(group: str) -> Tensor:
 
 @cache
 def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
-    """Return the permutations of a group in the order of their numbers: p[i] is where i goes."""
+    """Return the permutations of a group in the order of their numbers; p maps i to p[i]."""
     if group == "A4xZ5":
         turns = [tuple(4 + (place + turn) % 5 for place in range(5)) for turn in range(5)]
         return tuple((*even, *turn) for even in _even(4) for turn in turns)
@@ -151,7 +151,7 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Return uniform elements; the product so far is asked at each, and behind the end nothing."""
+    """Draw uniform elements; the target at each is the product so far, and there is none behind the end."""
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)

@@ -1,8 +1,7 @@
 """Regularised evolution (Real et al. 2019).
 
-The oldest point dies, and the best of a few is changed a little. With several objectives the points on the
-front live, and of the others those that are far apart; points beyond a limit lose to those within all
-limits.
+The oldest point dies, and the best of a few is changed a little. With several objectives, points on the front
+survive first, and then points that are far apart. Points beyond a limit lose to points within all limits.
 
 A point is a tree: below a choice are the dimensions of the option taken. Changing a dimension keeps all
 others; the dimensions below a newly taken option are drawn. A proposal depends only on Optuna's points, in
@@ -171,7 +170,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
     """Return each value from one parent or the other.
 
-    A value that only one parent has is used where its option is taken.
+    A value that only one parent has is used if its option is taken.
     """
     shared = [name for name in sorted(first) if name in second]
     both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}

@@ -1,9 +1,9 @@
-"""The points of a search as numbers, whose distances say how similar two points are.
+"""The points of a search as numbers; similar points have a small distance.
 
-The tree gives the labels of Weisfeiler and Lehman (Shervashidze et al. 2011): each node's name, then with
-its children's labels, and again with theirs; the count of each label is a number. Neighbours in a series
-are labels too, following the flow of data that Ru et al. (2021) label in networks. The numbers of the
-search's dimensions come after these.
+The first numbers count the Weisfeiler-Lehman labels of the tree (Shervashidze et al. 2011). A label is a
+node's name, then the name with its children's labels, and again with theirs. Neighbours in a series are
+labels too, following the flow of data that Ru et al. (2021) label in networks. The numbers of the search's
+dimensions come after these.
 """
 
 from __future__ import annotations

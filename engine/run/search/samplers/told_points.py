@@ -1,4 +1,4 @@
-"""Points that Optuna has been told, in the order in which they ended; each trial is read once."""
+"""Points that were reported to Optuna, in the order in which they ended; each trial is read once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the study of which Hyperband shows a bracket; samplers learn from the whole study."""
+    """Return the whole study behind Hyperband's view of one bracket; samplers learn from all of it."""
     return getattr(study, "_study", study)
 
 
@@ -64,7 +64,7 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """The goodness where there are limits."""
+        """The goodness under limits."""
         return -self.excess, self.goodness
 
 
