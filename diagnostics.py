@@ -14,13 +14,13 @@ MAX_UNCUT_WIDTH = 100
 """A text of up to this many columns is shown whole; of a longer one each fault shows its surroundings."""
 
 CONTEXT_WIDTH = 30
-"""How many columns are shown on both sides of a fault in a longer text."""
+"""The number of columns shown on each side of a fault in a longer text."""
 
 MIN_SHARED_LETTERS = 3
-"""A name is near a word with another spelling if they share so many letters at least."""
+"""The fewest letters that a name shares with a word of another spelling to be near it."""
 
 MAX_QUOTE_LENGTH = 40
-"""What a message quotes from the text is cut to this many characters."""
+"""The most characters that a message quotes from a text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ OWN = "activemem"
 """The owner of what this package registers itself."""
 
 DIGEST_LENGTH = 16
-"""The number of digits of a digest that tell one source from another."""
+"""The number of digits of a digest that identify a source."""
 
 ItemT = TypeVar("ItemT")
 

@@ -230,4 +230,4 @@ _REPEATED = (
     *("keep_stale", "until_decided", "budget", "skip_unfit_nodes"),
     *("results", "address", "checkpoint_every", "pack", "plugin"),
 )
-"""What the command that continues a run repeats, in its order."""
+"""The options that the command for continuing a run repeats, in its order."""

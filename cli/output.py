@@ -28,7 +28,7 @@ EXIT_INTERRUPTED = 130
 
 
 _STYLE = re.compile("(\x1b\\[[012]m)")
-"""What makes text bold, faint and plain again: all that a styled text may say to a terminal."""
+"""The codes for bold, faint and plain text, the only ones that a styled text may send to a terminal."""
 
 
 def print_stderr(text: str, *, styled: bool = False) -> None:

@@ -888,4 +888,4 @@ PAGES: Mapping[str, type[Any]] = {
     "data fetch": DataFetchPage,
     "config show": ConfigShowPage,
 }
-"""Of each command that prints JSON its page, or a line of those that print lines."""
+"""The page of each command that prints JSON, or one line's entry for commands that print lines."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 _PLANNED_FLOPS = 3e10
-"""Steps of at most so many FLOPs are measured: a slow core takes a few seconds for the largest."""
+"""The most FLOPs of a measured step: a slow core takes a few seconds for the largest."""
 
 if TYPE_CHECKING:
     from ..engine.optimisers.parameter_groups import GroupSize

@@ -49,7 +49,7 @@ def where(
     """Return which device trains.
 
     For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. If a run of
-    the study trains here now, its own trials use a part of the memory; `run_free` is then the memory that the
+    the study trains here now, its own trials use a part of the memory. `run_free` is then the memory that the
     run found free on each GPU. At most `at_once` of the study's trials can train at once; None is any number.
     """
     gpus, address = machine.gpus, machine.address

@@ -14,7 +14,7 @@ from .output import print_stderr
 from .settings_file import PLUGINS_VARIABLE, find_settings_file
 
 _GIVEN = "activemem.plugins"
-"""Where the context of a command has the plug-ins of its options."""
+"""The key of the plug-ins from a command's options in its context."""
 
 _UNKNOWN_NAME = re.compile(
     r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"

@@ -5,8 +5,8 @@ factor is a column: a number whose bits name the basic factors whose sum modulo 
 therefore contains the run in which all factors are at their first level. A word of the defining relation is
 a set of columns whose sum is zero.
 
-Plackett and Burman's designs (1946) are Hadamard matrices. Where the number of runs is a prime plus one, the
-generator is the prime's quadratic residues (Paley 1933); this gives the published designs of 12, 20 and 24
+Plackett and Burman's designs (1946) are Hadamard matrices. If the number of runs is a prime plus one, the
+generator is the prime's quadratic residues (Paley 1933). This gives the published designs of 12, 20 and 24
 runs. Designs of 28 and 36 runs are Paley's second construction, and 40 runs are 20 doubled (Sylvester 1867).
 
 Samples of a grid of any size follow from the seed and the names of the factors, by SHA-256, on every
@@ -26,7 +26,7 @@ from itertools import combinations, compress, product
 from operator import xor
 
 MAX_FACTORS = 15
-"""Of more factors no fraction is searched for."""
+"""The most factors for which a fraction is searched."""
 
 Row = tuple[int, ...]
 """The number of each factor's level in a run."""
@@ -191,9 +191,8 @@ Effect = tuple[int, ...]
 class Aliases:
     """The aliases of main effects and two-factor interactions, up to their signs.
 
-    `groups` has the groups of two or more effects with equal contrasts. `partial` is about the correlations
-    between a main effect and an interaction: it has each size other than 0 and 1, with the number of
-    correlations of that size.
+    `groups` has the groups of two or more effects with equal contrasts. `partial` counts the
+    correlations between a main effect and an interaction by size, without the sizes 0 and 1.
     """
 
     groups: tuple[tuple[Effect, ...], ...]

@@ -102,7 +102,7 @@ _PATH: KeyPath = ("search", "scheduler", "fidelity")
 _FIRST_PATH: KeyPath = ("search", "scheduler", "min_fidelity")
 
 _BELOW = 2
-"""So many times less by the reduction the first rung of lengths and data is by default."""
+"""The default number of reductions between the first rung and the last, for lengths and data."""
 
 
 class _FidelityError(Exception):

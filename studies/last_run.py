@@ -27,7 +27,7 @@ from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault
 
 Traits = tuple[Any, ...]
-"""What a trial has at each of the keys by which outlines tell trials apart."""
+"""A trial's values of the keys by which outlines distinguish trials."""
 
 _KEYS = (
     *(("task", "name"), ("model", "d_model"), ("train", "batch_size"), ("train", "epochs")),
@@ -46,12 +46,8 @@ class StudyOutline:
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     """Return the outline of a study file; None if only the loaded study gives it.
 
-    The result is None in these cases:
-
-    - one of its trials may have `known` traits;
-    - cells may be left out for their size;
-    - the study is a search or has a ladder;
-    - the file has faults.
+    The result is None if one of the study's trials may have `known` traits, or if the file has faults. It is
+    also None for a search, for a study with a ladder, and if cells may be left out for their size.
     """
     try:
         document = read_document(path)

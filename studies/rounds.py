@@ -1,8 +1,9 @@
 """The ablation path: from the baseline to the target, at each round by the change that is best in the store.
 
-Each round tries all changes that are left and keeps the best one, even if all of them make the result worse
-(Fawcett and Hoos 2016, "Analysing differences between algorithm configurations through ablation"). The
-choice depends on the store alone, so that every command and every driver of a run has the same path.
+Each round tries all changes that are left and keeps the best one, even if all of them make the result worse.
+The choice depends on the store alone, so that every command and every driver of a run has the same path.
+
+Source: Fawcett and Hoos (2016), "Analysing differences between algorithm configurations through ablation".
 """
 
 from __future__ import annotations

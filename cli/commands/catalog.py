@@ -16,7 +16,7 @@ KINDS = (
     *("blocks", "norms", "positions", "tasks", "metrics", "optimizers", "schedules"),
     *("loss_terms", "callbacks", "samplers", "schedulers"),
 )
-"""All kinds of names."""
+"""The kinds of names."""
 
 
 def list_(
@@ -58,7 +58,7 @@ def show(
     """Show a block, a task, a metric or another name.
 
     The output has its keys and its source. A block is also shown with its equation, and with its cost and
-    reach in a model of --d-model and --length; required parameters that are not given get a small value. A
+    reach in a model of --d-model and --length. Required parameters that are not given get a small value. A
     plug-in's task draws an example.
     """
     from ...grammar import CostContext, ModelConfig

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...engine.inference.trained_model import TrainedModel
 
 _MAX_SHOWN = 10
-"""How many unknown symbols a message lists."""
+"""The number of unknown symbols that a message lists."""
 
 app = typer.Typer(help="Use the trained models that studies have kept.", no_args_is_help=True)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Measure trained models: their memory, and what they write.", no_args_is_help=True)
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
-"""How much of a line the names of its trial may take."""
+"""The widest column for the names of a trial."""
 
 _STORED = "stored before"
 

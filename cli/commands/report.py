@@ -11,7 +11,7 @@ from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import print_json, print_stdout, print_waiting
 
 ReportFormat = Literal["html", "latex", "siunitx"]
-"""What a report can be written as."""
+"""The formats of a report."""
 
 app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
 

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 5.0
 
 MAX_TABLE_LINES = 40
-"""The table at the end of a run has at most this many lines, or those of a taller terminal."""
+"""The most lines of the table at the end of a run; a taller terminal allows more."""
 
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-"""How a client of HTTP/2, which Ray speaks, begins: a preface and empty settings (RFC 9113, section 3.4)."""
+"""The greeting of an HTTP/2 client such as Ray's: a preface and empty settings (RFC 9113, section 3.4)."""
 
 _SETTINGS_FRAME = 4
 """The type of the frame, its fourth byte, with which a server of HTTP/2 answers."""

@@ -39,7 +39,7 @@ REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
     "samplers": ("[search] sampler", SAMPLERS),
     "schedulers": ("[search] scheduler", SCHEDULERS),
 }
-"""Of each kind the key of a study that names one, and all names; other kinds have more to tell."""
+"""For each kind, the study key that takes such a name, and all names. Other kinds show more facts."""
 
 _SEARCH_KEYS = {"samplers": SAMPLER_KEYS, "schedulers": SCHEDULER_KEYS}
 
@@ -50,7 +50,9 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds that have a name; raise ActivememError with the nearest name if none has it.
+    """Return the kinds that have a name.
+
+    Raises ActivememError with the nearest name if no kind has it.
 
     A text that is no name, such as `conv(k=20)`, is a block.
     """

@@ -26,7 +26,7 @@ MAX_RUNNING_LINES = 6
 """At most this many running trials have a line of their own."""
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
-"""How much of the line of an ended trial its names may take."""
+"""The widest column for the names of an ended trial."""
 
 _METRICS = (
     ("max_length", "max", ".0f"),

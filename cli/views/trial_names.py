@@ -21,7 +21,7 @@ _MIN_READABLE_WIDTH = 12
 """Texts are not made narrower than this while something else can be left out."""
 
 _RANGE = re.compile(r"(integer|real)\([^()]*\)")
-"""A range of numbers in the text of an option, whose value is told beside it."""
+"""A range of numbers in the text of an option; its value is shown beside it."""
 
 _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""

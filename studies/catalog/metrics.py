@@ -242,7 +242,7 @@ def with_sign(number: str) -> str:
 
 
 Measured = Mapping[str, float]
-"""What was measured, by the index of each row; that without one has an empty index."""
+"""Measured values by the index of each row; a row without an index has the empty one."""
 
 MeasureModel = Callable[["nn.Module", Iterator[Examples]], Measured]
 """Measures a trained model, in evaluation on the CPU, over batches of its test examples."""
@@ -260,7 +260,7 @@ class RegisteredProbe:
 
 
 PROBES: Registry[RegisteredProbe] = Registry("probe")
-"""Every probe of plug-ins by its name, which is that of its metric."""
+"""The plug-ins' probes by name; a probe has the name of its metric."""
 
 
 def register_probe(

@@ -99,7 +99,7 @@ _MOMENTS: Mapping[str, int] = {
     **dict.fromkeys(("adagrad", "lion", "adafactor"), 1),
     "sgd": 0,
 }
-"""How many numbers each rule keeps of a weight, at most."""
+"""The most numbers that each rule keeps for a weight."""
 
 for _name, _source in {
     "adam": "Kingma and Ba 2015",

@@ -18,7 +18,7 @@ from pydantic import (
 from .datasets import Corpus, Dataset, FileSlice, SourceFile
 
 FOLDER = "own"
-"""The folder of files of one's own, below that of all data, each under its SHA-256."""
+"""The folder of the user's own files inside the data folder, each under its SHA-256."""
 
 SPLITS = ("train", "dev", "test")
 

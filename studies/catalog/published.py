@@ -27,7 +27,7 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "fraction": None,
     "scaled accuracy": True,
 }
-"""Whether higher is better in each unit of published numbers; None where it depends."""
+"""True for each unit of published numbers in which higher is better; None where it depends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ class OwnScheduleSettings(ScheduleSettings):
     inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest value is
     (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss on the dev split has not
     improved for `patience` epochs, milestones after each of its steps. recent compares the mean training loss
-    of the last `every` steps with the `patience` means before; if it is worse than all of them, the rate is
+    of the last `every` steps with the `patience` means before. If it is worse than all of them, the rate is
     multiplied by `decay` (the program of Kaiser and Bengio 2016).
     """
 

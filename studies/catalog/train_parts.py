@@ -41,7 +41,7 @@ class TrainingStep:
 
 
 LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
-"""Every loss term by its name; all are of plug-ins."""
+"""Every loss term by its name; plug-ins register all of them."""
 
 
 class LossTerm(NamedSettings, ABC):
@@ -101,7 +101,7 @@ class TrainingMoment:
 
 
 CALLBACKS: Registry[SettingsEntry[Callback]] = Registry("callback")
-"""Every callback by its name; all are of plug-ins."""
+"""Every callback by its name; plug-ins register all of them."""
 
 
 class Callback(NamedSettings, ABC):
@@ -131,7 +131,7 @@ class Callback(NamedSettings, ABC):
 
 
 MOMENTS = ("on_start", "on_epoch_end", "on_end")
-"""What a callback may define."""
+"""The methods that a callback may define."""
 
 
 CallbackT = TypeVar("CallbackT", bound=Callback)

@@ -9,9 +9,9 @@ is an AllOf of two AllOf, of two comparisons each. A faulty part is reported and
 every expression that contains it. The other parts are still resolved, so that their faults are reported too.
 
 A quantity stands for the cells with the levels in its brackets. Factors that are not named are left open.
-That is valid if exactly one cell has the named levels. Each other factor then has one level, follows from
-the named ones as in a zip, or keeps its baseline level in a design of one at a time. The seed is never named:
-a quantity has a value for each seed, and is compared seed by seed.
+That is valid if exactly one cell has the named levels. Each other factor then has only one level, or follows
+from the named ones as in a zip. In a design of one at a time it keeps its baseline level. The seed is
+never named: a quantity has a value for each seed, and is compared seed by seed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _MIN_BYTES = 1_000_000
 """Smaller files are read faster than anything kept about them."""
 
 _MAX_AGE_S = 30 * 24 * 3600
-"""What has not been used for so long is removed."""
+"""The time without use after which an entry is removed."""
 
 FactsT = TypeVar("FactsT", bound=BaseModel)
 

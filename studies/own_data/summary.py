@@ -26,7 +26,7 @@ _OFTEN = 0.1
 """The share of lines of dev or test that may also be in the training text without a warning."""
 
 _BYTES, _MARKS, _RARE_SIGNS = 256, 32, 0.0005
-"""What each bpe vocabulary has: all bytes, fewer marks than these, and all but the rarest characters."""
+"""The parts of each bpe vocabulary: all bytes, fewer marks than these, all but the rarest characters."""
 
 MIN_PIECES = 300
 """The fewest pieces that a study can ask for."""
@@ -37,7 +37,7 @@ _WORDS_OF_A_PIECE = 4
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
 Lengths = Sequence[Sequence[int]]
-"""The tokens of each training row; of pairs those of each side."""
+"""The number of tokens of each training row; for pairs, of each side."""
 
 
 class PieceBounds(NamedTuple):
@@ -55,9 +55,10 @@ class CorpusSummary:
     `rows` has the number of rows of each split, without the `num_held_out` training pairs whose source is in
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
-    `lengths`, `symbols` and `tokens` have an entry for each kind of tokens: the lengths of the sequences, the
-    number of different tokens, and the total length of a text, all in training. `pieces` has the bounds of a
-    bpe vocabulary by what it is learnt from: the split `train`, or for pairs each side or both.
+    The other counts have an entry for each kind of tokens. `lengths` has the lengths of training sequences,
+    `symbols` the number of different training tokens, `tokens` the length of a training text. `pieces` has
+    the bounds of a bpe vocabulary by what it is learnt from: the split `train`, or for pairs each side or
+    both.
     """
 
     unit: str

@@ -15,7 +15,7 @@ from .reader import CORPUS, Reader
 from .summary import summarise_text
 
 Share = Annotated[float, Field(gt=0, lt=1)]
-"""How much of a file is held out."""
+"""The share of a file that is held out."""
 
 
 class _HeldOut(StrictModel):

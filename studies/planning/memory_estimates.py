@@ -17,10 +17,10 @@ GPU_CONTEXT = 600 * 2**20
 """The bytes that a process takes of a GPU before its first tensor: CUDA's context and torch's libraries."""
 
 MAX_DOUBLINGS = 5
-"""How often the parts of a batch are doubled before a trial has failed that runs out of memory."""
+"""The most doublings of a batch's parts before a trial that runs out of memory has failed."""
 
 MOST_ON_ONE = 48
-"""So many processes share a GPU at most: NVIDIA's multi-process service (MPS) refuses the next."""
+"""The most processes on a GPU: NVIDIA's multi-process service (MPS) refuses the next."""
 
 NUMBER = 4
 """The bytes of a number in a weight, and of one that an optimiser keeps."""
@@ -170,8 +170,8 @@ def step_memory(
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     """Return the lengths of pairs that can fill a batch of tokens best.
 
-    They are the longest length and the lengths of two full batches: one with a row more than a batch of the
-    longest pairs, and one with as many rows as a batch may have.
+    They are the longest length and the lengths of two full batches. One has a row more than a batch of the
+    longest pairs; the other has as many rows as a batch may have.
     """
     train = settings.train
     assert train.batch_tokens is not None, "it has batches of tokens"
@@ -205,7 +205,7 @@ class MemoryEstimator:
 
 
 OF_SETTINGS_ALONE = MemoryEstimator()
-"""What the settings tell of a step on a CPU, with nothing counted and nothing found."""
+"""The estimate of a step on a CPU from the settings alone, without counts or measured lengths."""
 
 
 def fits(held: int, device_bytes: int) -> bool:
@@ -214,7 +214,7 @@ def fits(held: int, device_bytes: int) -> bool:
 
 
 Bound = Literal["memory", "CPUs", "service", "trials", "setting", "one"]
-"""What keeps more trials from a GPU; "one" trains where the CPUs beside it are fewer than it asks for."""
+"""The limit on trials on a GPU; with "one", a trial trains though it asks for more CPUs than there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,8 +263,8 @@ def room_on_gpu(
 ) -> GpuRoom:
     """Return the room on a GPU for trials with such a step; a tenth of its memory is left free.
 
-    `cpus` is the number of CPUs beside the GPU, `cpus_of_each` the CPUs of one trial, `trials` the number of
-    trials for each GPU, and `asked` the number of trials that the user sets.
+    `cpus` is the number of CPUs beside the GPU, and `cpus_of_each` is the number that one trial uses.
+    `trials` is the number of trials for each GPU; `asked` is the number that the user sets.
     """
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),

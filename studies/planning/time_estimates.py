@@ -46,7 +46,7 @@ class TimeEstimate:
 
 
 MIN_INFORMATIVE_FLOPS = 1e8
-"""The FLOPs of a step above which its time predicts that of other recipes; below, overheads dominate."""
+"""The FLOPs of a step above which its time predicts other recipes' times; below, overheads dominate."""
 
 UNKNOWN_TIME = TimeEstimate(None, "unknown")
 

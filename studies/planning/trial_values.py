@@ -44,7 +44,7 @@ LOST_SHARE = 0.5
 """A training diverged if it lost more than this share of what its loss had fallen since the first epoch."""
 
 MIN_RISE = 0.1
-"""So small a rise, as a share of the loss below it, is noise: all that moves where nothing is learnt."""
+"""The rise, as a share of the lower loss, below which a rise counts as noise."""
 
 
 def may_diverge() -> pl.Expr:

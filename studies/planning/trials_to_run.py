@@ -28,7 +28,7 @@ from ..study import Study
 from ..text.errors import StudyError, StudyFault
 
 DEVICE_COLUMNS = ("device", "cuda_version")
-"""What tells how many GPUs a training had."""
+"""The columns that give the number of GPUs of a training."""
 
 _log = logging.getLogger(__name__)
 

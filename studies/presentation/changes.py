@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...reporting.kinds.cells import CellsTable
 
 CHANGES = "changes"
-"""What `rows` says where no factor's levels are rows."""
+"""The value of `rows` if the rows are not the levels of a factor."""
 
 SEVERAL = "several"
 """The heading of rows in which more than one factor differs."""
@@ -36,7 +36,7 @@ _PART = re.compile(r"(?<!=)(?<!\w\()\{(\w+)\}")
 """A hole in place of a part; one in place of an argument is no name of anything, and keeps its braces."""
 
 CellKey = tuple[str, ...]
-"""The levels that tell a cell from others."""
+"""The levels that identify a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ _RESOLUTIONS = {
     ),
     "V or more": "main effects and interactions of two factors are told from each other",
 }
-"""What the resolutions of fractions say."""
+"""The meaning of each resolution of a fraction."""
 
 
 def explain_design(design: Design) -> str:

@@ -46,7 +46,7 @@ Role = Literal["table", "curve"]
 """The array of tables in a study file that asks for a result."""
 
 MAX_SERIES = 6
-"""The largest number of lines that can be told apart."""
+"""The largest number of lines that a reader can distinguish."""
 
 KeyFault = tuple[KeyPath, str]
 """The path of a key in a table, and what is wrong with its value."""

@@ -24,7 +24,7 @@ from ..catalog.tasks import (
 from ..schema.settings import TrialSettings
 
 _MAX_LISTED = 3
-"""So many lengths, and so many values in which trials differ, are named one by one."""
+"""The most lengths, and the most differing values of trials, that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,10 +54,10 @@ _REMEDIES = {
 
 
 Rule = Callable[[TrialSettings], Iterator[ValidationProblem]]
-"""What is wrong between the tables of valid settings."""
+"""A check for conflicts between the tables of valid settings."""
 
 Unknown = Callable[[KeyPath], bool]
-"""Whether the value of a key is unknown, since the file has a fault there."""
+"""A test whether the value of a key is unknown because the file has a fault there."""
 
 
 def incompatibilities(

@@ -59,7 +59,9 @@ def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) ->
 
 
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """Return the cost of a trial's model on a sequence of that many tokens; it equals that of `analyse`.
+    """Return the cost of a trial's model on a sequence of `tokens` tokens.
+
+    It equals the cost that `analyse` returns.
 
     Tasks share the part that does not depend on the vocabulary, since every cost is affine in its size.
     """

@@ -20,7 +20,7 @@ _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
     "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
     "train": {"optimizer": {"name": "adam", "lr": 1.0}, "batch_size": 1, "epochs": 1, "steps_per_epoch": 1},
 }
-"""For required keys that are wrong or missing, so that all else is checked too."""
+"""Stand-ins for required keys that are wrong or missing, so that everything else is checked too."""
 
 
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:

@@ -27,7 +27,7 @@ from ..schema.level_names import level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
 
 SHOWN_DIGITS = 8
-"""So many digits of a digest are shown."""
+"""The number of digits of a digest that are shown."""
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:

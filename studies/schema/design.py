@@ -13,7 +13,7 @@ from .factors import ABSENT, SEED, Conditions, TableLevels, settled
 from .settings import DesignKind, Level
 
 STEPWISE = ("cumulative", "path")
-"""The designs each of whose cells goes on from the one before."""
+"""The designs in which each cell builds on the one before."""
 
 MAX_TRIALS = 100_000
 """More trials than these are a fault, reported before they are made."""

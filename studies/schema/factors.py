@@ -90,7 +90,7 @@ def level_fault(factor: str, level: object) -> str | None:
 CONDITIONS_TABLE = "when"
 
 Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
-"""By factor the levels of others with which it is there; a factor stands behind those that it depends on."""
+"""The condition of each factor: the levels of other factors that it needs. Those factors come before it."""
 
 
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
@@ -172,7 +172,7 @@ def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 TableLevels = Mapping[str, Mapping[Level, Mapping[str, Any]]]
-"""By factor and by level the table that the level stands for."""
+"""The table that a level stands for, by factor and by level."""
 
 _TABLES = ("factors", "cells")
 _NAME = "name"

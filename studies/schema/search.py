@@ -36,7 +36,7 @@ from .search_settings import (
 from .settings import Level, StudySettings, TrialSettings
 
 _PROBES = 200
-"""From so many points it is seen which dimensions some of them lack."""
+"""The number of points that are drawn to find the dimensions that some points lack."""
 
 ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
 """Chooses a point by asking for each dimension that it takes."""

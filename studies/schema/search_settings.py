@@ -20,7 +20,7 @@ from ..text.units import plural
 from .settings import Names
 
 Direction = Literal["max", "min"]
-"""Which way is better."""
+"""The better direction."""
 
 _LIMIT = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 
@@ -107,7 +107,7 @@ def usual_direction(name: str) -> Direction | None:
 
 
 EPOCHS, LENGTH, DATA = "epochs", "length", "data"
-"""What grows from rung to rung, if it is no dimension of the study."""
+"""The quantities that can grow from rung to rung besides a dimension of the study."""
 
 NONE, RACE = "none", "race"
 """Schedulers that do not compare points after each epoch."""
@@ -261,7 +261,7 @@ Directions = Annotated[
     Field(strict=False),
     BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
 ]
-"""Which way is better, of one metric or of several."""
+"""The better direction, of one metric or of several."""
 
 
 class SearchBudget(StrictModel):

@@ -35,23 +35,23 @@ DesignKind = Literal[
     "random",
     "latin_hypercube",
 ]
-"""How the factors of a study are combined."""
+"""The design that combines the factors of a study."""
 
 Order = Literal["seeds_last", "file", "shuffled"]
 """The order in which a run starts the trials of a grid."""
 
 Level = str | int | float | bool
-"""One value of a factor, as the study file has it."""
+"""One value of a factor in the study file's notation."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
-"""A name that may stand in a path."""
+"""A name that is valid in a path."""
 
 MAX_D_MODEL = 65536
 """The largest width of a model."""
 
 
 Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""How much a property of a hypothesis weighs."""
+"""The weight of a property of a hypothesis."""
 
 
 def _wrap_in_list(names: object) -> object:

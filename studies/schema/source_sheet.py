@@ -21,7 +21,7 @@ from .training import TrainSettings
 TABLE = "source"
 
 Origin = Literal["paper", "program", "ours"]
-"""Who decided a setting: the paper, the program of its authors, or the author of the study."""
+"""The origin of a setting: the paper, the program of its authors, or the author of the study."""
 
 _TABLES = ("model", "task", "train", "recipes", "factors", "cells", "decode")
 _TEXT = re.compile(r"(paper|program|ours): +(\S.*)")

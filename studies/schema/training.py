@@ -134,7 +134,7 @@ def _check_compile(value: object) -> object:
 
 
 Compile = Annotated[bool | Literal["reduce-overhead"], BeforeValidator(_check_compile)]
-"""Whether torch compiles the body, and in which of its modes."""
+"""The value of `compile`: whether torch compiles the body, or the mode in which it does."""
 
 Precision = Literal["float32", "tf32", "bf16"]
 """The precision of products: 32 bits, or mantissas of 10 or 7 bits."""

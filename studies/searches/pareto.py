@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 Losses = Sequence[float]
-"""What a point loses by each objective."""
+"""A point's loss for each objective; less is better."""
 
 
 def dominates(first: Losses, second: Losses) -> bool:

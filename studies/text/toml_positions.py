@@ -16,7 +16,7 @@ Span = tuple[int, int]
 """Start and end as offsets into the text, the end not included."""
 
 MAX_DEPTH = 16
-"""So deep may values be within values; no key of a study has a third of it."""
+"""The deepest nesting of values; no key of a study needs a third of it."""
 
 TOO_DEEP = f"expected values within values at most {MAX_DEPTH} deep, got more"
 

@@ -21,7 +21,7 @@ Length = Annotated[int, Field(ge=1, le=_MAX_LENGTH)]
 """A nominal length."""
 
 DEV_SEQUENCES = 1000
-"""Where no curriculum grows the length, so many sequences are scored after each epoch."""
+"""The number of sequences scored after each epoch if no curriculum grows the length."""
 
 MAX_TEST_LENGTHS = 10_000
 
@@ -118,9 +118,9 @@ class AlgorithmicTask(TaskSpec):
 
     `length` is always the nominal one, which a curriculum grows and the tables report.
     `required_reach` is the furthest input on each side that can change some output.
-    `unguessable_reach` is the part of it that guessing cannot replace. For any model that sees less on that
-    side, there is an output that it gets right in all of 32 random sequences with a chance below 5 %, anew at
-    every longer length. The two differ where far inputs matter rarely, as in long carries. `example` is an
+    `unguessable_reach` is the part of it that guessing cannot replace. A model that sees less on that side
+    gets a certain output right in all of 32 random sequences with a chance below 5 %, anew at every longer
+    length. The two differ where far inputs matter rarely, as in long carries. `example` is an
     input, its target and their meaning, as the paper prints one.
     """
 

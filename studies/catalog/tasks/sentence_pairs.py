@@ -13,7 +13,7 @@ from ..own_corpora import OwnPairs, OwnSequences, read_facts
 from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 SizeChoice = Literal["all", "estimated"]
-"""Which sizes of outputs are tried with models that are told them."""
+"""The choice of output sizes to try with models that get the size as an input."""
 
 
 class SentencePairSettings(TaskSettings, ABC):

@@ -68,11 +68,11 @@ class ModelInterface:
 
 
 DEFAULT_PIECES = 32_000
-"""The size of a vocabulary; of a smaller bpe vocabulary for files of one's own that are too small for it."""
+"""The size of a vocabulary; own files that are too small for it get a smaller bpe vocabulary."""
 
 
 TASKS: Registry[TaskSpec] = Registry("task")
-"""Every task by its name: those that come along, and those of plug-ins."""
+"""Every task by its name, built in or from plug-ins."""
 
 
 class TaskSettings(NamedSettings, ABC):

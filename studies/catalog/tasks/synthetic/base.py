@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
-"""(settings, number, test set or None, generator) to so many examples of that set, or of the training."""
+"""(settings, number, test set or None, generator) to `number` examples of that set, or of the training."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ Depth = Annotated[float, Field(ge=0, le=1)]
 """A place in a text, as a share of it."""
 
 ASK, MARK, FIRST_DIGIT, FIRST_WORD, WORDS = 1, 2, 3, 13, 24
-"""The symbols of needle: the question, the marker before the digits, the digits, and so many words."""
+"""The symbols of needle: the question, the marker before the digits, digits, words and their number."""
 
 TRIGGER = 1
 """The trigger of induction_heads; symbols follow."""
