@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic.json_schema import CoreSchemaOrField, GenerateJsonSchema, JsonSchemaValue
 
 from .catalog.tasks import task_names
 from .claims.comparisons import ClaimSpec
@@ -30,7 +29,7 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 class _Schema(GenerateJsonSchema):
     """A value that only code can check is described as any value."""
 
-    def handle_invalid_for_json_schema(self, schema: CoreSchema, error_info: str) -> JsonSchemaValue:
+    def handle_invalid_for_json_schema(self, schema: CoreSchemaOrField, error_info: str) -> JsonSchemaValue:
         """Return the schema of any value."""
         return {}
 
@@ -90,7 +89,7 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 
     A name stands for a table with that name alone, a text for a list of it, and a hole for any value.
     """
-    found = {
+    found: dict[str, Any] = {
         key: [_relaxed(one, holes=holes) for one in each]
         if key == "anyOf"
         else _relaxed(each, holes=holes)
