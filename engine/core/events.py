@@ -89,10 +89,10 @@ class Listener:
         """Learn that Ray is being started on this machine, for the first time or once more."""
 
     def stopping(self) -> None:
-        """Learn that a stop was asked for; trials under way are saved where they are."""
+        """Learn that somebody asked for a stop; running trials are saved where they are."""
 
     def waiting(self, others: Sequence[Taken]) -> None:
-        """Learn that all that is left is trained by others, whose trials these are, and is waited for."""
+        """Learn that the run waits for other processes, which train all remaining trials, `others`."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Learn of the nodes of a cluster, before the first trial."""
@@ -102,7 +102,7 @@ class Listener:
 
 
 class Relay(Listener):
-    """Passes everything on to another listener; a subclass does something of its own as well."""
+    """Listener that passes all events on to another one; subclasses also do something themselves."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

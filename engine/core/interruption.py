@@ -92,7 +92,7 @@ def interruptible(limit_s: float | None, last_words: int = 2) -> Iterator[None]:
 
 
 def stop_soon() -> None:
-    """Leave what is interruptible in `GRACE_S`, now and from now on; a signal's handler may call it."""
+    """Leave interruptible contexts after `GRACE_S`, now and in future; a signal's handler may call it."""
     _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
     if _alarm.armed:
         _alarm.arm()

@@ -1,4 +1,4 @@
-"""A trial's model, built from its settings and what its task needs; its cost, and what it recomputes."""
+"""A trial's model, built from its settings and the needs of its task; its cost and recomputed activations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
-    """Make a trial's model keep only the inputs of its sub-layers; warn once where one cannot."""
+    """Make a trial's model keep only the inputs of its sub-layers; warn once if a sub-layer cannot."""
     if (fault := checkpointing_fault(settings, model)) is None:
         for stack in outermost_stacks(model):
             stack.checkpoints = True

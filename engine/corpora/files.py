@@ -71,7 +71,7 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """Return the bytes of a source; DataError if it is missing, damaged, or not the published one."""
+    """Return the bytes of a source. Raises DataError if it is missing or differs from the published one."""
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()

@@ -187,7 +187,7 @@ class _SideFiles:
             self._text.write(sentence.encode() + b"\n")
 
     def describe(self) -> dict[str, dict[str, str | int]]:
-        """Return what was written: the type and the size of each file."""
+        """Return the type and the size of each written file."""
         return {
             f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._sizes[kind]}
             for kind, dtype in self._dtypes.items()

@@ -121,7 +121,7 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
-    """Write a file of numbers; what is to be said of it."""
+    """Write a file of numbers; return its description."""
     path.write_bytes(numbers.tobytes())
     return {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
 

@@ -107,7 +107,7 @@ class Stackable(Protocol):
 
 
 class Objective(ABC, Generic[ModelOf]):
-    """The data, the loss and the metrics of one trial, drawn from generators of its own.
+    """The data, the loss and the metrics of one trial, drawn from its own generators.
 
     The generators are always on the CPU, so the data of a trial are the same on every device. `folder` has
     the corpora. The batch of a step is processed in `parts`; the first parts may have one row more.

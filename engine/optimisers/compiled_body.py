@@ -44,7 +44,7 @@ class CompileModeError(ActivememError):
 
 
 def check_compile(mode: Compile, device: torch.device) -> None:
-    """Raise CompileModeError where a mode would silently have no effect."""
+    """Raise CompileModeError if a mode would silently have no effect."""
     if mode == "reduce-overhead" and device.type != "cuda":
         raise CompileModeError(
             'compile = "reduce-overhead" needs a GPU, as it records CUDA graphs; on a CPU use compile = true'

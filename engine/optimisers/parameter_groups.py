@@ -37,7 +37,7 @@ class GroupSize:
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
     """Return the size of each group in each model of these trials; nothing is allocated.
 
-    Raises ParameterGroupError, with all of them, for models that lack a group.
+    Raises ParameterGroupError that lists all models that lack a group.
     """
     distinct = {
         (settings.model, settings.task.interface, settings.train.groups): settings

@@ -284,7 +284,7 @@ class RunCounter(Relay):
         return self._max_failures is not None and failed >= self._max_failures
 
     def pop_taken(self) -> dict[str, Taken]:
-        """Return the trials that other drivers train, of which this one has heard since the last call."""
+        """Return the trials of other drivers that were reported to this one since the last call."""
         taken, self.taken = self.taken, {}
         return taken
 

@@ -51,7 +51,7 @@ class LastWords:
 
     @property
     def passed_memory_limit(self) -> bool:
-        """Return whether it was killed since it occupied more memory than it may."""
+        """Return whether the process was killed because it exceeded its limit of memory."""
         return self.text.startswith(_MEMORY_LIMIT)
 
     @property

@@ -26,7 +26,7 @@ _KINDS: dict[
 
 
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
-    """Return the vocabulary of a kind, from sentences; DataError if none of that size can be made of them."""
+    """Return a kind's vocabulary, learnt from sentences. Raises DataError if they allow none of that size."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  not every machine needs the library
 

@@ -68,7 +68,7 @@ def find_paddles(geometry: Geometry, chains: Floats) -> tuple[Floats, Floats]:
 def cover(
     images: NDArray[np.uint8], which: NDArray[np.intp], starts: Floats, ends: Floats, radius: float
 ) -> None:
-    """Draw what is so near to lines (lines, 2), each into the image of that number.
+    """Draw all pixels within `radius` of lines (lines, 2), each line into its image of `which`.
 
     A pixel whose centre is at the edge is half covered; the level falls to 0 within half a pixel.
     """
