@@ -50,7 +50,7 @@ class PaperStudy:
 class PrintedTable:
     """A table of the paper: how many numbers it prints, and how many of them have a result of ours.
 
-    A number that a study of the paper's size reproduces is not counted as `small`.
+    A number with a result at the paper's size is not counted as `small`, however far the result is from it.
     """
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic.json_schema import CoreSchemaOrField, GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .catalog.tasks import task_names
 from .claims.comparisons import ClaimSpec
@@ -29,7 +29,7 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 class _Schema(GenerateJsonSchema):
     """A value that only code can check is described as any value."""
 
-    def handle_invalid_for_json_schema(self, schema: CoreSchemaOrField, error_info: str) -> JsonSchemaValue:
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return the schema of any value."""
         return {}
 

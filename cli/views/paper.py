@@ -51,8 +51,8 @@ def _summary(sheet: PaperSheet) -> list[str]:
     decided = [sheet.count_decided(small=size) for size in (False, True)]
     return [
         sheet.paper,
-        f"{plural(printed, 'printed number')}: {full_size} reproduced at the paper's size, {small} in small, "
-        f"{printed - full_size - small} not yet",
+        f"{plural(printed, 'printed number')}: {full_size} have a result at the paper's size, "
+        f"{small} in small, {printed - full_size - small} not yet",
         f"{plural(claims, 'claim')}: {decided[0]} decided at the paper's size, {decided[1]} in small",
     ]
 

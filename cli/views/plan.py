@@ -10,6 +10,7 @@ from ...engine.core.resources import cpus_here
 from ...reporting import plan_text
 from ...reporting.plan_text import NO_ESTIMATE, MachineNotes
 from ...studies.planning.plan import Plan
+from ...studies.planning.step_times import max_seconds_in_process
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
@@ -50,7 +51,7 @@ def format_plan(
     - `elsewhere` says how long a named GPU would take.
     """
     notes = MachineNotes(
-        total=_format_total_time(plan, machine, first_trial),
+        total=_format_total_time(study, plan, machine, first_trial),
         where="; ".join(filter(None, (where(plan, machine, run_free, at_once), elsewhere))),
         room=""
         if plan.memory is None or device_bytes is None
@@ -79,7 +80,7 @@ def _cpu_months(plan: Plan) -> str:
     )
 
 
-def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -> str:
+def _format_total_time(study: Study, plan: Plan, machine: MachineSettings, first_trial: str) -> str:
     seconds = plan.estimate.seconds
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:
@@ -90,13 +91,16 @@ def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -
     if trains_on_gpu:
         about = "" if expected is None else f"about {format_duration(expected)}, "
         return f"{about}{bound}{format_duration(seconds)} of training, one trial after the other"
-    about = "" if expected is None else f"about {_on_cpus(plan, machine, expected)}; "
-    return f"{about}{bound}{_on_cpus(plan, machine, seconds)} on this machine"
-
-
-def _on_cpus(plan: Plan, machine: MachineSettings, seconds: float) -> str:
-    """Return the core-hours of `seconds` of training and this machine's time: `3.1 core-hours, 1.6 h`."""
     workers = max(1, int(cpus_here() / machine.cpus))
+    is_alone = study.search is None and machine.address is None and machine.memory_limit is None
+    if is_alone and seconds <= max_seconds_in_process(workers):
+        workers = 1  # so short a grid trains in one process
+    about = "" if expected is None else f"about {_on_cpus(plan, machine, expected, workers)}; "
+    return f"{about}{bound}{_on_cpus(plan, machine, seconds, workers)} on this machine"
+
+
+def _on_cpus(plan: Plan, machine: MachineSettings, seconds: float, workers: int) -> str:
+    """Return the core-hours of `seconds` of training and this machine's time: `3.1 core-hours, 1.6 h`."""
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # no trial is split
     wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from ...studies.planning.step_times import Speed, steps_to_measure, trial_seconds
+from ...studies.planning.step_times import Speed, max_seconds_in_process, steps_to_measure, trial_seconds
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -15,9 +15,6 @@ from ...studies.study import Study
 from ..core.gpus import count_gpus
 from ..core.resources import Machine, cpus_here
 from ..trial.training import Training
-
-SHORT_S = 200.0
-"""Ray is used if it saves this many seconds, besides equally many core seconds that its start takes."""
 
 MEASURED_FLOPS = 1e10
 """Steps of at most this many FLOPs are measured; a slow core takes about a second for the largest."""
@@ -44,8 +41,8 @@ def short_grid_seconds(
         return None
     if machine.device == "cuda" and count_gpus() > 1:
         return None
-    workers = max(2, int(cpus_here() / machine.cpus))
-    limit = SHORT_S * (workers + 1) / (workers - 1)  # what is saved is total · (1 - 1 / workers)
+    workers = int(cpus_here() / machine.cpus)
+    limit = max_seconds_in_process(workers)
     known = [times.estimate(trial).seconds for trial in trials]
     unknown = [trial.settings for trial, seconds in zip(trials, known, strict=True) if seconds is None]
     total = sum(seconds for seconds in known if seconds is not None)

@@ -8,8 +8,17 @@ from itertools import pairwise
 from ..resolve.costs import flops_of_test, highest_length, max_training_flops
 from ..schema.settings import TrialSettings
 
+SHORT_S = 200.0
+"""Ray is used where it saves so many seconds, besides as many of a core's time that its start takes."""
+
 Speed = Sequence[tuple[float, float]]
 """The FLOPs of steps that were measured, ascending, and their seconds."""
+
+
+def max_seconds_in_process(workers: int) -> float:
+    """Return how long a grid may take in this process before Ray, with so many workers, trains it."""
+    workers = max(2, workers)
+    return SHORT_S * (workers + 1) / (workers - 1)  # what is saved is total · (1 - 1 / workers)
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:

@@ -19,7 +19,7 @@ def sheet():
     return paper_sheet(PAPER, COMMITTED)
 
 
-def test_every_printed_number_is_reproduced_or_missing(sheet):
+def test_every_printed_number_has_a_result_or_is_missing(sheet):
     (table,) = sheet.printed
     printed = published_tables()[PAPER, table.name]
     assert table.printed == len(printed.cells) == table.full_size + table.small + table.missing

@@ -8,8 +8,9 @@ from activemem.engine.core.events import Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import driver, short_grids
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.short_grids import SHORT_S, short_grid_seconds
+from activemem.engine.run.short_grids import short_grid_seconds
 from activemem.storage import Store
+from activemem.studies.planning.step_times import SHORT_S
 from activemem.studies.planning.time_estimates import TimeEstimator
 from activemem.studies.study import load_study
 
