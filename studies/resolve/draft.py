@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...diagnostics import nearest, nearest_hint
+from ...diagnostics import hint, nearest, nearest_hint
 from ...grammar import Recipe, RecipeError
 from ...grammar.nodes import Dimension
 from ..schema.design import Design, level_key
@@ -251,10 +251,10 @@ def check_holes(draft: Draft) -> None:
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
             if hole[1] not in declared:
-                hint = nearest_hint(hole[1], declared)
+                near = nearest_hint(hole[1], declared)
                 used.add(_nearest_declared(hole[1], declared))  # one fault is enough
                 draft.diagnostics.report_invalid(
-                    path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span()
+                    path, f"nothing fills the hole {{{hole[1]}}}{near}", within=hole.span()
                 )
             elif path[0] in TRIAL_TABLES and (message := _misplacement_message(draft, path, hole[1])):
                 draft.diagnostics.report_invalid(path, message, within=hole.span())
@@ -266,7 +266,8 @@ def check_holes(draft: Draft) -> None:
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
-            draft.diagnostics.report(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+            near = hint(name, (SEED,)) if path[0] == "factors" else ""
+            draft.diagnostics.report(path, f"nothing uses '{name}': no hole {{{name}}}{near}", key=True)
 
 
 def _holes_as_written(draft: Draft) -> set[str]:

@@ -166,6 +166,8 @@ def read_named(base: type[NamedSettings]) -> BeforeValidator:
     """
 
     def read(table: object) -> object:
+        if isinstance(table, str):
+            raise ValueError(f'expected a table such as {{ name = "{table}" }}, got {format_value(table)}')
         if not isinstance(table, Mapping):
             return table
         name = table.get("name", base.model_fields["name"].default)
