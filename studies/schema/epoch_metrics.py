@@ -86,7 +86,8 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
         for way, tasks in tasks_by_way.items()
         if way
     ]
-    return f"expected a metric of {' or '.join(lacking)}, of {', '.join(known)}, got '{name}'{''.join(ways)}"
+    tasks, names = " or ".join(lacking), ", ".join(known)
+    return f"expected one of the metrics of {tasks}: {names}; got '{name}'{''.join(ways)}"
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:

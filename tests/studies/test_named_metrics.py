@@ -74,7 +74,7 @@ def test_a_metric_that_its_place_never_has_is_refused_with_the_key_that_brings_i
     text: str, path: str
 ) -> None:
     (fault,) = faults(text.replace('"induction"', '"induction_heads"'))
-    assert fault.startswith(f"{path}: expected a metric of induction_heads, of loss, ")
+    assert fault.startswith(f"{path}: expected one of the metrics of induction_heads: loss, ")
     assert fault.endswith(WAY)
 
 
@@ -92,7 +92,7 @@ def test_a_metric_that_other_keys_bring_names_them() -> None:
 def test_a_path_needs_its_metric_in_every_cell() -> None:
     path = {'title = "M': 'design = "path"\naround = "task"\nmetric = "test_loss"\ntitle = "M'}
     (fault,) = faults("", **path)
-    assert fault.startswith("[study] metric: expected a metric of induction_heads")
+    assert fault.startswith("[study] metric: expected one of the metrics of induction_heads")
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_an_accuracy_at_different_lengths_is_told(changes, told):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (["search.metric=bleu"], "expected a metric of sort, of loss, accuracy, length, max_length"),
+        (["search.metric=bleu"], "expected one of the metrics of sort: loss, accuracy, length, max_length"),
         (["search.metric=test_accuracy"], "got 'test_accuracy'"),
         (
             ["search.metric=test_accuracy", "task.test_lengths=[4]", "search.scheduler=asha"],

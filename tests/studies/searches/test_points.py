@@ -93,7 +93,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
             "asha needs a metric of each epoch, got 'seconds",
         ),
         (['search.limits.reach="about 5"'], "reach: expected <, <=, > or >= and a number, as in '< 60'"),
-        (['search.limits.bleu="> 5"'], "expected a metric of sort, of loss"),
+        (['search.limits.bleu="> 5"'], "expected one of the metrics of sort: loss"),
         (
             ["search.sampler=cmaes", "search.metric=loss"],
             "cmaes learns no limits, but seconds is known",
