@@ -106,7 +106,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
             case "extra_forbidden":
-                hint = nearest_hint(str(path[-1]), _model_at(model, path[:-1]).model_fields)
+                hint = _unknown_key_hint(str(path[-1]), _model_at(model, path[:-1]).model_fields)
                 yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
@@ -197,6 +197,19 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
             continue
         model = next(_models_in(model.model_fields[str(part)].annotation))
     return model
+
+
+def _unknown_key_hint(key: str, fields: Mapping[str, FieldInfo]) -> str:
+    """Return which inner tables have the key that a table lacks, or the nearest of its own keys."""
+    owners = [
+        name
+        for name, field in fields.items()
+        if any(key in model.model_fields for model in _models_in(field.annotation))
+    ]
+    if not owners:
+        return nearest_hint(key, fields)
+    have = "has" if len(owners) == 1 else "have"
+    return f"; {' and '.join(owners)} {have} it, as in {owners[0]} = {{ {key} = … }}"
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:

@@ -349,3 +349,18 @@ def test_a_study_is_loaded_or_all_its_faults_are_told_and_nothing_else_happens(c
         assert str(error).startswith(f"study: {len(error.faults)} fault")
     else:
         assert study.search or study.trials
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("lr = 1e-3", "unknown key 'lr'; optimizer and changes have it, as in optimizer = { lr = … }"),
+        ("grow_at = 1.0", "unknown key 'grow_at'; curriculum has it, as in curriculum = { grow_at = … }"),
+        ("epoch = 3", "unknown key 'epoch'; nearest: epochs"),
+    ],
+)
+def test_an_unknown_key_names_the_inner_table_that_has_it(line, hint):
+    text = study_text().replace("[train]\n", f"[train]\n{line}\n", 1)
+    with pytest.raises(StudyError) as refused:
+        load_study(text)
+    assert hint in str(refused.value)
