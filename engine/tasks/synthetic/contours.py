@@ -71,7 +71,7 @@ class _Obstacles(NamedTuple):
         return _Obstacles(self.points[rows], self.clearance)
 
     def join(self, *more: _Obstacles) -> _Obstacles:
-        """These and others of the same images."""
+        """Return these and others of the same images."""
         parts = [self, *more]
         points = np.concatenate([part.points for part in parts], 1)
         return _Obstacles(points, np.concatenate([part.clearance for part in parts]))
