@@ -390,7 +390,7 @@ class _KeptBytes:
             yield
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """Note a tensor; what is returned holds its storage without holding what has computed it."""
+        """Count a tensor; return a handle that keeps its storage but not its autograd graph."""
         storage = tensor.untyped_storage()
         if storage not in self._own:
             self._kept.setdefault(storage, self._names[-1])

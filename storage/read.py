@@ -23,7 +23,7 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return these columns of a dataset's rows, of all studies or of these, in no order, and `RANK`.
+    """Return the given columns and `RANK`, of all studies or of the given ones; rows are unordered.
 
     Raises `StoreError` for a file of an unknown schema version.
     """

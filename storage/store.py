@@ -250,7 +250,7 @@ class Store:
             self._quarantine.move(path, "expected a file", "it was in the way of a trial's")
 
     def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the latest attempts' rows in datasets of one schema, without their studies."""
+        """Return the rows of the latest attempts in datasets of one schema, without the column `study`."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         if trials is not None:

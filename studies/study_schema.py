@@ -27,7 +27,7 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 
 
 class _Schema(GenerateJsonSchema):
-    """A value that only code can check is described as any value."""
+    """Generator of the JSON Schema; a value that only code can validate may be anything."""
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return the schema of any value."""

@@ -1,4 +1,4 @@
-"""Trackers by the names of their programs, opened without loading others; how to install a missing one."""
+"""Openers of trackers by name. Only the named program is imported; errors say how to install it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(of_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of x; torch's own has no gradient in its turn."""
+    """Return the gradient of SiLU in a form that can be differentiated again; torch's cannot."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(of_silu, x)
     share = torch.sigmoid(x)

@@ -237,7 +237,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Return projections, which ours has side by side, spans, and persistent vectors."""
+    """Return the projections (concatenated in our model), the spans and the persistent vectors."""
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}

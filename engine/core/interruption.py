@@ -65,11 +65,11 @@ _alarm = _Alarm()
 
 
 @contextmanager
-def interruptible(limit_s: float | None, last_words: int = 2) -> Iterator[None]:
+def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None]:
     """Leave a context by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
 
     Only the main thread can be interrupted; in any other it changes nothing. If native code does not return,
-    the process ends and writes a traceback to the file descriptor `last_words`. The next attempt reads it.
+    the process ends and writes a traceback to the file descriptor `crash_report`. The next attempt reads it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -79,7 +79,7 @@ def interruptible(limit_s: float | None, last_words: int = 2) -> Iterator[None]:
     _alarm.armed = True
     if limit_s is not None:
         latest_s = max(limit_s, 0.0) + GRACE_S + NATIVE_GRACE_S
-        faulthandler.dump_traceback_later(latest_s, exit=True, file=last_words)
+        faulthandler.dump_traceback_later(latest_s, exit=True, file=crash_report)
     try:
         _alarm.arm()
         yield

@@ -9,6 +9,6 @@ Ray or connects to it and watches its head. `ray_cluster` schedules cohorts with
 worker. `cluster_nodes` and `worker_code` check nodes and workers, and `gpu_share` decides each trial's share
 of a GPU.
 
-`last_resort` stops a run when native code is stuck; `memory_guard` kills workers that take too much memory.
+`stuck_process` stops a run when native code is stuck; `memory_guard` kills workers that take too much memory.
 `notebook_progress` shows a run in a notebook.
 """

@@ -41,7 +41,6 @@ from ..trial.training_parts import check_watched
 from .cohort_sources import CohortSource, GridCohorts
 from .cohorts import run_local
 from .gpu_share import with_gpu_bytes, with_whole_gpu
-from .last_resort import killed_if_stuck
 from .notebook_progress import notebook_listener
 from .preflight import (
     check_device,
@@ -52,6 +51,7 @@ from .preflight import (
     rehearse_plugins,
 )
 from .short_grids import short_grid_seconds
+from .stuck_process import killed_if_stuck
 
 MERGED_TOGETHER = 256
 """During a run, the files of this many ended trials become one."""

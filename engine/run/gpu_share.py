@@ -24,7 +24,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Return the machine with its choice of device made: its GPU, for one trial at a time, or its CPUs."""
+    """Return the machine with its device chosen: a whole GPU for one trial at a time, or its CPUs."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 

@@ -21,7 +21,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.cpu import give_back_memory
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
-from . import checkpoints, last_words, provenance
+from . import checkpoints, crash_report, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
 from .leaks import LeakError
@@ -76,7 +76,7 @@ class Attempt:
         save_after_s: float = 0.0,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
-        guard: last_words.Guard | None = None,
+        guard: crash_report.Guard | None = None,
         holder: HeldOutcomes | None = None,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
         told: str = "",
@@ -161,7 +161,7 @@ class Attempt:
         """Build the training and load its checkpoint, unless the trial has killed its workers too often."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
-        words = last_words.take_last_words(self._checkpoint.folder)
+        words = crash_report.take_crash_report(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(_CPU)
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
@@ -171,7 +171,7 @@ class Attempt:
             tries = f"/{self._tries.tries}" if self._tries.tries else ""
             place = f"{'0' if saved is None else saved.place}{tries}"
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
-        if (reason := last_words.failure_by_death(deaths, words, self._limit, self._place())) is not None:
+        if (reason := crash_report.failure_by_death(deaths, words, self._limit, self._place())) is not None:
             return self._end("failed", reason)
         with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
             provenance.reset_peak_memory(self._device)
@@ -333,14 +333,14 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Bound the time of a context, within which the process leaves last words if it dies."""
+        """Bound the time of a context, within which the process leaves a crash report if it dies."""
         folder = self._checkpoint.folder
         with (
-            last_words.leaving_last_words(folder, self._limit) as descriptor,
+            crash_report.recording_crashes(folder, self._limit) as descriptor,
             interruptible(seconds, descriptor),
         ):
             if self._guard is not None:
-                self._guard(last_words.words_file(folder))
+                self._guard(crash_report.crash_report_file(folder))
             yield
 
     def _between_steps(self, training: Training) -> None:
@@ -385,7 +385,7 @@ class Attempt:
     def watch_pack(self) -> None:
         """Keep the memory guard from blaming this trial while several take steps together."""
         if self._guard is not None:
-            self._guard(self._checkpoint.folder / "last_words_of_pack")
+            self._guard(self._checkpoint.folder / "crash_report_of_pack")
 
     # -- texts
 

@@ -74,7 +74,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config with equal values for settings that change the values of numbers, not their count."""
+    """Return the config with fixed values for settings that change values of weights, but no cost."""
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")

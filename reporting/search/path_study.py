@@ -52,7 +52,7 @@ class _Steps:
 
 
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
-    """Return the file of the study whose cells lead from the baseline to the best point; PromotionError."""
+    """Return the study file whose cells lead step by step from the baseline to the best point."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")

@@ -1,4 +1,4 @@
-"""Tests of differences paired by seed, corrected for how many they are, and the pairs that they need."""
+"""Tests of seed-paired differences, corrected for their number, and the pairs that a test needs."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:
-    """The law through `n` cells; without an interval where they are two, or where nothing is left over.
+    """The power law fitted to `n` cells; no interval if they are two or the residuals are zero.
 
     `center` and `spread` are the mean of the logarithms of x and the sum of squares around it; `error` is the
     standard deviation of what is left over.

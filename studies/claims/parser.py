@@ -81,7 +81,7 @@ class _ParseError(Exception):
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
-    """Return the tree of a claim; report what cannot be read in `faults` as a SyntaxErrorNode."""
+    """Parse a claim into a tree. Unreadable parts become SyntaxErrorNodes and are added to `faults`."""
     parser = _ClaimParser(text, faults)
     try:
         return parser.claim()

@@ -1,4 +1,4 @@
-"""Cells of a file's columns, row by row, and their places: CSV, fields between tabs, and JSON Lines.
+"""Readers of CSV, tab-separated and JSON Lines files: cells row by row, each with its place.
 
 Only regular files are read, and none so large that it fills the memory.
 """

@@ -1,4 +1,4 @@
-"""The memory that a trial holds: in a training step, and where it is tested at lengths of its own."""
+"""The memory that a trial needs: in a training step, and in tests at other lengths."""
 
 from __future__ import annotations
 

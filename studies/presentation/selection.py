@@ -66,7 +66,7 @@ def _as_list(levels: object) -> list[Any]:
 def fixed_levels(
     trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
 ) -> dict[str, Level]:
-    """Return the level of each factor with several levels that all trials with these levels share.
+    """Return the levels that all selected trials share, of the factors with several levels.
 
     `shown` are the factors that are visible anyway.
     """

@@ -57,7 +57,7 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the names of levels in a figure, without arguments that a block has wherever it occurs.
+    """Return short names of levels: arguments that are equal in every use of a block are left out.
 
     `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
     """

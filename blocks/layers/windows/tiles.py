@@ -92,7 +92,7 @@ class _Tile(NamedTuple):
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return the part of the extra keys, (sequences · queries, n)."""
+        """Return what the keys outside the window contribute, (sequences · queries, n)."""
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:

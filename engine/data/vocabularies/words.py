@@ -22,7 +22,7 @@ class ListedVocabulary(Vocabulary):
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Return the vocabulary of some content."""
+        """Rebuild a vocabulary from its stored content."""
         size, *symbols = content.decode().split("\n")
         return cls(symbols, int(size))
 

@@ -57,7 +57,7 @@ class CellForm:
 
 
 def render(table: Table) -> str:
-    """Return a `table` environment; published numbers are smaller, on a second line of each row."""
+    """Return a `table` environment; published numbers are in smaller type on a second line of each row."""
     return render_float(table, _PLAIN)
 
 

@@ -29,7 +29,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Return the headings above a column and its name; an empty line where a factor's name continues."""
+    """Return a column's name below its headings; a heading that continues from the left is empty."""
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line

@@ -9,7 +9,7 @@ import torch
 from activemem.blocks.core.streaming import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import memory_retries
-from activemem.engine.trial.last_words import words_file
+from activemem.engine.trial.crash_report import crash_report_file
 from activemem.engine.trial.memory_retries import (
     MemoryTries,
     free_memory,
@@ -238,7 +238,7 @@ def test_a_trial_that_was_killed_for_its_memory_goes_on_in_parts_until_there_are
     folder = store.files.checkpoint_dir(halves.trial.id)
     folder.mkdir(parents=True)
     for _ in range(2):
-        words_file(folder).write_text("None\nmemory limit of 2 GB passed\n", encoding="utf-8")
+        crash_report_file(folder).write_text("None\nmemory limit of 2 GB passed\n", encoding="utf-8")
         attempt = Attempt(halves, store, CPU, make_training=room_for(0, tries))
         events = [attempt.advance()]
         attempt.release()

@@ -16,7 +16,7 @@ from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
 from activemem.engine.trial.claims import store_pruned
-from activemem.engine.trial.last_words import MAX_DEATHS, MAX_WORKER_DEATHS
+from activemem.engine.trial.crash_report import MAX_DEATHS, MAX_WORKER_DEATHS
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training

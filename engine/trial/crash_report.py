@@ -1,4 +1,4 @@
-"""Last words of a process that died while it trained: a file beside the checkpoint.
+"""Crash reports of processes that died while they trained: a file beside the checkpoint.
 
 The module also limits how often the processes of a trial may die in one of its epochs before it fails.
 """
@@ -24,7 +24,7 @@ MAX_WORKER_DEATHS = 3
 MAX_DEATHS = 6
 """The same for deaths of processes in all runs together."""
 
-_FILE = "last_words"
+_FILE = "crash_report"
 _STDERR = 2
 _MEMORY_LIMIT = "memory limit of "
 _FATAL = re.compile(r"^Fatal Python error: (.*)$", re.MULTILINE)
@@ -32,8 +32,8 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastWords:
-    """The last words of a dead process, and the time limit that it had."""
+class CrashReport:
+    """The traceback or reason that a dead process left, and the time limit that it had."""
 
     limit_s: float | None
     text: str
@@ -68,7 +68,7 @@ class LastWords:
 
 
 @contextmanager
-def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
+def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
     """Record a death of the process within a context in a file of the folder; yield its descriptor.
 
     What kills the process from within, as a segmentation fault does, leaves its traceback there, unless this
@@ -89,18 +89,18 @@ def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
             os.close(descriptor)
 
 
-def words_file(folder: Path) -> Path:
+def crash_report_file(folder: Path) -> Path:
     """Return the file in which a process of this checkpoint's folder says how it dies."""
     return folder / _FILE
 
 
-def take_last_words(folder: Path) -> LastWords | None:
-    """Return the last words of the last process, once; None if it did not die or left none."""
-    path = words_file(folder)
+def take_crash_report(folder: Path) -> CrashReport | None:
+    """Return and remove the crash report of the last process; None if it left none."""
+    path = crash_report_file(folder)
     try:
         limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
         path.unlink()
-        return LastWords(limit_s=None if limit == "None" else float(limit), text=text) if text else None
+        return CrashReport(limit_s=None if limit == "None" else float(limit), text=text) if text else None
     except (OSError, ValueError):
         return None
 
@@ -108,13 +108,13 @@ def take_last_words(folder: Path) -> LastWords | None:
 def _open(folder: Path) -> int:
     """Return the emptied file, or standard error if there can be no file."""
     try:
-        return os.open(words_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+        return os.open(crash_report_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
         return _STDERR
 
 
 def failure_by_death(
-    deaths: Deaths, words: LastWords | None, limit_s: float | None, where: str
+    deaths: Deaths, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
     """Return why a trial has failed by the deaths of its processes; None if it is tried again."""
     if words is not None and (reason := words.reason(limit_s, where)) is not None:

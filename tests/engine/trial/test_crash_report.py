@@ -3,23 +3,23 @@
 import faulthandler
 import os
 
-from activemem.engine.trial.last_words import leaving_last_words, take_last_words, words_file
+from activemem.engine.trial.crash_report import crash_report_file, recording_crashes, take_crash_report
 
 TIMEOUT = "Timeout (0:00:12)!\nThread 0x1 (most recent call first):\n"
 
 
 def die(folder, text, limit_s=None):
     """As a process does that says something and is no more."""
-    with leaving_last_words(folder, limit_s) as descriptor:
+    with recording_crashes(folder, limit_s) as descriptor:
         os.write(descriptor, text.encode())
-    return take_last_words(folder)
+    return take_crash_report(folder)
 
 
 def test_whoever_does_not_die_leaves_nothing(tmp_path):
-    with leaving_last_words(tmp_path, 3.0):
+    with recording_crashes(tmp_path, 3.0):
         pass
-    assert take_last_words(tmp_path) is None
-    assert take_last_words(tmp_path) is None
+    assert take_crash_report(tmp_path) is None
+    assert take_crash_report(tmp_path) is None
 
 
 def test_a_passed_limit_is_the_end_of_a_trial_but_under_a_longer_one(tmp_path):
@@ -39,7 +39,7 @@ def test_any_other_death_may_be_tried_again(tmp_path):
 
 def test_other_handlers_stay_and_a_missing_folder_is_no_fault(tmp_path):
     before = faulthandler.is_enabled()
-    with leaving_last_words(tmp_path / "missing", 1.0):
+    with recording_crashes(tmp_path / "missing", 1.0):
         assert faulthandler.is_enabled()
     assert faulthandler.is_enabled() == before
-    assert not words_file(tmp_path / "missing").exists()
+    assert not crash_report_file(tmp_path / "missing").exists()
