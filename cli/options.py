@@ -124,7 +124,7 @@ CheckpointEveryOption = Annotated[
     _training_option(
         "--checkpoint-every",
         metavar="TIME",
-        help="Save trials amid an epoch so often, as 30s, 5m or 1h; else only after it.",
+        help="Also save trials within an epoch, every 30s, 5m or 1h; else only after each epoch.",
     ),
 ]
 

@@ -36,9 +36,9 @@ def serve(
 ) -> None:
     """Show studies in a browser while they run, until Ctrl-C.
 
-    Progress, learning curves, tables, figures, claims and failures change as rows arrive, and a recipe in a
-    field is taken apart. Nothing can be changed from a page. Only this machine is answered unless --host says
-    otherwise.
+    Progress, learning curves, tables, figures, claims and failures change as rows arrive. A recipe that is
+    typed into a field shows its parts. Nothing can be changed from a page. Only this machine has access,
+    unless --host allows others.
     """
     from ..reporting.serve.access import Access, ServeError
     from ..reporting.serve.http_server import PageServer

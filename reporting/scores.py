@@ -120,7 +120,7 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
 def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:
     up = find_metric(metric).higher_is_better
     if up is None:
-        yield ("value",), f"expected a metric with a better direction, got '{metric}'"
+        yield ("value",), f"expected a metric of which higher or lower is better, got '{metric}'"
         return
     unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
     if spec.bounds and unbounded:

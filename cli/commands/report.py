@@ -37,8 +37,8 @@ def build(
 
     The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
     and the commands that repeat it. The section has tables, figures (PDF files beside it), claims and
-    provenance, and compiles by an input into the classes of NeurIPS, ICML and ACL. Exits with 1 if the store
-    has no results.
+    provenance. A paper in the classes of NeurIPS, ICML and ACL includes it by \\input. Exits with 1 if the
+    store has no results.
     """
     from ...reporting.results import open_study
     from ..machine_settings import load_settings

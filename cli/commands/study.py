@@ -217,7 +217,9 @@ def forget(
     study: StudyName,
     *,
     only: OnlyOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, alone.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be removed, and remove nothing.")
+    ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -276,7 +278,8 @@ def export(
     study: StudyName,
     *,
     to: Annotated[
-        str, typer.Option("--to", metavar="|".join(EXPORT_NAMES), help="The program that is to show it.")
+        str,
+        typer.Option("--to", metavar="|".join(EXPORT_NAMES), help="The program to export the results to."),
     ],
     out: Annotated[
         str,

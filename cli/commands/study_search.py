@@ -46,8 +46,8 @@ def show(
 ) -> None:
     """List every setting of a study with its value, the defaults behind those that its file gives.
 
-    With --best N the best points of a search so far: what they measured, their seeds and their values. With
-    --toml the text of its file.
+    --best N prints the best points of a search so far with their results, seeds and values. --toml prints the
+    file of the study.
     """
     given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
     if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):

@@ -32,7 +32,7 @@ def render(
             help="How to write it, or a plug-in's format; rich is for eyes.",
         ),
     ] = None,
-    published: Annotated[bool, typer.Option("--published", help="Put the paper's numbers beside.")] = False,
+    published: Annotated[bool, typer.Option("--published", help="Show the paper's numbers beside.")] = False,
     paper: Annotated[
         str | None,
         typer.Option("--paper", metavar="PAPER", help="All that a paper printed, ours beside; no STUDY."),

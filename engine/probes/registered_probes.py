@@ -71,7 +71,7 @@ def run_probe(
         if not math.isfinite(value):
             raise PluginError(f"{where}: expected finite numbers, got {value} at '{index}'")
     if not found:
-        raise PluginError(f"{where}: expected a number at least, got none")
+        raise PluginError(f"{where}: expected at least one number, got none")
     return {f"{probe.name}[{index}]" if index else probe.name: value for index, value in found.items()}
 
 

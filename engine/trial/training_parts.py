@@ -132,7 +132,7 @@ class Callbacks:
             with plugin_errors("callback", name, CALLBACKS[name].settings):
                 reported = hook(moment) or {}
         if changed := [what for what, value in _how_torch_computes().items() if value != before[what]]:
-            raise CallbackError(f"{name}: expected to leave torch as it was, got another {changed[0]}")
+            raise CallbackError(f"{name}: expected to leave torch's {changed[0]} as it was, got another")
         if unknown := sorted(reported.keys() - CALLBACKS[name].metrics):
             known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
             raise CallbackError(f"{name}: expected metrics of those registered, {known}, got {unknown[0]}")

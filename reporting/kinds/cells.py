@@ -341,7 +341,7 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
         and metric_family(first) in METRICS_AND_COSTS
         and find_metric(first).higher_is_better is None
     ):
-        yield ("pick",), f"expected a metric with a better direction, got '{first}'"
+        yield ("pick",), f"expected a metric of which higher or lower is better, got '{first}'"
     yield from _otherwise_faults(spec)
 
 
@@ -352,7 +352,7 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
         yield path, unknown_metric(spec.otherwise)
     elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
-        yield path, f"expected a metric with a better direction, got '{spec.otherwise}'"
+        yield path, f"expected a metric of which higher or lower is better, got '{spec.otherwise}'"
     if spec.otherwise in spec.value:
         yield path, f"expected a metric other than value, got '{spec.otherwise}'"
     if len(spec.value) > 1:

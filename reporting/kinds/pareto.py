@@ -59,7 +59,7 @@ class ParetoFigure(SeriesFigure):
             metric_family(self.value) in METRICS_AND_COSTS
             and find_metric(self.value).higher_is_better is None
         ):
-            yield ("value",), f"expected a metric with a better direction, got '{self.value}'"
+            yield ("value",), f"expected a metric of which higher or lower is better, got '{self.value}'"
 
     def role_faults(self, role: str, name: str, factors: Mapping[str, object]) -> Iterator[KeyFault]:
         if role != "x":

@@ -124,7 +124,9 @@ class LawKeys(ResultKeys):
             and metric_family(self.metric) in METRICS_AND_COSTS
             and find_metric(self.metric).higher_is_better is None
         ):
-            faults.append((("over",), f"expected a metric with a better direction, got '{self.metric}'"))
+            faults.append(
+                (("over",), f"expected a metric of which higher or lower is better, got '{self.metric}'")
+            )
         if self.series is None:
             return faults
         if self.series not in factors:
