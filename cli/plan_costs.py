@@ -63,6 +63,8 @@ def _measure_steps(settings: ResolvedSettings) -> MeasureSteps:
         if settings.values.address is not None or not drawn or (gpus and (gpus != "auto" or has_gpu())):
             return None
         steps = {flops: each for flops, each in steps_to_measure(trials).items() if flops <= _PLANNED_FLOPS}
+        if not steps:
+            return None
         key = (platform.node(), [settings_to_json(each) for each in steps.values()])
         found = remember("speed", key, lambda: _measure_speed(steps, settings))
         speed = [(float(flops), nanoseconds / 1e9) for flops, nanoseconds in found.items()]

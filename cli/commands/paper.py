@@ -14,7 +14,9 @@ app = typer.Typer(help="Show what the studies have found of a paper.", no_args_i
 
 @app.command()
 def show(
-    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Its name; else all papers.")] = None,
+    paper: Annotated[
+        str | None, typer.Argument(metavar="PAPER", help="The name of a paper, unless --all.")
+    ] = None,
     *,
     all_papers: Annotated[bool, typer.Option("--all", help="Every paper.")] = False,
     tables: Annotated[

@@ -44,7 +44,7 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class MemoryTries:
-    """How often a trial ran out of memory, and into how many parts its batches are split now.
+    """The number of times that a trial ran out of memory, and the number of parts of its batches now.
 
     Parts that it begins with count as tries, too.
     What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried

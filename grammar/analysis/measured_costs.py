@@ -63,10 +63,12 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return what `measure` returned when it was first called for this, in this version of the code."""
+    """Return what `measure` first returned in this version of the code; an empty result is not kept."""
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
-    found = _FILE.recall(key)
-    return _FILE.keep(key, measure()) if found is None else found
+    if (found := _FILE.recall(key)) is not None:
+        return found
+    measured = measure()
+    return _FILE.keep(key, measured) if measured else measured
 
 
 def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import

@@ -90,6 +90,20 @@ def test_a_plan_of_a_shipped_study_needs_no_file(run):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_steps_that_could_not_be_measured_are_measured_again(run, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    step = "activemem.engine.run.short_grids._measure_step"
+
+    def fail(*_):
+        raise RuntimeError("no memory for a moment")
+
+    changed = ("study", "plan", tiny, "--set", "train.steps_per_epoch=7")
+    monkeypatch.setattr(step, fail)
+    assert "no estimate" in run(*changed).stdout
+    monkeypatch.setattr(step, lambda *_: 1.0)
+    assert "at most" in run(*changed).stdout
+
+
 @pytest.mark.parametrize(
     ("command", "where"),
     [("plan", " and no study of that name"), ("status", ", and no study of that name has run in {store}")],
