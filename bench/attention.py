@@ -30,8 +30,7 @@ from torch.profiler import ProfilerActivity, profile
 from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.all_attention import AllAttention
-from activemem.blocks.layers.windows.choice import window_or_fault
-from activemem.blocks.layers.windows.pieces import Kept, WindowForm, WindowInputs, window_products
+from activemem.blocks.layers.windows.pieces import window_products
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
 
@@ -163,25 +162,12 @@ def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
     return run
 
 
-def require_flex_attention(step: Callable[[], Tensor]) -> None:
-    """RuntimeError with the reason where the windows of a step are not computed by FlexAttention."""
-
-    def compute(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-        found = window_or_fault(form, given, kept)
-        if not isinstance(found, Tensor):
-            raise RuntimeError(found)
-        return found
-
-    with patch("activemem.blocks.layers.window_attention.compute_window", compute):
-        step().square().mean().backward()
-
-
 def median_ms(
     runners: dict[str, Callable[[], Tensor]], seconds: float, device: torch.device
 ) -> dict[str, float]:
     """Median milliseconds of a forward and a backward pass, on a CPU of its time; the layers take turns.
 
-    The first passes, in which FlexAttention is compiled for a minute or more, take none of the seconds.
+    The first passes take none of the seconds.
     """
     now = make_clock(device)
     times: dict[str, list[float]] = {name: [] for name in runners}

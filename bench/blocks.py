@@ -16,9 +16,8 @@ from torch.nn import functional
 
 from activemem.blocks import Context, build_block
 from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.layers import attention
+from activemem.blocks.layers import attention, window_attention
 from activemem.blocks.layers.convolutions import Convolution
-from activemem.blocks.layers.windows import choice
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
 
@@ -84,8 +83,8 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
         def step() -> Tensor:
             with (
                 patch.object(attention, "MAX_UNFUSED_LENGTH", unfused),
-                patch.object(choice, "MAX_UNFUSED_LENGTH", unfused),
-                patch.object(choice, "MAX_WHOLE_SCORES", whole),
+                patch.object(window_attention, "MAX_UNFUSED_LENGTH", unfused),
+                patch.object(window_attention, "MAX_WHOLE_SCORES", whole),
             ):
                 return block(x)
 

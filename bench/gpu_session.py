@@ -1,9 +1,8 @@
 """All that is to be done on a machine with a GPU, in pieces: a call works for some minutes, the next goes on.
 
-The tests that wait for one, those of windows last, for which FlexAttention is compiled; the table of
-`make bench-gpu`; all of `algorithmic.toml`, timed; at last all other tests, a
-part after the other. What is left and known is in a folder, or in a file of it for machines that keep nothing
-between calls. Without Ray all but tests of it can be done.
+The tests that wait for one; the table of `make bench-gpu`; all of `algorithmic.toml`, timed; at last all
+other tests, a part after the other. What is left and known is in a folder, or in a file of it for machines
+that keep nothing between calls. Without Ray all but tests of it can be done.
 
 Such a file has logs, times and the rows of trials that have ended; the state of a trial under way is larger
 than all of it, and is left out. All trials of a cohort end together, so that the study trains few at a time
@@ -45,7 +44,6 @@ NO_TESTS = 5
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 WAITS_FOR_GPU = 'reason="needs a GPU'
-TESTS_OF_WINDOWS = Path("tests", "blocks", "layers", "windows")
 FEWEST_PACKED = "2"
 """Of a pack of so many a cohort has four trials, and no fewer train together."""
 
@@ -136,12 +134,10 @@ def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
     test += ("--continue-on-collection-errors",)  # of tests of what is not installed
     test += ("--numprocesses", str(2 if tiny else max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
     on_gpu = (*test, "-m", "gpu and not slow")
-    windows, others = tests_on_gpu()
-    for name, files in (("test gpu", others), ("test gpu windows", windows)):
-        if tiny:
-            yield Stage(name=name, command=(*on_gpu, *TINY_TESTS), fine=(0, NO_TESTS))
-        else:
-            yield Stage(name=name, command=(*on_gpu, *files), text=" passed")
+    if tiny:
+        yield Stage(name="test gpu", command=(*on_gpu, *TINY_TESTS), fine=(0, NO_TESTS))
+    else:
+        yield Stage(name="test gpu", command=(*on_gpu, *tests_on_gpu()), text=" passed")
     bench = ("bench/summary.py", *(("--tiny",) if tiny else ("--cuda", "10")))
     yield Stage(name="bench", command=(sys.executable, *bench))
     yield from stages_of_study(folder, tiny=tiny, keeps_states=keeps_states)
@@ -165,15 +161,14 @@ def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator
     yield Stage(name="table", command=(*program, *table))
 
 
-def tests_on_gpu() -> tuple[list[str], list[str]]:
-    """The files of tests that wait for a GPU, those of windows and the rest, by why they are skipped without.
+def tests_on_gpu() -> list[str]:
+    """The files of tests that wait for a GPU, by why they are skipped without.
 
     Pytest then imports no others, which may need what is not installed.
     """
     found = sorted((ROOT / "tests").rglob("test_*.py"))
     found = [path.relative_to(ROOT) for path in found if WAITS_FOR_GPU in path.read_text(encoding="utf-8")]
-    windows = [path for path in found if path.is_relative_to(TESTS_OF_WINDOWS)]
-    return [str(path) for path in windows], [str(path) for path in found if path not in windows]
+    return [str(path) for path in found]
 
 
 def parts_of_tests() -> list[str]:

@@ -98,15 +98,6 @@ def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
     yield Row(LAYER, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
 
 
-def fused_row(seconds: float, device: torch.device) -> Iterator[Row]:
-    """Yield the row of the same layer by FlexAttention, where that can compute it."""
-    ours = attention.steps(layer_size(device))["all_attn"]
-    runners = {"all_attn": ours, "products": attention.by_products(ours)}
-    found = attention.median_ms(runners, seconds, device)
-    attention.require_flex_attention(ours)
-    yield Row(LAYER, "plain products instead of FlexAttention", found["all_attn"], found["products"])
-
-
 def released_rows(
     what: str, seconds: float, device: torch.device, *, adaptive: bool, dropout: float
 ) -> Iterator[Row]:
@@ -196,8 +187,6 @@ def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterato
     """Yield each measurement that needs torch alone, by name; `tiny` measures on a CPU what a GPU would."""
     yield from step_measures(step.comparisons(), seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
-    if device.type == "cuda":  # elsewhere FlexAttention has no backward pass
-        yield LAYER, partial(fused_row, seconds, device)
     for kind, adaptive, dropout in (
         ("", False, 0.0),
         (", learnt spans", True, 0.0),

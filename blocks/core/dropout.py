@@ -133,11 +133,6 @@ def noting_dropout() -> Iterator[list[RandomCall]]:
         yield given.calls
 
 
-def is_dropout_noted() -> bool:
-    """Return whether a pass runs only to note its draws; nobody reads its numbers."""
-    return _given is not None and _given.drawn is None
-
-
 @contextmanager
 def given_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
     """Enter a context in which each call takes the next of these, as `draw_dropout` drew them."""

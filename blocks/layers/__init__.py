@@ -9,7 +9,6 @@
 - `feedforward` maps each position.
 - `pooling` reduces a sequence to one vector, and `fused_pooling` does so in pieces that stay in a processor's
   cache.
-- `kernels` of other libraries compute some of these blocks on a GPU.
 """
 
 from . import (  # each registers its blocks

@@ -28,8 +28,7 @@ from .window_attention import (
     merge_heads,
     split_heads,
 )
-from .windows.choice import MAX_UNFUSED_LENGTH
-from .windows.pieces import capped
+from .windows.pieces import MAX_UNFUSED_LENGTH, capped
 
 
 @register_block("sa")

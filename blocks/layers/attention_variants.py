@@ -13,12 +13,9 @@ from ..core.initialisation import Initialisable, Linear
 from ..core.weight_roles import WeightRole, roles
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
-from .kernels.choice import with_kernel
-from .kernels.recurrences import fading_attention
 from .pair_positions import PairPositions
 
 
-@with_kernel(fading_attention, positions=2)
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
     """Attend causally over a whole sequence; all are (batch, heads, length, head_width).
 

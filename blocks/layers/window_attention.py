@@ -15,12 +15,27 @@ from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
+from ..core.torch_modes import are_operations_rewritten
 from ..core.weight_roles import WeightRole, roles
-from .windows.choice import compute_window
-from .windows.pieces import QueryChunk, WindowForm, WindowInputs, iter_chunks, masked_score
+from .windows.pieces import (
+    MAX_UNFUSED_LENGTH,
+    Kept,
+    QueryChunk,
+    WindowForm,
+    WindowInputs,
+    can_be_fused,
+    iter_chunks,
+    masked_score,
+    window_fused,
+    window_products,
+)
+from .windows.tiles import window_tiles
 
 GRANULARITY = 64
 """Adaptive spans are rounded up to a multiple of this number of tokens."""
+
+MAX_WHOLE_SCORES = 512
+"""Up to this many scores of a query, a CPU computes plain products of all heads at once; above it, tiles."""
 
 
 class UniformLinear(Linear):
@@ -167,6 +182,17 @@ class WindowAttention(nn.Module):
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
         return [each for each in drawn if each is not None]
+
+
+def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
+    """Return what each query sees, (heads, batch, queries, head_width), by the fastest way on this device."""
+    if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
+        most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # of any query
+        if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
+            return window_fused(form, given)
+        if not form.cap and most_scores > MAX_WHOLE_SCORES and not torch.is_autocast_enabled("cpu"):
+            return window_tiles(form, given, kept)
+    return window_products(form, given, kept)
 
 
 def build_window_attention(

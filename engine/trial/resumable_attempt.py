@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ...blocks.layers.kernels.choice import noting_kernels
 from ...storage import AttemptRows, MetricRow, Store
 from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
 from ...studies.resolve.trial import code_fault
@@ -89,7 +88,7 @@ class Attempt:
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
         self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, memory)
         self._training: Training | None = None
-        self._totals, self._rows, self._kernels = Totals(), list[MetricRow](), set[str]()
+        self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
         self._has_started = False  # a Started event has been returned
         self._suspect_epoch: int | None = None  # the epoch in which a process has died
@@ -194,7 +193,7 @@ class Attempt:
         self._keep_if_last(training)
         try:
             left = None if self._limit is None else self._limit - training.seconds
-            with self._limited(left), noting_kernels(self._kernels):
+            with self._limited(left):
                 metrics = training.advance(lambda: self._between_steps(training))
         except StoppedMidway:
             self.save_midway()
@@ -390,8 +389,7 @@ class Attempt:
     # -- texts
 
     def _measured(self, training: Training) -> Totals:
-        told = [self._told, self._tries.told, *(f", kernels of {each}" for each in sorted(self._kernels))]
-        return measured_totals(self._totals, training, self._device, told="".join(told))
+        return measured_totals(self._totals, training, self._device, told=self._told + self._tries.told)
 
     def _place(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.told}"

@@ -156,6 +156,6 @@ def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
     if not len(here):
         return here
-    device = pl.col("device").str.replace(r", (a share of|batches in|kernels of) .*$", "")  # how it was used
+    device = pl.col("device").str.replace(r", (a share of|batches in) .*$", "")  # how it was used
     latest = here.sort("finished", "trial").select(device).item(-1, 0)
     return here.filter(device == latest)

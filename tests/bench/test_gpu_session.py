@@ -16,7 +16,6 @@ from activemem.storage import Store
 ROOT = Path(__file__).parents[2]
 STAGES = [
     "test gpu",
-    "test gpu windows",
     "bench",
     "study",
     "table",
@@ -152,13 +151,7 @@ def test_the_tests_of_a_gpu_are_those_of_the_files_that_its_stages_name():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     expected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
     given = commands()
-    others, windows = (
-        {part for part in given[name][0] if part.startswith("tests/")}
-        for name in ("test gpu", "test gpu windows")
-    )
-    assert others | windows == expected
-    assert {Path(each).name for each in windows} == {"test_flex.py", "test_real_sizes.py"}
-    assert not others & windows
+    assert {part for part in given["test gpu"][0] if part.startswith("tests/")} == expected
 
 
 @pytest.mark.heavy

@@ -29,16 +29,6 @@ for given in (measured, measured[1:], listed()):
 mark = summary.MARKS["cpu"]
 print(summary.with_table(f"{mark}\nold\n{summary.END}\n", mark, r"raised error: bad escape \d"), end="")
 """
-FUSED = r"""
-import attention, summary, torch
-from unittest.mock import patch
-
-device = torch.device("cpu")
-for compute in (attention.window_or_fault, attention.window_products):
-    with patch("attention.window_or_fault", compute):
-        found, is_whole = summary.table([("a layer", lambda: summary.fused_row(0.01, device))], device)
-    print(found.splitlines()[2].split(" | ")[1], is_whole)
-"""
 OTHERS = r"""
 import summary, sys, torch
 
@@ -90,14 +80,6 @@ def run(program):
         check=True,
     )
     return done.stdout.splitlines(), done.stderr
-
-
-@pytest.mark.heavy
-def test_windows_that_are_not_by_flex_attention_have_no_row_as_such():
-    refused = "raised RuntimeError: NotImplementedError: FlexAttention does not support backward on CPU."
-    printed, _ = run(FUSED)
-    assert printed[0].startswith(refused) and printed[0].endswith(" False")
-    assert printed[1] == "plain products instead of FlexAttention True"
 
 
 @pytest.mark.heavy

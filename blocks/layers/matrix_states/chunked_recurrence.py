@@ -10,9 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..kernels.choice import with_kernel
-from ..kernels.recurrences import scalar_decays, vector_decays
-
 MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
 """A longer sequence is computed in chunks of about one size, none longer than this.
 
@@ -38,7 +35,6 @@ LEAST_LOG_DECAY = -5.0
 """A channel of keys keeps at least the exponential of this, so that chunks stay within single precision."""
 
 
-@with_kernel(scalar_decays)
 def run_in_chunks(
     q: Tensor,
     k: Tensor,
@@ -90,7 +86,6 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
     return (weights @ v.transpose(1, 2)).transpose(1, 2)
 
 
-@with_kernel(vector_decays)
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:

@@ -16,8 +16,6 @@ from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
 from ...core.weight_roles import WeightRole, roles
-from ..kernels.choice import with_kernel
-from ..kernels.recurrences import channel_delta, delta_rule, replaced_keys
 from .chunked_recurrence import (
     LEAST_LOG_DECAY,
     MAX_VECTOR_CHUNK_LENGTH,
@@ -31,7 +29,6 @@ MAX_DELTA_CHUNK_LENGTH = 32
 """A longer sequence is computed in chunks of about one size, none longer than this."""
 
 
-@with_kernel(delta_rule)
 def run_delta_rule(
     q: Tensor,
     k: Tensor,
@@ -208,7 +205,6 @@ def run_vector_delta(
     return join_chunks(torch.stack(outputs), length), state if keep else None
 
 
-@with_kernel(channel_delta)
 def run_channel_delta(
     q: Tensor,
     k: Tensor,
@@ -224,7 +220,6 @@ def run_channel_delta(
     return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
 
 
-@with_kernel(replaced_keys)
 def run_replaced_keys(
     q: Tensor,
     removed: Tensor,

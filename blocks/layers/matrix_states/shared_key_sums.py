@@ -15,15 +15,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...core.torch_modes import SavedContext
-from ..kernels.choice import product_dtype, with_kernel
-from ..kernels.recurrences import shared_keys
 from .chunked_recurrence import chunk_shape, longest_chunk, sum_over_pairs
 
 _LEAST_EXPONENT = -80.0
 """No decay is below its exponential: denormal numbers take many times as long, and add nothing."""
 
 
-@with_kernel(shared_keys)
 def sum_with_shared_keys(
     q: Tensor,
     k: Tensor,
@@ -44,7 +41,10 @@ def sum_with_shared_keys(
         y = sum_over_pairs(q.unsqueeze(2), k.unsqueeze(2), v * steps.unsqueeze(-1), log_decay)
         return v * skip.unsqueeze(-1) + y, None
     begin = None if state is None else state.transpose(1, 2)
-    y, states = SharedKeySums.apply(keep, product_dtype(v), q, k, v, steps, log_decay, skip, begin)
+    kind = v.device.type
+    is_cast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    low = torch.get_autocast_dtype(kind) if is_cast else v.dtype
+    y, states = SharedKeySums.apply(keep, low, q, k, v, steps, log_decay, skip, begin)
     return y, states[-1].transpose(1, 2) if keep else None
 
 

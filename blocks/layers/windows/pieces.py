@@ -17,6 +17,9 @@ from torch.nn import functional
 CHUNK_LENGTH = 128
 """Queries are taken in pieces of this length."""
 
+MAX_UNFUSED_LENGTH = 64
+"""Up to this many keys, a CPU computes plain products and keeps their weights."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryChunk:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ...core.torch_modes import SavedContext
-from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew, window_products
+from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
 
 _MAX_TILE = 2**17
 """The most numbers in a tile of several sequences of a batch: half of a second-level cache."""
@@ -181,7 +181,7 @@ def _iter_tiles(
 
 
 class _Tiles(torch.autograd.Function):
-    """The function behind `window_tiles`; under vmap it computes `window_products`."""
+    """The function behind `window_tiles`."""
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -239,21 +239,6 @@ class _Tiles(torch.autograd.Function):
         for place, each in enumerate(found):
             found[place] = None if each is None else each.contiguous()
         return (None, None, *found, *(None for _ in kept))
-
-    @staticmethod
-    def vmap(
-        info: object,
-        in_dims: tuple[Any, ...],
-        *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
-    ) -> tuple[tuple[Tensor, ...], int]:
-        """Compute plain products of all, which torch differentiates."""
-        form: WindowForm = args[0]
-
-        def products(*tensors: Tensor) -> Tensor:
-            given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
-            return window_products(form, given, kept)
-
-        return (torch.vmap(products, in_dims[2:])(*args[2:]),), 0
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:

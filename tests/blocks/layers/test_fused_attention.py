@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.layers import attention
-from activemem.blocks.layers.windows.choice import MAX_UNFUSED_LENGTH
+from activemem.blocks.layers.windows.pieces import MAX_UNFUSED_LENGTH
 
 
 def kernels():

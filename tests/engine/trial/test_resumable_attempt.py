@@ -10,8 +10,6 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.blocks.layers.kernels import choice, recurrences
-from activemem.blocks.layers.matrix_states.chunked_recurrence import run_vector_decays
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
@@ -76,23 +74,6 @@ def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     assert tuple(stored[name] for name in ("torch_version", "cuda_version", "python_version")) == versions
     assert not store.files.checkpoint_dir(task().trial.id).exists()
     assert reached(store, task()) is None
-
-
-def test_a_row_says_that_kernels_of_others_computed(store, task, monkeypatch):
-    def stand_in(q, k, v, *, g, scale, initial_state, output_final_state):
-        return run_vector_decays.__wrapped__(q, k, v, g, initial_state, keep=output_final_state)
-
-    recipe = "gla(heads=2, head_width=4)"
-    finish(Attempt(task(recipe=recipe), store, CPU))
-    plain = row(store, task(recipe=recipe))
-    monkeypatch.setattr(choice, "_may_have_kernel", lambda q, _: q.dtype == torch.float32)
-    monkeypatch.setattr(choice, "_installed", lambda: "0.6.0")
-    monkeypatch.setattr(choice, "kernel_fault", lambda *_, **__: None)
-    monkeypatch.setattr(recurrences, "operation", lambda *_: stand_in)
-    finish(Attempt(task(1, recipe=recipe), store, CPU))
-    found = row(store, task(recipe=recipe))
-    assert found["device"] == f"{plain['device']}, kernels of fla-core 0.6.0"
-    assert (found["trial"], found["status"], found["attempt"]) == (plain["trial"], "done", 1)
 
 
 def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path):

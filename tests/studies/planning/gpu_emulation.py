@@ -9,11 +9,7 @@ from activemem.blocks.layers.windows.pieces import window_products
 
 
 def compute_as_a_gpu(monkeypatch):
-    """No frequencies, dropout that keeps bytes, fused attention at all lengths, windows by products.
-
-    By products a GPU computes windows of dropped weights; FlexAttention, which computes others, needs its
-    compiler to hold as little as it does.
-    """
+    """No frequencies, dropout that keeps bytes, fused attention at all lengths, windows by products."""
     monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)
     monkeypatch.setattr(attention, "MAX_UNFUSED_LENGTH", 0)
     monkeypatch.setattr(window_attention, "compute_window", window_products)

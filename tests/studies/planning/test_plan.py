@@ -312,7 +312,7 @@ def test_a_device_that_was_used_otherwise_is_the_same_device(store):
         store,
         study.trials[2],
         seconds=6.0,
-        device="cpu, batches in 4 parts, kernels of fla-core 0.6.0",
+        device="cpu, batches in 4 parts",
         minutes=1,
     )
     times = make_plan(study, store).trials

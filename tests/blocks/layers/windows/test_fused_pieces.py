@@ -7,8 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
+from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.attention import attend_unfused
-from activemem.blocks.layers.windows import choice
 from activemem.blocks.layers.windows.pieces import window_products
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.fixtures import (
@@ -46,12 +46,12 @@ def gradients(block, run, x):
 
 def by_products():
     """A context in which nothing is fused."""
-    return patch.object(choice, "window_fused", window_products)
+    return patch.object(window_attention, "window_fused", window_products)
 
 
 def assert_as_by_products(block, run, x):
     """The fused kernels are called, and give what products give."""
-    with patch.object(choice, "window_fused", wraps=choice.window_fused) as fused:
+    with patch.object(window_attention, "window_fused", wraps=window_attention.window_fused) as fused:
         found = gradients(block, run, x)
     assert fused.called
     with by_products():
@@ -113,11 +113,11 @@ def test_fused_attention_keeps_no_weights_and_takes_the_products_that_are_stated
 @pytest.mark.parametrize("text", PRODUCTS)
 def test_what_has_more_than_scores_by_content_has_no_fused_kernel(text):
     block = make_block(parse_block(text), causal=True)
-    with patch.object(choice, "window_fused", side_effect=AssertionError):
+    with patch.object(window_attention, "window_fused", side_effect=AssertionError):
         assert block(random_sequences(2, 80)).isfinite().all()
     dropping = make_block(parse_block(WINDOWS[0]), causal=True).train()
     dropping.window.dropout.rate = 0.3
-    with patch.object(choice, "window_fused", side_effect=AssertionError):
+    with patch.object(window_attention, "window_fused", side_effect=AssertionError):
         dropping(random_sequences(2, 80))
 
 
@@ -131,6 +131,6 @@ def test_stacked_weights_have_products():
             for name, _ in blocks[0].named_parameters()
         },
     )
-    with patch.object(choice, "window_fused", side_effect=AssertionError):
+    with patch.object(window_attention, "window_fused", side_effect=AssertionError):
         together = torch.vmap(lambda given: torch.func.functional_call(blocks[0], given, (x,)))(weights)
     assert_close(together, torch.stack([block(x) for block in blocks]), rtol=1e-10, atol=1e-10)

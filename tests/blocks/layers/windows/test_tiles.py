@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from activemem.blocks import build
 from activemem.blocks.core.dropout import given_dropout
-from activemem.blocks.layers.windows import choice
+from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.windows import pieces as window_pieces
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.fixtures import (
@@ -56,7 +56,7 @@ def assert_both_give_the_same(monkeypatch, block, run, *inputs):
     found = []
     for pieces, whole in ((8, 0), (1000, 1000)):
         monkeypatch.setattr(window_pieces, "CHUNK_LENGTH", pieces)
-        monkeypatch.setattr(choice, "MAX_WHOLE_SCORES", whole)
+        monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", whole)
         found.append(gradients(block, run, *inputs))
     for one, other in zip(*found, strict=True):
         assert_close(one, other, rtol=1e-10, atol=1e-10)
@@ -89,7 +89,7 @@ def test_the_same_weights_are_dropped_in_tiles(text, monkeypatch):
 
     found = []
     for whole in (0, 1000):
-        monkeypatch.setattr(choice, "MAX_WHOLE_SCORES", whole)
+        monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", whole)
         found.append(gradients(block, run, x))
     block.eval()
     assert not block(x).allclose(found[0][0])
@@ -98,7 +98,7 @@ def test_the_same_weights_are_dropped_in_tiles(text, monkeypatch):
 
 
 def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
-    monkeypatch.setattr(choice, "MAX_WHOLE_SCORES", 0)
+    monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", 0)
     block, x = make(BLOCKS[4], causal=True), random_sequences(3, 29)
     plain = block(x)
     block.train().window.dropout.rate = 0.3
@@ -107,14 +107,14 @@ def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
 
 
 def test_stacked_weights_have_products(monkeypatch):
-    monkeypatch.setattr(choice, "MAX_WHOLE_SCORES", 0)
+    monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", 0)
     for text in (BLOCKS[2], BLOCKS[5]):
         conformance.weights_can_be_stacked(text, causal=True)
 
 
 @every_block
 def test_tiles_take_the_products_and_keep_the_memory_that_are_stated(text, monkeypatch):
-    monkeypatch.setattr(choice, "MAX_WHOLE_SCORES", 0)
+    monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", 0)
     conformance.flops_are_counted(text, causal=True)
     for dropout in (0.0, 0.3):
         sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0, "attention_dropout": dropout}
@@ -123,7 +123,7 @@ def test_tiles_take_the_products_and_keep_the_memory_that_are_stated(text, monke
 
 
 def test_nothing_is_kept_where_no_gradient_is_wanted(monkeypatch):
-    monkeypatch.setattr(choice, "MAX_WHOLE_SCORES", 0)
+    monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", 0)
     block, x = make(BLOCKS[5], causal=True), random_sequences(3, 29)
     with torch.no_grad():
         alone = block(x)
