@@ -1,9 +1,9 @@
-"""Training: what a trial computes depends on its settings alone, however it is scheduled.
+"""Training: a trial's result depends only on its settings, not on how it is scheduled.
 
 `run` schedules trials in this process or on Ray; `trial` trains one from its checkpoint to its row; `packs`
-train several together. `objectives` have the data, loss and measures of each kind of task, and `optimisers`
-move the weights. `tasks` generate problems; `corpora` are files on this machine, and `data` makes batches of
-them. `decoding` searches for outputs, `measures` score them, `probes` look into trained models, and
+train several together. `objectives` define the data, loss and metrics of each kind of task, and `optimisers`
+update the weights. `tasks` generate problems; `corpora` reads files on this machine, and `data` turns them
+into batches. `decoding` searches for outputs, `measures` score them, `probes` look into trained models, and
 `inference` uses them. All of these share `core`.
 """
 

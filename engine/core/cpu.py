@@ -1,7 +1,7 @@
-"""Threads of a process, and memory that stays between steps.
+"""Process setup on a CPU: number of threads, and a malloc that keeps freed memory between steps.
 
-By default glibc returns many freed blocks to the system at once, and the next step gets empty pages again.
-Steps of large batches spend up to a fifth of their time on that.
+By default glibc returns large freed blocks to the system, and the next step must fault the pages in again.
+That costs up to a fifth of the time of steps with large batches.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _NEVER = -1
 
 LARGEST_BLOCK = 2**25
-"""Blocks of this many bytes or more are separate mappings; glibc allows no larger threshold."""
+"""Blocks of this many bytes or more are allocated by mmap; glibc allows no larger threshold."""
 
 
 def prepare_cpu(threads: int) -> None:
-    """Compute with this many threads from now on, and keep freed memory until `give_back_memory`."""
+    """Set the number of threads, and keep freed memory in the process until `give_back_memory`."""
     torch.set_num_threads(threads)
     if (library := _glibc()) is not None:
         library.mallopt(_M_MMAP_THRESHOLD, LARGEST_BLOCK)
@@ -32,10 +32,10 @@ def prepare_cpu(threads: int) -> None:
 
 @contextmanager
 def restored_process() -> Iterator[None]:
-    """Restore at the end what training changes in a process: threads, memory, and Optuna's log level.
+    """Restore threads, memory settings and Optuna's log level at the end of the context.
 
-    glibc offers no way to read its thresholds. They get the values that glibc itself takes once a large block
-    was freed.
+    glibc offers no way to read its thresholds. They are set to the values that glibc itself uses after a
+    large block was freed.
     """
     threads, level = torch.get_num_threads(), _optuna_level()
     try:
@@ -64,7 +64,7 @@ def give_back_memory() -> None:
 
 
 def _glibc() -> ctypes.CDLL | None:
-    """Return glibc; None on other systems, and where the environment configures it already."""
+    """Return glibc; None on other systems, or if the environment already configures its malloc."""
     if sys.platform != "linux" or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return None
     if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")):

@@ -10,7 +10,7 @@ from ...studies.resolve.trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A trial begins, or continues after this many epochs, or after this many steps of its first epoch."""
+    """Event: a trial starts, or resumes after a number of epochs and of steps within an epoch."""
 
     trial: str
     epoch: int
@@ -19,7 +19,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFinished:
-    """A trial has trained one more epoch; at most one second of its training is not on disk yet."""
+    """Event: a trial has trained one more epoch. At most one second of its training is not on disk yet."""
 
     trial: str
     epoch: int
@@ -28,7 +28,7 @@ class EpochFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A trial's outcome is in the store; `reason` says why it is not "done"."""
+    """Event: a trial's outcome is in the store; `reason` says why it is not "done"."""
 
     trial: str
     status: str
@@ -38,9 +38,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """A node of a cluster: its resources, and the reason if it cannot train.
+    """A node of a cluster: its resources and, if it cannot train, the reason.
 
-    `gpu_bytes` has the free bytes of its fullest GPU; it is 0 if trials do not train on a GPU.
+    `gpu_bytes` is the free memory of its fullest GPU in bytes; 0 if trials do not train on a GPU.
     """
 
     id: str
@@ -54,16 +54,19 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFailed:
-    """The machine cannot go on, as with a full disk; nothing is stored of the trial, and the study stops."""
+    """Event: the machine fails, for example with a full disk.
+
+    The study stops, and nothing is stored of the trial.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A trial that another process trains or, if it has `ended`, has trained; this run leaves it alone.
+    """Event: another process trains this trial, or has trained it (`ended`); this run skips it.
 
-    `host` and `pid` name that process, if it is known. `attempt` is the number of its attempt.
+    `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
     """
 
     trial: str
@@ -77,32 +80,32 @@ Event = Started | EpochFinished | Ended | MachineFailed | Taken
 
 
 class Listener:
-    """Base class of listeners to a running study, in the driver's process; subclasses override methods."""
+    """Base class of listeners to a running study, called in the driver's process."""
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Learn of trials that are to run, before their first event."""
+        """Handle the list of trials that will run, before their first event."""
 
     def training_here(self, trials: int, seconds: float) -> None:
-        """Learn that a short grid trains in this process, and about how many seconds it takes."""
+        """Handle the start of a short grid in this process, which takes about this many seconds."""
 
     def starting_ray(self, attempt: int) -> None:
-        """Learn that Ray is being started on this machine, for the first time or once more."""
+        """Handle a start of Ray on this machine; `attempt` counts the starts."""
 
     def stopping(self) -> None:
-        """Learn that somebody asked for a stop; running trials are saved where they are."""
+        """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[Taken]) -> None:
-        """Learn that the run waits for other processes, which train all remaining trials, `others`."""
+        """Handle the start of a wait: all remaining trials are training in other processes, `others`."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Learn of the nodes of a cluster, before the first trial."""
+        """Handle the list of a cluster's nodes, before the first trial."""
 
     def on_event(self, event: Event) -> None:
-        """Take note of one event."""
+        """Handle one event of a trial."""
 
 
 class Relay(Listener):
-    """Listener that passes all events on to another one; subclasses also do something themselves."""
+    """Listener that forwards all events to another listener; subclasses add their own work."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -130,4 +133,4 @@ class Relay(Listener):
 
 
 NOBODY = Listener()
-"""Hears nothing."""
+"""A listener that ignores all events."""

@@ -23,9 +23,9 @@ class _Memory(Structure):
 
 
 def free_bytes(uuid: str) -> int | None:
-    """Return the bytes of a GPU, or of an instance of one, that no process holds; `uuid` is CUDA's.
+    """Return the free memory of a GPU or MIG instance in bytes; `uuid` is its CUDA UUID.
 
-    None where the library is not there, or does not say.
+    None if NVIDIA's management library is missing or does not report it.
     """
     with suppress(OSError, AttributeError):  # no library, or an older one
         library, handle, memory = CDLL(_LIBRARY), c_void_p(), _Memory()
@@ -42,7 +42,7 @@ def free_bytes(uuid: str) -> int | None:
 
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
-"""Files in /dev that show a GPU's driver on Linux: NVIDIA, NVIDIA's small computers, WSL and AMD."""
+"""Files in /dev that exist if Linux has a GPU driver: NVIDIA, NVIDIA Jetson, WSL and AMD."""
 
 _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no NVIDIA driver")
 """Messages of torch if it finds no GPU."""
@@ -60,11 +60,11 @@ class Gpu:
 
 
 def find_gpus() -> list[Gpu]:
-    """Return the GPUs on which this process can train, as far as torch can use them.
+    """Return the GPUs that torch can use in this process.
 
-    The driver's library reports the free bytes, because asking CUDA would create a context, which holds
-    memory. If the library reports nothing, all bytes count as free. So they do if others hold less than a
-    context takes, because no training can be that small.
+    Free bytes come from the driver's library, because asking CUDA would create a context, which holds memory.
+    All memory counts as free if the library reports nothing, or if other processes hold less than a context
+    takes.
     """
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
 
@@ -82,7 +82,7 @@ def find_gpus() -> list[Gpu]:
 
 
 def gpu_here() -> tuple[Gpu, int] | None:
-    """Return the GPU with least room that trials would use, and the number of GPUs; None without any."""
+    """Return the GPU with the least free memory, and the number of GPUs; None without any."""
     found = find_gpus() if has_gpu() else []
     return (min(found, key=lambda each: each.free), len(found)) if found else None
 
@@ -90,8 +90,7 @@ def gpu_here() -> tuple[Gpu, int] | None:
 def count_gpus() -> int:
     """Return the number of GPUs that this process can train on.
 
-    Torch counts the GPUs of the machine. CUDA gives a process a single instance where
-    they are split into instances (MIG).
+    CUDA shows a process only one instance of a split GPU (MIG), while torch counts all GPUs of the machine.
     """
     import torch  # noqa: PLC0415 -- as above
 
@@ -103,14 +102,14 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """Return the number of GPUs for processes with one each: every instance that the environment names."""
+    """Return the number of GPUs for processes with one each; every MIG instance in the environment counts."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     instances = sum(each.startswith("MIG-") for each in named)
     return max(found, instances) if (found := count_gpus()) else 0
 
 
 def has_gpu() -> bool:
-    """Return whether torch can train on a GPU here; it is loaded only where the system has a GPU's driver."""
+    """Return whether torch can train on a GPU here. Torch is imported only if the system has a GPU driver."""
     if not _has_driver():
         return False
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
@@ -119,9 +118,9 @@ def has_gpu() -> bool:
 
 
 def gpu_fault() -> str | None:
-    """Return why CUDA fails on this machine, in one line; None if torch finds a GPU, or there is none.
+    """Return why CUDA fails on this machine, in one line; None if torch finds a GPU or there is none.
 
-    If CUDA fails, torch counts no GPU and warns of it once in a process.
+    If CUDA fails, torch counts no GPU and warns about it once per process.
     """
     if not _has_driver():
         return None
@@ -144,17 +143,18 @@ def gpu_fault() -> str | None:
 
 
 def has_multi_process_service() -> bool:
-    """Return whether NVIDIA's multi-process service (MPS) runs here, by the pipe of its daemon.
+    """Return whether NVIDIA's multi-process service (MPS) runs here, judging by its daemon's pipe.
 
-    CUDA then uses it: kernels of several processes run on one GPU side by side, otherwise in turns.
+    With MPS, kernels of several processes run on one GPU at the same time; without it, they take turns.
     """
     return _service() == "there"
 
 
 def service_fault(share: float, room: int) -> str | None:
-    """Return why trials with this share of a GPU cannot train here, on CPUs for `room` trials, or None.
+    """Return why trials with this share of a GPU cannot train here, or None.
 
-    Where NVIDIA's service runs, it would refuse some. Ray fills one GPU before the next.
+    `room` is the number of trials that the CPUs allow. A daemon of MPS may refuse so many clients, since Ray
+    fills one GPU before the next.
     """
     from ...studies.planning.memory_estimates import MOST_ON_ONE  # noqa: PLC0415 -- few commands need it
 
@@ -166,21 +166,21 @@ def service_fault(share: float, room: int) -> str | None:
 
 
 def _has_driver() -> bool:
-    """Return whether the system has the driver of a GPU; on other systems than Linux, torch decides."""
+    """Return whether the system has a GPU driver; on systems other than Linux, torch decides."""
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"
 
 
 def _service_pipe() -> Path:
-    """Return where the daemon of NVIDIA's service listens: a socket, as its log says."""
+    """Return the socket on which the MPS daemon listens; its log is beside it."""
     return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _SERVICE_FOLDER), "control")
 
 
 def _service() -> Literal["there", "gone", "none"]:
-    """Return whether the daemon of NVIDIA's service is there, has left its socket behind, or has none.
+    """Return whether the MPS daemon runs, has died and left its socket, or does not exist.
 
-    It never connects, because it asks for another type of socket. Linux answers with another error if a
+    The test never connects: it asks for another type of socket, and Linux answers with a different error if a
     process has bound the socket (`unix_find_other` in net/unix/af_unix.c).
     """
     pipe = _service_pipe()
@@ -199,6 +199,6 @@ def _service() -> Literal["there", "gone", "none"]:
 
 
 def _service_hint() -> str:
-    """Return what to do if NVIDIA's service does not answer."""
+    """Return advice for the case that the MPS daemon does not answer."""
     start, without = "start it by nvidia-cuda-mps-control -d", "CUDA_MPS_PIPE_DIRECTORY to an empty folder"
     return f"; the multi-process service does not answer at {_service_pipe()}: {start}, or set {without}"

@@ -1,8 +1,9 @@
-"""Stops in order: a training is left between steps, or within one, when its time is over or somebody asks.
+"""Clean stops: a training ends between two steps, or within one, on a time limit or a request.
 
-A training can be saved between two steps, so its loop asks there whether to stop. If a step lasts too long, a
-timer's signal raises an exception in the main thread at its next Python instruction. That ends even an
-endless loop in a block. After the first Ctrl-C trials end at their next step; the second ends at once.
+The training loop checks for a request between two steps, where a checkpoint can be saved. If a step takes too
+long, a timer's signal raises an exception in the main thread at its next Python instruction. This ends even
+an endless loop in a block. After the first Ctrl-C trials end at their next step; the second Ctrl-C ends them
+at once.
 """
 
 from __future__ import annotations
@@ -18,42 +19,42 @@ from dataclasses import dataclass
 from types import FrameType
 
 GRACE_S = 5.0
-"""The step or the evaluation under way may take so much longer, so that most can be saved after it."""
+"""Extra time for the running step or evaluation after a stop or time limit, before it is interrupted."""
 
 NATIVE_GRACE_S = 5.0
-"""Native code, in which no Python runs, may take so much longer still; then its process ends."""
+"""Further time for native code, which runs no Python; after it the process is killed."""
 
 REPEAT_S = 1.0
-"""Code that catches every exception is interrupted again after this time."""
+"""Interval between repeated interruptions of code that catches every exception."""
 
 
 class Interruption(BaseException):
-    """A training is left midway; this is no Exception, so that blocks do not catch it."""
+    """Base of interruptions of a training; not an Exception, so that blocks do not catch it."""
 
 
 class TimeLimitPassed(Interruption):
-    """The training has had its time."""
+    """The training has reached its time limit."""
 
 
 class StoppedMidway(Interruption):
-    """Somebody has asked to stop."""
+    """A stop was requested during the training."""
 
 
 class _Alarm:
-    """The one timer of the process: when what runs now is to be left, in seconds of the monotonic clock."""
+    """The process's only timer: the deadlines of the running context, in seconds of the monotonic clock."""
 
     def __init__(self) -> None:
         self.limit_at = self.stop_at = math.inf
         self.armed = False
 
     def arm(self) -> None:
-        """Set the timer to whichever comes first."""
+        """Set the timer to the earliest deadline."""
         at = min(self.limit_at, self.stop_at)
         delay_s = 0.0 if math.isinf(at) else max(at - time.monotonic(), 1e-3)
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raise the exception that is due; called by the signal."""
+        """Raise the exception whose deadline has passed; called by the signal."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway
@@ -66,7 +67,7 @@ _alarm = _Alarm()
 
 @contextmanager
 def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None]:
-    """Leave a context by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
+    """Raise TimeLimitPassed in a context some seconds after `limit_s`, or StoppedMidway on a request.
 
     Only the main thread can be interrupted; in any other it changes nothing. If native code does not return,
     the process ends and writes a traceback to the file descriptor `crash_report`. The next attempt reads it.
@@ -92,30 +93,33 @@ def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None
 
 
 def stop_soon() -> None:
-    """Leave interruptible contexts after `GRACE_S`, now and in future; a signal's handler may call it."""
+    """Raise StoppedMidway in interruptible contexts after `GRACE_S`, now and later.
+
+    Safe in a signal handler.
+    """
     _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
     if _alarm.armed:
         _alarm.arm()
 
 
 def leave_if_asked() -> None:
-    """Raise StoppedMidway if somebody has asked to stop."""
+    """Raise StoppedMidway if a stop was requested."""
     if not math.isinf(_alarm.stop_at):
         raise StoppedMidway
 
 
 def forget_stop() -> None:
-    """Let trainings run again."""
+    """Clear a requested stop, so that trainings can run again."""
     _alarm.stop_at = math.inf
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that ask for a stop: Ctrl-C, and the one that batch systems send."""
+"""Signals that request a stop: Ctrl-C, and the signal that batch systems send."""
 
 
 @dataclass(slots=True)
 class Stop:
-    """State of a run: whether it must stop, and whether a signal has asked for it."""
+    """Stop state of a run: whether it must stop, and whether a signal requested it."""
 
     requested: bool = False
     interrupted: bool = False
@@ -125,7 +129,7 @@ class Stop:
 def _handled_by(
     handler: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]
 ) -> Iterator[None]:
-    """Replace the handlers of signals within a context."""
+    """Replace the handlers of some signals within a context."""
     before = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
@@ -136,9 +140,9 @@ def _handled_by(
 
 @contextmanager
 def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
-    """Yield a Stop that Ctrl-C or SIGTERM requests, with `on_request`.
+    """Yield a Stop that Ctrl-C or SIGTERM sets; `on_request` is called then.
 
-    A second one raises KeyboardInterrupt.
+    A second signal raises KeyboardInterrupt.
     """
     stop = Stop()
 
@@ -158,7 +162,7 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
 @contextmanager
 def left_by_sigterm() -> Iterator[None]:
-    """Let a SIGTERM leave the context by KeyboardInterrupt, as Ctrl-C does."""
+    """Raise KeyboardInterrupt on SIGTERM within a context, as on Ctrl-C."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -168,15 +172,15 @@ def left_by_sigterm() -> Iterator[None]:
 
 
 class StartLeft(BaseException):
-    """A start of Ray is left, as somebody has asked to stop."""
+    """The start of Ray was aborted because a stop was requested."""
 
 
 @contextmanager
 def left_when_asked() -> Iterator[None]:
-    """Yield a context that the first Ctrl-C or SIGTERM leaves by StartLeft.
+    """Raise StartLeft on the first Ctrl-C or SIGTERM within a context.
 
-    The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. At
-    the end all handlers are restored.
+    The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. All
+    handlers are restored at the end.
     """
     before = {int(number): signal.getsignal(number) for number in SIGNALS}
 

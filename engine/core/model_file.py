@@ -1,4 +1,4 @@
-"""The file of a trained model: its weights as safetensors, and all that it takes to use them again."""
+"""The file of a trained model: weights as safetensors, and everything needed to load and use them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .models import AnyModel, build_model
 _log = logging.getLogger(__name__)
 
 FORMAT = 1
-"""The version of the description; it rises when older programs could not read a file."""
+"""The version of the description, raised when older programs could no longer read a new file."""
 
 
 class ModelFileError(ActivememError):
@@ -36,10 +36,10 @@ class ModelFileError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A trained model: its trial, its weights by name, the symbols of its text, and its final metrics.
+    """A trained model: trial, weights by name, symbols of its text, and final metrics.
 
-    `symbols` is the objective's description of the symbols in plain values; None if no text is read.
-    `versions` names activemem, the packages of other blocks, and the commit.
+    `symbols` is the objective's description of the symbols as plain values; None if the model reads no text.
+    `versions` has the versions of activemem and of packages with plug-in blocks, and the commit.
     """
 
     trial: Trial
@@ -51,7 +51,7 @@ class ModelFile:
 
 
 def write_model_file(path: Path, model: ModelFile) -> None:
-    """Write a model durably: after a crash, the file is intact or unchanged.
+    """Write a model's file durably: after a crash the old file is intact or the new one is complete.
 
     The same model gives the same bytes.
     """
@@ -71,11 +71,10 @@ def write_model_file(path: Path, model: ModelFile) -> None:
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read a model's file, its weights on the CPU.
+    """Read a model's file onto the CPU, without executing anything in it.
 
-    Nothing in it is executed. Raises ModelFileError with the reason if the file is missing, is damaged, or
-    comes from another program or version. The same holds if it names something that is not registered here,
-    such as a block of a plug-in.
+    Raises ModelFileError with the reason if the file is missing, damaged, from another program or version, or
+    names something that is not registered here, such as a plug-in's block.
     """
     description: Mapping[str, Any] = {}
     try:
@@ -118,9 +117,9 @@ def _plugins(description: Mapping[str, Any]) -> str:
 
 
 def rebuild(file: ModelFile) -> AnyModel:
-    """Build a file's model, in evaluation mode; raise ModelFileError if weights do not fit its recipe.
+    """Build a file's model in evaluation mode; raise ModelFileError if the weights do not fit its recipe.
 
-    Warns if the source of its plug-ins has changed since it was trained.
+    Warn if the source of its plug-ins has changed since the training.
     """
     if (fault := code_fault(file.trial.settings)) is not None:
         _log.warning("the model of trial %s: %s", file.trial.id, fault)
@@ -139,7 +138,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return weights on the CPU, each stored once, and the names of shared ones, such as tied embeddings."""
+    """Return weights on the CPU, each stored once, and aliases of shared weights such as tied embeddings."""
     tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
     for name, weight in weights.items():
         place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)

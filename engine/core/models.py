@@ -1,4 +1,4 @@
-"""A trial's model, built from its settings and the needs of its task; its cost and recomputed activations."""
+"""Build a trial's model from its settings, count its FLOPs, and set up activation checkpointing."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ AnyModel = Model | TransductionModel
 
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
-    """Return the model on a CPU, its weights drawn from the generator."""
+    """Return the model on the CPU, with weights initialised from the generator."""
     return build(model.recipe, model_config(model, interface), generator=generator)
 
 
 def outline_model(settings: TrialSettings) -> AnyModel:
-    """Return a trial's model on the meta device: names and shapes, but no memory."""
+    """Return a trial's model on the meta device: names and shapes without memory."""
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
-    """Return a context with products in bf16 if that is the precision of the training."""
+    """Return an autocast context that is enabled for bf16 precision."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Return the operations of a training step on one sequence, forward and backward."""
+    """Return the FLOPs of one training step on one sequence, forward and backward."""
     return _training_flops(model.recipe, model_config(model, interface), tokens, past)
 
 
@@ -51,7 +51,10 @@ _log = logging.getLogger(__name__)
 
 
 def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
-    """Make a trial's model keep only the inputs of its sub-layers; warn once if a sub-layer cannot."""
+    """Make a model keep only the inputs of its sub-layers for the backward pass.
+
+    Warn once if a sub-layer does not allow it.
+    """
     if (fault := checkpointing_fault(settings, model)) is None:
         for stack in outermost_stacks(model):
             stack.checkpoints = True
@@ -61,7 +64,7 @@ def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
 
 
 def checkpointing_fault(settings: TrialSettings, model: AnyModel) -> str | None:
-    """Return why a trial's model must keep all its activations; None if it need not."""
+    """Return why a trial's model cannot use activation checkpointing, or None if it can."""
     if settings.train.compile:
         return "its model is compiled ([train] compile)"
     if not any(outermost_stacks(model)):

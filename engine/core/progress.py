@@ -1,4 +1,4 @@
-"""The progress of a running study: counts, running trials, and the time that is left."""
+"""The progress of a running study: counts, running trials, and remaining time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .events import Ended, EpochFinished, Event, Started, Taken
 
 @dataclass(slots=True, kw_only=True)
 class RunningTrial:
-    """A trial that runs: its epochs so far, its last metrics, and the seconds since its last epoch ended."""
+    """A running trial: its finished epochs, its last metrics, and the seconds since its last epoch ended."""
 
     trial: Trial
     epoch: int
@@ -24,15 +24,15 @@ class RunningTrial:
 
     @property
     def left(self) -> float:
-        """Return the share of its epochs that it has not trained yet."""
+        """Return the share of its epochs that remain."""
         return 1 - self.epoch / self.trial.settings.train.epochs
 
 
 class Speed:
-    """Seconds of one worker for a whole trial of each recipe, from the epochs that were seen.
+    """Estimated time of a whole trial for each recipe, per worker, from the epochs seen so far.
 
-    A recipe's mean is mixed with the mean of all recipes, which counts as one trial. A recipe without any
-    epoch yet is expected to cost as much as the others.
+    A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
+    a finished epoch gets the mean of the others.
     """
 
     def __init__(self) -> None:
@@ -40,13 +40,13 @@ class Speed:
         self._shares: Counter[str] = Counter()  # of trials, by recipe
 
     def add(self, trial: Trial, seconds: float, share: float) -> None:
-        """Record seconds in which that share of a trial was trained."""
+        """Record the seconds that a share of a trial has taken."""
         self._seconds[trial.settings.model.recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[trial.settings.model.recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 
     @property
     def mean_s(self) -> float | None:
-        """Return the seconds of a trial of any recipe; None before the first epoch."""
+        """Return the mean seconds of a trial over all recipes; None before the first epoch."""
         shares = self._shares.total()
         return self._seconds.total() / shares if shares else None
 
@@ -58,9 +58,9 @@ class Speed:
 
 
 class StudyProgress:
-    """Follows a study by its events; times are given in seconds of any one clock.
+    """Tracker of a study's progress from its events; times are seconds of any one clock.
 
-    `stored` are the study's outcomes in the store before the run, `total` all of its trials. `unplanned`
+    `stored` are the outcomes stored before the run, `total` counts all trials of the study. `unplanned`
     counts trials that will run but are not known yet, as in a search.
     """
 
@@ -77,18 +77,18 @@ class StudyProgress:
 
     @property
     def total(self) -> int:
-        """Return the trials of the study, as far as they are known."""
+        """Return the number of trials of the study, as far as it is known."""
         return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
 
     @property
     def share(self) -> float:
-        """Return how much of the study is done, including the epochs of running trials."""
+        """Return the finished share of the study, including the epochs of running trials."""
         over = len(self._ended) + sum(1 - each.left for each in self.running.values())
         return over / self.total if self.total else 1.0
 
     @property
     def counts(self) -> Counter[str]:
-        """Return the trials that have ended, by status."""
+        """Return the number of ended trials by status."""
         return Counter(self._ended.values())
 
     def trial(self, trial_id: str) -> Trial:
@@ -96,7 +96,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials; if one has an outcome, it is about to be replaced."""
+        """Add trials that will run; a stored outcome of one of them will be replaced."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial
@@ -128,7 +128,7 @@ class StudyProgress:
                 self.running.pop(event.trial, None)
 
     def advance_clock(self, now: float) -> None:
-        """Let time pass up to now, for every trial that runs.
+        """Advance the clock to `now` for every running trial.
 
         Events come in batches; the time of a batch is charged to the trials that ran before it.
         """
@@ -138,9 +138,9 @@ class StudyProgress:
         self._now = now
 
     def remaining_s(self) -> float | None:
-        """Return the wall seconds that the run will still take; None before the first epoch has ended.
+        """Return the expected remaining wall time of the run; None before the first epoch has ended.
 
-        The remaining work is shared by the highest number of workers seen at once; no trial is split.
+        The remaining work is divided by the highest number of workers seen at once; a trial is never split.
         """
         mean = self._speed.mean_s
         if mean is None:
@@ -157,7 +157,7 @@ class StudyProgress:
 
 
 def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:
-    """Return the progress before the first event; of a search only the number of trials is known."""
+    """Return the progress before the first event; for a search only the number of trials is known."""
     before, unplanned = study_status(study, store), 0
     if study.search is not None:
         unplanned = min(before.num_remaining, max_trials or before.num_remaining)

@@ -1,4 +1,4 @@
-"""Random streams: seeds by purpose, and the stream that a training draws from on its device."""
+"""Random seeds by purpose, and the random stream of a training on its device."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import Generator, Tensor
 
 
 def derive_seed(seed: int, purpose: str) -> int:
-    """Return a 63-bit seed for one purpose of a trial; it does not depend on the recipe."""
+    """Return a 63-bit seed for one purpose of a trial, independent of the recipe."""
     digest = hashlib.sha256(f"{seed}:{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 class DeviceStream:
-    """The state of a generator that replaces the process's own while a training takes steps."""
+    """The random state of a training, which replaces the process's generator during its steps."""
 
     def __init__(self, device: torch.device, seed: int) -> None:
         self._device = device
@@ -32,7 +32,7 @@ class DeviceStream:
 
     @state.setter
     def state(self, state: Tensor) -> None:
-        """Go on from a state; one of another kind of device is a seed of what follows."""
+        """Continue from a state; a state of another kind of device seeds the stream."""
         state = state.cpu()
         if state.numel() != self._state.numel():
             digest = hashlib.sha256(state.numpy().tobytes()).digest()
@@ -41,7 +41,7 @@ class DeviceStream:
 
     @contextmanager
     def in_process(self) -> Iterator[None]:
-        """Replace the process's generator by this stream within a context."""
+        """Use this stream as the process's generator within a context."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             if cuda:

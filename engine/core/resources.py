@@ -1,4 +1,4 @@
-"""Resources of a trial: settings that change how long a study takes, never its results."""
+"""Resources of a trial: settings that change a study's running time, but never its results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...errors import ActivememError, argument_fault, check_arguments, describe_
 from .gpus import has_gpu
 
 Gpus = float | Literal["auto"]
-"""The share of a GPU that a trial has, 0 for none, or how many GPUs; "auto" takes a GPU where one is."""
+"""GPUs of a trial: a share of one GPU, a number of GPUs, 0 for none, or "auto" for a GPU if there is one."""
 
 
 class ResourceError(ActivememError):
@@ -21,7 +21,7 @@ class ResourceError(ActivememError):
 
 
 def gpus_fault(gpus: Gpus) -> str | None:
-    """Return why a trial cannot have so much of a GPU; None if it can."""
+    """Return why a trial cannot have this share or number of GPUs, or None if it can."""
     if gpus == "auto" or 0 <= gpus <= 1:
         return None
     return f"expected auto, 0, or a share of one GPU up to 1, got {gpus:g}; a trial trains on one GPU"
@@ -41,10 +41,11 @@ _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 
 
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the number of CPUs that this process may use for trials, within its container's quota.
+    """Return the number of CPUs that this process may use, within its container's quota.
 
-    A part of a CPU counts as a whole one, because Ray has whole ones only. Reads the control group that is
-    mounted at `groups`, which inside a container is the container's. It does not see a systemd unit's limit.
+    A fraction counts as a whole CPU, because Ray only has whole ones. The quota is read from the control
+    group mounted at `groups`, which inside a container is the container's; a limit of a systemd unit is not
+    seen.
     """
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in _QUOTA_FILES:
@@ -59,19 +60,19 @@ def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 MAX_PACK = 16
-"""With "auto", at most this many trials take their steps together."""
+"""The largest pack that "auto" chooses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The resources and limits of a trial, and the Ray cluster that trains it.
+    """Resources and limits of a trial, and the Ray cluster that trains it.
 
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
-    `address` a run starts a cluster of this machine alone. `data` is the folder of the corpora, on every
-    machine of a cluster. A trial is saved every `checkpoint_every_s` seconds within its epoch, by default
-    only after it. Nodes that cannot train the trials end the run before it begins, unless `skip_unfit_nodes`.
-    A Ray worker whose process occupies more than `memory_limit` bytes is killed. With `pack` this many trials
-    of one form train together; "auto" chooses as many as a CPU's caches or a GPU's memory serve. With
+    `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
+    a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
+    each epoch. A run fails at its start if a node cannot train the trials, unless `skip_unfit_nodes`. A Ray
+    worker whose process occupies more than `memory_limit` bytes is killed. `pack` trials of the same shapes
+    train together; "auto" chooses the number by a CPU's caches or a GPU's memory. With
     `activation_checkpointing` a trial keeps only the inputs of its sub-layers and computes the rest again in
     the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on it may hold together; None
     allows all that is free.
@@ -119,12 +120,12 @@ class Machine:
 
     @property
     def most_packed(self) -> int:
-        """Return how many trials take their steps together at most."""
+        """Return the largest number of trials that take their steps together."""
         return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property
     def threads(self) -> int:
-        """Return the threads of a trial; results are equal bit for bit only for equal threads."""
+        """Return the number of threads of a trial; results are bit-identical only for equal numbers."""
         return max(1, int(self.cpus))
 
 

@@ -13,7 +13,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The files of a dataset in a folder, with a description of missing and wrong ones."""
+    """The available files of a dataset in a folder, and descriptions of missing and wrong ones."""
 
     dataset: Dataset
     folder: Path
@@ -23,12 +23,12 @@ class Availability:
 
     @property
     def complete(self) -> bool:
-        """Return whether all files that are needed are here."""
+        """Return whether all required files are here."""
         return not self.missing
 
 
 def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
-    """Return which files of a dataset are in the data folder.
+    """Check which files of a dataset are in the data folder.
 
     `verify` reads the files and compares checksums and numbers of sentences with the published ones.
     """
@@ -36,7 +36,10 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Return the datasets with files here, except those that are only part of another complete one."""
+    """Return the datasets that have files here.
+
+    A dataset that is part of another complete one is left out.
+    """
     found = [check_availability(dataset, folder) for dataset in datasets]
     others = {path for each in found if each.complete for path in each.files}
     return [
@@ -47,7 +50,7 @@ def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Datase
 
 
 def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Availability:
-    """Return which files of a dataset are in its own folder, in the form of `check_availability`."""
+    """Check which files of a dataset are in its own folder; see `check_availability`."""
     if isinstance(dataset, Treebank):
         return _trees(folder, dataset, verify)
     found = {source: find_file(source, folder) for source in dataset.sources}
@@ -62,7 +65,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield the faults of local texts; read an archive of files without checksums once."""
+    """Yield the faults of local files. An archive of files without checksums is read once."""
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

@@ -1,4 +1,4 @@
-"""Datasets are fetched from the net, resuming broken downloads, or copied from a folder."""
+"""Datasets: downloaded from the net, with resumption of broken downloads, or copied from a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .availability import Availability, check_availability, check_folder
 from .files import DataError, dataset_folder, file_digest, locked, missing_error
 
 Progress = Callable[[str, int, int | None], None]
-"""Told of a file that is fetched: its name, the bytes that are here, and all of them where that is known."""
+"""Callback for a download: file name, bytes so far, and total bytes if known."""
 
 _CHUNK = 1 << 18  # bytes
 _MAX_BYTES = 1 << 33  # of a file whose size is not published; the largest that is known has a third of it
@@ -25,10 +25,10 @@ _RANGE_NOT_SATISFIABLE = 416  # the HTTP status of a request for more of a compl
 
 
 def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
-    """Fetch a dataset's files to below the folder of all data; files that are there are only checked.
+    """Download a dataset's files into the folder of all data, and check files that are already there.
 
-    A broken download resumes where it stopped. Raises DataError if no address has a file, if a file is not
-    the published one, or, with instructions for people, if a dataset has no address.
+    A broken download resumes where it stopped. Raise DataError if no address has a file, if a file differs
+    from the published one, or if a dataset has no address; the message then explains what to do by hand.
     """
     found = check_availability(dataset, folder)
     if found.complete and not check_availability(dataset, folder, verify=True).faults:
@@ -44,9 +44,9 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
 
 
 def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
-    """Copy a dataset's files, plain or packed, from a folder or the dataset's folder in it.
+    """Copy a dataset's files, plain or packed, from a folder or from the dataset's folder in it.
 
-    Raises DataError if they are missing or not as published.
+    Raise DataError if they are missing or differ from the published ones.
     """
     below = check_folder(dataset_folder(dataset, origin), dataset)
     within = below.folder if below.files or below.faults else origin
@@ -73,7 +73,7 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Download a file from the first address that serves it; it appears only when complete."""
+    """Download a file from the first address that serves it; it is renamed into place when complete."""
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:
@@ -99,9 +99,10 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
 def _resume_download(
     url: str, unfinished: Path, progress: Callable[[int, int | None], None], *, max_bytes: int
 ) -> None:
-    """Fetch the missing part, or everything if the host does not serve parts.
+    """Download the missing part of a file, or all of it if the host does not serve ranges.
 
-    Raises OSError if the host breaks off or sends more than `max_bytes`; then nothing is kept.
+    Raise OSError if the connection breaks or the host sends more than `max_bytes`; in that case nothing is
+    kept.
     """
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})

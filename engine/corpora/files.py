@@ -1,4 +1,4 @@
-"""Published files of text, plain, packed or marked up, as they are on this machine."""
+"""Local copies of published text files: plain, packed or marked up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...studies.catalog.datasets import Dataset, SourceFile
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a path, which is a file beside it; create its folder if it is missing."""
+    """Hold the lock file of a path; create its folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield
@@ -37,11 +37,11 @@ Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
 
 
 class DataError(ActivememError):
-    """A text is not on this machine, or is not the published one."""
+    """A text is missing on this machine, or differs from the published one."""
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """Return the folder of a dataset's files: below the data folder, or where this package is installed."""
+    """Return the folder of a dataset's files: below the data folder, or in this package if it ships them."""
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 
@@ -57,7 +57,7 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """Return the names that the file of a source can have."""
+    """Return the possible names of a source's file."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
@@ -80,7 +80,10 @@ def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
-    """Yield the lines of a source with their ends, then verify its checksum; raise DataError."""
+    """Yield the lines of a source with their line ends, then verify its checksum.
+
+    Raise DataError for a wrong checksum.
+    """
     path = _require_file(dataset, source, place)
     found = None if source.digest is None else hashlib.new(_algorithm(source.digest), usedforsecurity=False)
     size = 0
@@ -94,7 +97,7 @@ def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[by
 
 
 def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
-    """Raise DataError if a source is missing, damaged, or not the published one."""
+    """Raise DataError if a source is missing, damaged, or differs from the published one."""
     if source.digest is None:
         _require_file(dataset, source, place)
     else:
@@ -102,7 +105,7 @@ def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
 
 
 def file_digest(path: Path, like: str) -> str:
-    """Return the checksum of a whole file, by the algorithm of the digest `like`."""
+    """Return the checksum of a whole file, by the same algorithm as the digest `like`."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
     return f"{_algorithm(like)}:{found.hexdigest()}"
@@ -110,7 +113,7 @@ def file_digest(path: Path, like: str) -> str:
 
 @contextmanager
 def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
-    """Turn the errors of reading a damaged file into a DataError with its name."""
+    """Turn errors from reading a damaged file into a DataError that names it."""
     try:
         yield
     except _DAMAGE as error:
@@ -118,7 +121,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the file of a source; if only its archive has a checksum, the archive is verified."""
+    """Return the file of a source; if only its archive has a checksum, verify the archive."""
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")

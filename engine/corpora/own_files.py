@@ -1,4 +1,4 @@
-"""The user's own files, kept in the data folder under their SHA-256, where every trial finds them."""
+"""The user's own files, copied to the data folder under their SHA-256, where every trial finds them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .files import DataError, dataset_folder, file_digest, locked, read_source
 
 
 def keep_files(files: Mapping[str, Path], place: Path) -> None:
-    """Copy files, given by the SHA-256 of their content, to a folder, unless they are there already.
+    """Copy files to a folder, named by the SHA-256 of their content, unless they are already there.
 
-    Raises DataError for a file that is no longer what it was when the study was read.
+    Raise DataError if a file has changed since the study was read.
     """
     for sha256, path in files.items():
         kept = place / sha256
@@ -37,7 +37,7 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
 
 
 def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
-    """Yield all rows, each in its split. Raises DataError if a file is missing or has changed."""
+    """Yield all rows with their splits. Raise DataError if a file is missing or has changed."""
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)
     for split, digests in iter_parts(facts.layout):

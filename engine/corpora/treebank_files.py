@@ -1,4 +1,4 @@
-"""The files of a treebank on this machine: separate, joined in one file, or in the published archive."""
+"""Local files of a treebank: separate files, one joined file, or the published archive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFiles:
-    """The files of a treebank: their paths, their numbers, and how to read them."""
+    """The files of a treebank: paths, numbers, and a function that reads them."""
 
     paths: tuple[Path, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
 def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
     """Return the numbers and contents of a treebank's files, in order.
 
-    Raises DataError if there are none, or if together they are not the published treebank.
+    Raise DataError if there are none, or if together they differ from the published treebank.
     """
     found = find_treebank_files(treebank, place)
     if not found.numbers:
@@ -68,7 +68,7 @@ def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
 
 
 def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[str]:
-    """Return the needed files that are missing, in words."""
+    """Describe the required files that are missing."""
     ranges = [each for files in treebank.splits.values() for each in files]
     if not found.numbers:
         names = " or ".join([f"{_name(ranges[0][0])} and so on", *(each.name for each in treebank.downloads)])
@@ -78,7 +78,7 @@ def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[
 
 
 def sentence_count_faults(treebank: Treebank, files: Iterable[tuple[int, bytes]]) -> list[str]:
-    """Return the splits with a wrong number of sentences, as faults."""
+    """Return a fault for each split with a wrong number of sentences."""
     counts = dict.fromkeys(treebank.splits, 0)
     for number, text in files:
         if (split := treebank.split_of(number)) is not None:

@@ -1,6 +1,6 @@
-"""Corpora, read once into files of tokens; every token of a split is scored exactly once.
+"""Corpora: read once into token files; every token of a split is scored exactly once.
 
 `text` is for language models, `sentence_pairs` for translation, `treebanks` for parsing, `labelled_sequences`
-for sequences with labels. `vocabularies` number the symbols of sentences, and `token_files` keep the numbers.
-`prepared_lengths` says how long sequences are.
+for classification and tagging. `vocabularies` map symbols to numbers, and `token_files` store them.
+`prepared_lengths` reports how long sequences are.
 """

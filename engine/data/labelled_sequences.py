@@ -1,4 +1,7 @@
-"""Sequences with labels in numbers, in files that are mapped into memory; whoever asks first writes them."""
+"""Labelled sequences as numbers, in memory-mapped files.
+
+The first process that needs the files writes them.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.base import Vocabulary
 
 FORMAT = 1
-"""The version of the files; it rises when their form or the numbers in them change."""
+"""The version of the files, raised when their layout or content changes."""
 
 _VOCABULARY = "vocabulary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSplit:
-    """Sequences in numbers, and labels of each (sequences,) or of all their tokens (tokens,)."""
+    """Encoded sequences, and labels of each sequence (sequences,) or of all tokens (tokens,)."""
 
     sequences: Split
     labels: Tensor
@@ -44,8 +47,8 @@ class LabelledSplit:
 class LabelledCorpus:
     """Three splits of sequences with labels.
 
-    Labels are numbers of `classes`, int32, or where there are none, float64: then `scale` is the mean of
-    those to train on, and their standard deviation.
+    Labels are indices of `classes` (int32) or, without classes, real numbers (float64). For real labels
+    `scale` is the mean and standard deviation of the training labels.
     """
 
     vocabulary: Vocabulary
@@ -56,16 +59,16 @@ class LabelledCorpus:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Return what numbers are measured by."""
+        """Return the mean and the standard deviation by which numbers are standardised."""
         numbers = self.train.labels
         return float(numbers.mean()), float(numbers.std(unbiased=False))
 
 
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
-    """Return the sequences that a `[task]` table names, from the folder of all data.
+    """Open the sequences of a `[task]` table, from the folder of all data.
 
-    The first call writes them below `encoded/`; several processes may ask at once. Raises DataError if files
-    are missing or have changed.
+    The first call writes them below `encoded/`; several processes may call it at once. Raise DataError if
+    files are missing or have changed.
     """
     place = place_of_labelled(task, folder)
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))
@@ -90,7 +93,7 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
 
 
 def place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
-    """Return the folder that has the sequences, or will have them."""
+    """Return the folder of the prepared sequences, which may not exist yet."""
     kind, size = task.vocabulary
     parts = [task.corpus.dataset.name, kind, str(size)]
     depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]
@@ -128,7 +131,7 @@ def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
 
 
 def sort_classes(classes: set[str]) -> list[str]:
-    """Return classes in the order of their numbers: whole numbers by size, anything else by spelling."""
+    """Sort class names for numbering: whole numbers by value, other names alphabetically."""
     if all(each.removeprefix("-").isdecimal() for each in classes):
         return sorted(classes, key=lambda each: (int(each), each))
     return sorted(classes)
@@ -158,7 +161,7 @@ def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
 class LabelledBatch(NamedTuple):
     """Sequences (batch, n), int64, padded at the end with 0, of `lengths` (batch,).
 
-    `labels` are (batch,), or of tokens (batch, n), with IGNORED at padding.
+    `labels` are (batch,), or (batch, n) for labels of tokens, with IGNORED at padding.
     """
 
     sequences: Tensor
@@ -169,10 +172,10 @@ class LabelledBatch(NamedTuple):
 def iter_labelled_batches(
     split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
 ) -> Iterator[LabelledBatch]:
-    """Yield endless batches from batch number `position` on, which is all that resuming needs.
+    """Yield endless batches from batch number `position` on, which is enough to resume.
 
-    Each pass draws its order from the seed and the number of the pass, and leaves out what does not fill a
-    batch. Of each sequence the first `longest` tokens are read.
+    The order of each pass depends on the seed and the number of the pass; an incomplete last batch is
+    dropped. Sequences are cut after `longest` tokens.
     """
     rows = len(split.sequences.line_lengths)
     batches = rows // batch_size
@@ -189,7 +192,7 @@ def iter_labelled_batches(
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
-    """Yield each sequence once, short ones first; the last batch may be smaller."""
+    """Yield each sequence once, ordered by length; the last batch may be smaller."""
     order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)

@@ -1,4 +1,4 @@
-"""The lengths of a trial's training sequences, from data that were prepared on this machine."""
+"""Lengths of a trial's training sequences, read from data already prepared on this machine."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .treebanks import place_of_trees
 
 
 class PreparedLengths:
-    """Lengths of the sequences below the folder of all data, computed once for each task and batch size."""
+    """Sequence lengths read from the folder of all data, cached for each task and batch size."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._found = dict[tuple[str, int], LongestBatch | None]()
 
     def __call__(self, settings: TrialSettings) -> LongestBatch | None:
-        """Return the longest batch of a training, as a model reads it.
+        """Return the longest batch of a training, as the model reads it.
 
-        None where the task has no lines, or where they have not been prepared: no data are read for that.
+        None if the task has no lines or they are not prepared yet; no data are read for it.
         """
         task, batch_size = settings.task, settings.train.batch_size
         key = task.model_dump_json(), batch_size
@@ -61,9 +61,9 @@ def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> Longest
 
 
 def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
-    """Return the number of tokens of each training line, with its end; for pairs one tensor for each side.
+    """Return the number of tokens of each training line, end symbol included; for pairs one tensor a side.
 
-    Raises DataError or OSError if the prepared files have changed.
+    Raise DataError or OSError if the prepared files have changed.
     """
     match task:
         case LanguageModelSettings() if task.batching != "stream":
@@ -79,7 +79,7 @@ def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
 
 
 def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
-    """Return the tokens of each line of files of a prepared folder; None if it is not there."""
+    """Return the number of tokens of each line in files of a prepared folder; None if it does not exist."""
     if not place.is_dir():
         return None
     files = json.loads((place / ABOUT).read_text("utf-8"))["files"]
@@ -94,7 +94,7 @@ def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> Longest
 
 
 def _of_lines(lengths: Tensor, task: LabelledSettings | LanguageModelSettings) -> LongestBatch | None:
-    """Return the longest batch of lines of any lengths: the longest line beside lines of the mean length."""
+    """Return the longest batch of lines: the longest line together with lines of the mean length."""
     if isinstance(task, LabelledSettings):
         read = lengths.clamp(max=task.longest)  # of longer ones the beginning is read
     else:

@@ -1,4 +1,4 @@
-"""Pairs of sentences in numbers, in files that are mapped into memory; whoever asks first writes them."""
+"""Encoded sentence pairs, in memory-mapped files; the first process that needs the files writes them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .vocabularies.base import END, Vocabulary
 
 
 def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield sentences with their translations, as in the files, without line ends.
+    """Yield sentences with their translations as in the files, without line ends.
 
-    Raises DataError, possibly at the end, if a file is missing, damaged or not the published one, or if the
-    two sides differ in their number of lines.
+    Raise DataError, possibly at the end, if a file is missing, damaged or differs from the published one, or
+    if the two sides have different numbers of lines.
     """
     place = dataset_folder(corpus, folder)
     source = _sentences(corpus, files.source, place)
@@ -67,7 +67,7 @@ _SPLITS = ("test", "dev", "train")  # a source in several files belongs to the f
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation, and the split that they are in."""
+    """A sentence, its translation, and their split."""
 
     split: str
     source: str
@@ -75,10 +75,10 @@ class Pair(NamedTuple):
 
 
 def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
-    """Yield all pairs, each with its split, except those with an empty side.
+    """Yield all pairs with their splits, except pairs with an empty side.
 
-    No source is in two splits, ignoring case and spaces: where the files are split already, a pair whose
-    source is held out elsewhere is left out too.
+    No source sentence is in two splits, ignoring case and spaces. If the files are split already, a pair is
+    dropped when another split holds its source out.
     """
     if corpus.held_out is not None:
         for files in corpus.files["train"]:
@@ -95,13 +95,16 @@ def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
 
 
 def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
-    """Yield the pairs of the user's own files, in the splits of their layout."""
+    """Yield the pairs of the user's own files, split according to their layout."""
     rows = list(iter_own_rows(facts, PAIRS, folder))
     yield from _without_held_out(lambda split: (row[1:] for row in rows if row.split == split))
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield the pairs of each split, without empty sides and without sources that another split holds out."""
+    """Yield the pairs of each split.
+
+    Pairs with an empty side, or whose source another split holds out, are dropped.
+    """
     held_out: set[bytes] = set()
     for split in _SPLITS:
         here: set[bytes] = set()
@@ -115,7 +118,7 @@ def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Itera
 
 
 FORMAT = 1
-"""The version of the files; it rises when their form or the numbers in them change."""
+"""The version of the files, raised when their layout or content changes."""
 
 SIDES = ("source", "target")
 SPLITS = ("train", "dev", "test")
@@ -125,8 +128,8 @@ SPLITS = ("train", "dev", "test")
 class PairCorpusSpec:
     """The pairs to write, which can be read repeatedly, and the vocabularies that they need.
 
-    `kinds` has for each side the kind of its vocabulary and its size, which are learnt from every pair of
-    `stride` to train on. Both sides share a `joint` vocabulary, which is learnt from both.
+    `kinds` has the kind and size of each side's vocabulary, which is learnt from every `stride`-th training
+    pair. With `joint` both sides share one vocabulary, learnt from both.
     """
 
     name: str
@@ -160,7 +163,7 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 
 
 class _SideFiles:
-    """One side of a split, written pair by pair."""
+    """Writer of one side of a split, pair by pair."""
 
     def __init__(
         self, stack: ExitStack, place: Path, name: str, vocabulary: Vocabulary, *, kept: bool
@@ -179,7 +182,7 @@ class _SideFiles:
         self._put("lines", [0])
 
     def add(self, sentence: str) -> None:
-        """Write a sentence; its words are those between white space, and its end."""
+        """Write a sentence; words are counted between white space, and the end counts as a word."""
         self._put("tokens", [*self._vocabulary.encode(sentence), END])
         self._put("lines", [self._sizes["tokens"]])
         self._put("words", [len(sentence.split()) + 1])
@@ -224,10 +227,10 @@ _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this man
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSplit:
-    """Sentences and their translations in numbers, each with an end.
+    """Encoded sentences and their translations, each with an end symbol.
 
-    Pair i is line i of both sides. The files that begin with `path_prefix` have the sentences as they were,
-    if the split is not for training.
+    Pair i is line i of both sides. For splits other than training, files that begin with `path_prefix` have
+    the original sentences.
     """
 
     source: Split
@@ -235,7 +238,7 @@ class PairSplit:
     path_prefix: Path | None = None
 
     def sentences(self, side: str) -> list[str]:
-        """Return the sentences of a side, source or target, as they were before they became numbers."""
+        """Return the original sentences of a side, "source" or "target"."""
         if self.path_prefix is None:
             raise DataError("expected a split with its sentences, got one of numbers alone")
         return (
@@ -245,7 +248,7 @@ class PairSplit:
         )
 
     def target_bytes(self) -> list[int] | None:
-        """Return the bytes of each target in UTF-8 with the end of its line; None if no text is known."""
+        """Return the UTF-8 bytes of each target, line end included; None if the text is unknown."""
         if self.path_prefix is None:
             return None
         return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
@@ -253,7 +256,7 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A corpus of pairs: a vocabulary for each language, and three splits that share no source."""
+    """A parallel corpus: a vocabulary for each language, and three splits without shared sources."""
 
     source: Vocabulary
     target: Vocabulary
@@ -263,17 +266,17 @@ class ParallelText:
 
 
 def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
-    """Return the pairs that a `[task]` table names, from the folder of all data.
+    """Open the pairs of a `[task]` table, from the folder of all data.
 
-    The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
-    DataError where the pairs are not there, or not those that were published.
+    The first call writes them below `encoded/`; several processes may call it at once. Raise CorpusError for
+    a wrong table, and DataError if the pairs are missing or differ from the published ones.
     """
     writing, depends = _writing_of(task, folder)
     return open_prepared(writing, place_of_writing(writing, depends, folder))
 
 
 def place_of_pairs(task: TranslationSettings, folder: Path) -> Path:
-    """Return the folder that has the pairs, or will have them."""
+    """Return the folder of the prepared pairs, which may not exist yet."""
     return place_of_writing(*_writing_of(task, folder), folder)
 
 
@@ -304,14 +307,14 @@ def _writing(
 
 
 def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
-    """Return the folder of prepared pairs; they depend on `depends` besides what is written of them."""
+    """Return the folder of prepared pairs. Its name depends on the spec and on `depends`."""
     (kind, size), target = spec.kinds["source"], spec.kinds["target"]
     depends = [FORMAT, *depends, kind, size, *target, *(["joint"] if spec.joint else [])]
     return encoded_folder(folder, [spec.name, kind, str(size)], depends, pieces="bpe" in (kind, target[0]))
 
 
 def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
-    """Return the pairs in a folder; write them there first if they are missing."""
+    """Open the pairs in a folder; write them first if they are missing."""
     about = prepared(place, spec.name, partial(_fill, spec))
     files = about["files"]
 
@@ -331,9 +334,9 @@ def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
 class PairBatch(NamedTuple):
     """Whole pairs, padded at the end with 0, int64.
 
-    `sources` (batch, n) and `targets` (batch, m) end in an end, and have `source_lengths` and
-    `target_lengths` (batch,) numbers with it. `pairs` says which pairs of the split these are. All targets
-    together stand for `words` words.
+    `sources` (batch, n) and `targets` (batch, m) end in an end symbol, which `source_lengths` and
+    `target_lengths` (batch,) count. `pairs` are the indices of the pairs in the split. `words` counts the
+    words of all targets.
     """
 
     sources: Tensor
@@ -354,13 +357,13 @@ def iter_pair_batches(
     width: int = 5,
     position: int = 0,
 ) -> Iterator[PairBatch]:
-    """Yield endless batches from batch number `position` on, which is all that resuming needs.
+    """Yield endless batches from batch number `position` on, which is enough to resume.
 
-    The longer sides of a batch's pairs differ by less than `width`, except where one bucket ends and the
-    next begins. Each pass draws its batches and their order from the seed and the number of the pass. It
-    leaves out a random remainder that does not fill a batch. With `batch_tokens` batches are filled as
-    `fill_batches` says, and a pass has each pair. Pairs with a side of more than `max_length` tokens, not
-    counting its end, are always left out.
+    The longer sides of a batch's pairs differ by less than `width`, except at the boundary of two buckets.
+    The batches of each pass and their order depend on the seed and the number of the pass. A random remainder
+    that does not fill a batch is dropped. With `batch_tokens`, `fill_batches` sets the batch sizes, and a
+    pass has every pair. Pairs with a side of more than `max_length` tokens, not counting its end, are always
+    left out.
     """
     lengths = _max_side_lengths(split)
     fitting = torch.nonzero(lengths <= max_length + 1).flatten()
@@ -407,9 +410,9 @@ def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[in
 def iter_pair_eval(
     split: PairSplit, *, batch_size: int, batch_tokens: int | None = None, max_length: int | None = None
 ) -> Iterator[PairBatch]:
-    """Yield each pair of at most `max_length` tokens once, short ones first; the last batch may be smaller.
+    """Yield each pair of at most `max_length` tokens once, ordered by length.
 
-    With `batch_tokens` batches are filled as `fill_batches` says.
+    The last batch may be smaller. With `batch_tokens`, `fill_batches` sets the batch sizes.
     """
     lengths = _max_side_lengths(split)
     order = torch.argsort(lengths, stable=True)
@@ -421,7 +424,7 @@ def iter_pair_eval(
 
 
 def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
-    """Return the batch of the pairs of these numbers."""
+    """Return a batch of the pairs with these indices."""
     sources, source_lengths = split.source.padded_lines(chosen)
     targets, target_lengths = split.target.padded_lines(chosen)
     numbers = torch.tensor(chosen)

@@ -1,4 +1,4 @@
-"""One split in numbers: how its files are written for good, and mapped into memory."""
+"""Token files of one split: written durably, and mapped into memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ...storage.durable_write import replacing
 from ..corpora.files import DataError, locked
 
 ABOUT = "about.json"
-"""The file of a prepared corpus that says what its other files hold."""
+"""The file that describes the other files of a prepared corpus."""
 
 _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64, "f8": torch.float64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """One split in tokens, mapped into memory.
+    """One tokenised split, mapped into memory.
 
-    `tokens` is one-dimensional, of the smallest type that holds them; every line ends in a mark. Line i is
+    `tokens` is one-dimensional, of the smallest sufficient type; every line ends in a mark. Line i is
     `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its end included. `words` is their sum, and
     perplexities per word divide by it. Line i has `line_bytes[i]` bytes of UTF-8 in the original text, and
-    the first token has `first_bytes`; both are None if tokens stand for no text.
+    the first token has `first_bytes`; both are None if the tokens are not text.
     """
 
     tokens: Tensor
@@ -45,11 +45,11 @@ class Split:
 
     @property
     def line_lengths(self) -> Tensor:
-        """Return the tokens of each line, its end among them."""
+        """Return the number of tokens of each line, its end included."""
         return self.lines[1:] - self.lines[:-1]
 
     def first_lines(self, count: int) -> Split:
-        """Return this many lines from the beginning."""
+        """Return the first `count` lines."""
         lines, words = self.lines[: count + 1], self.line_words[:count]
         tokens = self.tokens[: int(lines[-1])]
         sizes = None if self.line_bytes is None else self.line_bytes[:count]
@@ -58,7 +58,7 @@ class Split:
         )
 
     def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return lines by number as rows of int64, padded with 0 at the end, and their lengths (rows,)."""
+        """Return the lines with these indices (rows, n), int64, padded with 0, and their lengths (rows,)."""
         numbers = torch.tensor(chosen)
         starts, ends = self.lines[numbers], self.lines[numbers + 1]
         places = zip(starts.tolist(), ends.tolist(), strict=True)
@@ -67,15 +67,15 @@ class Split:
 
 
 def smallest_dtype(vocab: int) -> np.dtype[Any]:
-    """Return the smallest signed type (or bytes) that holds the numbers of a vocabulary."""
+    """Return the smallest integer type for the numbers of a vocabulary."""
     small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
     return np.dtype(small).newbyteorder("<")
 
 
 def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object], *, pieces: bool) -> Path:
-    """Return the folder of a prepared corpus: its parts, and a hash of all that its content depends on.
+    """Return the folder of a prepared corpus, named by `parts` and a hash of `depends`.
 
-    With `pieces` it depends on the version of SentencePiece as well.
+    With `pieces` it also depends on the version of SentencePiece.
     """
     version = [importlib.metadata.version("sentencepiece")] if pieces else []
     digest = hashlib.sha256(json.dumps([*depends, *version]).encode()).hexdigest()
@@ -83,10 +83,11 @@ def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object]
 
 
 def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the description of a prepared corpus's files; if they are missing, `write` fills their folder.
+    """Return the description of a prepared corpus's files.
 
-    The folder appears when it is complete. If several processes ask at once, one writes and the others wait
-    for it. Raises DataError if the folder cannot be written.
+    If they are missing, call `write` to fill the folder. The folder appears when it is complete. If several
+    processes call it at once, one writes and the others wait. Raise DataError if the folder cannot be
+    written.
     """
     try:
         if not place.is_dir():
@@ -109,9 +110,9 @@ def _fill_once(place: Path, write: Callable[[Path], Mapping[str, Any]]) -> None:
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
-    """Return a split from its folder; `files` says the type and the number of numbers of each file.
+    """Open a split in its folder; `files` has the type and length of each file.
 
-    Raises DataError if the length of a file has changed.
+    Raise DataError if the length of a file has changed.
     """
     tokens, lines, words = (
         open_numbers(place, f"{name}.{kind}", files) for kind in ("tokens", "lines", "words")
@@ -121,13 +122,13 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
-    """Write a file of numbers; return its description."""
+    """Write an array to a file and return its description."""
     path.write_bytes(numbers.tobytes())
     return {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
 
 
 def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Tensor:
-    """Open a file of numbers, mapped into memory. Raises DataError if its length has changed."""
+    """Open an array's file, mapped into memory. Raise DataError if its length has changed."""
     path, about = place / name, files[name]
     kind, size = _TYPES[about["dtype"]], about["size"]
     if (found := path.stat().st_size) != size * kind.itemsize:

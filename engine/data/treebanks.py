@@ -20,10 +20,10 @@ from ..corpora.treebank_files import read_treebank
 from .sentence_pairs import Pair, PairCorpusSpec, PairSplit, ParallelText, open_prepared, place_of_writing
 
 ROOT = "TOP"
-"""The label of the outermost bracket, which the files leave empty."""
+"""The label of the outermost bracket, which is empty in the files."""
 
 TRACE = "-NONE-"
-"""The tag of empty elements: leaves of a tree that are not words of the sentence."""
+"""The tag of empty elements: leaves that are not words of the sentence."""
 
 _tokenize = Tokenizer({"bracket": r"[()]", "word": r"[^\s()]+", "space": r"\s+"})
 
@@ -41,7 +41,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A constituent: its label, and the constituents and words that it is made of."""
+    """A constituent: its label, and its child constituents and words."""
 
     label: str
     children: tuple[Tree | Leaf, ...]
@@ -50,7 +50,7 @@ class Tree:
         return f"({self.label} {' '.join(map(str, self.children))})"
 
     def leaves(self) -> Iterator[Leaf]:
-        """Yield words and tags from left to right."""
+        """Yield the leaves from left to right."""
         for child in self.children:
             if isinstance(child, Leaf):
                 yield child
@@ -59,7 +59,7 @@ class Tree:
 
 
 def parse_trees(text: str) -> Iterator[Tree]:
-    """Yield the trees of a text in order. Raises DataError if it is not made of brackets, tags and words."""
+    """Yield the trees of a text in order. Raise DataError if the text is not well-formed."""
     reader = _TreeReader(list(_tokenize(text)))
     while reader.token.kind != "end":
         tree = reader.bracket()
@@ -69,7 +69,7 @@ def parse_trees(text: str) -> Iterator[Tree]:
 
 
 def strip_annotations(tree: Tree) -> Tree | None:
-    """Return a tree without traces, constituents of traces alone, and function labels.
+    """Return a tree without traces, function labels, and constituents that hold only traces.
 
     So `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is left.
     """
@@ -89,10 +89,13 @@ def category(label: str) -> str:
 
 
 class _TreeReader(TokenReader):
-    """One reading of brackets and words."""
+    """Parser of bracketed trees."""
 
     def bracket(self, *, inner: bool = False) -> Tree | Leaf:
-        """`bracket: "(" label? bracket+ ")" | "(" tag word ")"`; only the outermost may lack its label."""
+        """Parse `bracket: "(" label? bracket+ ")" | "(" tag word ")"`.
+
+        Only the outermost label may be missing.
+        """
         self._take("(")
         label = ROOT if self.token.kind == "bracket" and not inner else self._word()
         if self.token.kind != "bracket":
@@ -121,7 +124,7 @@ class _TreeReader(TokenReader):
 
 
 def linearise(tree: Tree) -> list[str]:
-    """Return the symbols of a tree: `(NP` and `)NP` around a constituent, a tag for each word, no root."""
+    """Return a tree as symbols: `(NP` and `)NP` around a constituent, a tag for each word, no root."""
     symbols = [] if tree.label == ROOT else [f"({tree.label}"]
     for child in tree.children:
         symbols += [child.tag] if isinstance(child, Leaf) else linearise(child)
@@ -136,10 +139,10 @@ def bracket_of(symbol: str) -> int:
 
 
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
-    """Return the tree that symbols stand for, with a word for each tag (Kaiser and Bengio 2016, section 3).
+    """Build a tree from symbols and a word for each tag (Kaiser and Bengio 2016, section 3).
 
-    Returns None if the brackets do not match, or a constituent is empty or has different labels at its ends.
-    The same holds if the numbers of tags and words differ.
+    Return None if brackets do not match, a constituent is empty or has different labels at its ends, or the
+    numbers of tags and words differ.
     """
     stack: list[tuple[str, list[Tree | Leaf]]] = [(ROOT, [])]
     waiting = iter(words)
@@ -162,18 +165,17 @@ def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | Non
 
 
 def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
-    """Return the sentences and trees of the treebank of a `[task]` table, from the folder of all data.
+    """Open the sentences and trees of a `[task]` table's treebank, from the folder of all data.
 
-    A source is the words of a sentence, in the tokens that the table says; its target is its bare tree, as
-    `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
-    was published.
+    A source is a tokenised sentence; its target is its linearised tree without annotations. Raise CorpusError
+    for a wrong table, and DataError if the treebank is missing or differs from the published one.
     """
     writing, depends = _writing_of(task, folder)
     return open_prepared(writing, place_of_writing(writing, depends, folder))
 
 
 def place_of_trees(task: ParsingSettings, folder: Path) -> Path:
-    """Return the folder that has the sentences and trees, or will have them; raises as `open_treebank`."""
+    """Return the folder of the sentences and trees, which may not exist yet; raise as `open_treebank`."""
     return place_of_writing(*_writing_of(task, folder), folder)
 
 
@@ -191,7 +193,7 @@ def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, li
 
 
 def gold_trees(split: PairSplit) -> list[Tree]:
-    """Return the trees of a split that is not for training, in the order of its pairs."""
+    """Return the gold trees of a dev or test split, in the order of its pairs."""
     trees = []
     for words, symbols in zip(split.sentences("source"), split.sentences("target"), strict=True):
         tree = parse_linearised(symbols.split(" "), words.split(" "))

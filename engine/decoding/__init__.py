@@ -1,4 +1,4 @@
-"""Decoders: searches for the output that a transducer finds most likely, scored as in teacher forcing.
+"""Decoders: they search for a transducer's most likely output, scored as in teacher forcing.
 
-`decode` takes sentences and gives `outputs`; `greedy`, `beam` and `length_search` are the searches.
+`decode` takes sentences and returns `outputs`; `greedy`, `beam` and `length_search` implement the searches.
 """

@@ -1,4 +1,4 @@
-"""Beam search: the best beginnings of each output side by side, only those that can still win."""
+"""Beam search that keeps only hypotheses that can still win."""
 
 from __future__ import annotations
 
@@ -23,14 +23,11 @@ class Ranking:
     coverage_penalty: float = 0.0
 
     def normalise(self, scores: Tensor, lengths: Tensor | int) -> Tensor:
-        """Divide log P by lp: the rank without cp, and so the most that any output of this score can have."""
+        """Divide log P by lp. Since cp ≤ 0, this is an upper bound of the rank."""
         return scores / ((5.0 + lengths) / 6.0) ** self.length_penalty
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:
-        """Return the coverage penalty (rows,) of coverages (rows, n).
-
-        Only the valid positions of sources count.
-        """
+        """Return the coverage penalty (rows,) for coverages (rows, n), over the valid source positions."""
         least = torch.finfo(coverage.dtype).tiny  # a weight that became 0 says nothing of the others
         logs = torch.log(coverage.clamp(least, 1.0)).masked_fill(~valid, 0.0)
         return self.coverage_penalty * logs.sum(1, dtype=torch.float64)
@@ -38,9 +35,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypotheses:
-    """Beginnings of outputs; a sentence has adjacent rows, each with its own slot, counted from 0.
+    """Unfinished outputs; a sentence has adjacent rows, each with its own slot, counted from 0.
 
-    `written` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
+    `prefix` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
     """
 
     sentence: Tensor
@@ -52,9 +49,9 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The best ways to go on, in falling order, each (sentences, 2 * beam): scores, rows, symbols.
+    """The best continuations by falling score, each (sentences, 2 * beam): scores, rows, symbols.
 
-    A score is minus infinity where there are fewer. At least half of them do not end.
+    Missing ones have a score of minus infinity. At least half of them do not end.
     """
 
     sentences: Tensor  # (sentences,)
@@ -66,7 +63,7 @@ class Candidates:
 def beam_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking
 ) -> Outputs:
-    """Return the output of the highest rank that the search finds for each source (batch, n)."""
+    """Return the highest-ranked output that the search finds for each source (batch, n)."""
     search = BeamSearch(sources, bounds, beam=beam, end=end, ranking=ranking)
     state, alive = model.begin(sources, bounds.max_length), search.begin()
     while len(alive.scores):
@@ -78,10 +75,10 @@ def beam_search(
 
 
 class BeamSearch:
-    """The best output of each sentence so far, and beginnings that may still become a better one.
+    """Search state: the best finished output of each sentence, and the hypotheses that may still beat it.
 
-    Of the `beam` best continuations, those that end are outputs. The search continues from the `beam` best
-    that do not end, as long as one of them can still be ranked higher than the best output.
+    Among the `beam` best continuations, those with an end symbol are finished outputs. The search continues
+    from the `beam` best unfinished ones, as long as one of them can still rank higher than the best output.
     """
 
     def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking) -> None:
@@ -94,7 +91,7 @@ class BeamSearch:
         self.ranks = self.scores.clone()
 
     def begin(self) -> Hypotheses:
-        """Return a start symbol for each sentence."""
+        """Return the initial hypotheses, which hold only the start symbol."""
         rows = torch.arange(len(self.scores), device=self.scores.device)
         counted = self.ranking.coverage_penalty > 0.0
         return Hypotheses(
@@ -106,9 +103,9 @@ class BeamSearch:
         )
 
     def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Return the rows to continue and their next symbols, given log-probabilities (rows, vocab).
+        """Return the rows to continue and their extended hypotheses, given log-probabilities (rows, vocab).
 
-        `attended` (rows, n) are the attention weights of the step that gave them.
+        `attended` (rows, n) are the attention weights of this step.
         """
         best = self._best(alive, logs)
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
@@ -141,7 +138,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the best symbols of each row and, last, the end.
+        """Return the best symbols of each row, followed by the end symbol.
 
         They are log-probabilities and symbols.
         """
@@ -155,7 +152,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Record the outputs among the `beam` best that end; the longest output was found last."""
+        """Record the finished outputs among the `beam` best; the longest was found last."""
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == self.end
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)

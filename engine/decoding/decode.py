@@ -1,4 +1,4 @@
-"""Sentences in, outputs and their scores back."""
+"""Decoding of source sentences into outputs with scores."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .length_search import SizeSearch, search_lengths, size_bounds
 from .outputs import Bounds, Outputs
 
 PLAIN_SIZES = SizeSearch()
-"""Sizes up to twice the source's, of which the likeliest output is best."""
+"""Default search over sizes: up to twice the source's, without a cost."""
 
 
 class DecodingError(ActivememError):
-    """An error for models, sentences or searches that cannot be decoded."""
+    """A model, sentence or search that cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """The symbols of an output, its end as the last one, and their log-probability in nats.
+    """A decoded output: its symbols, the end symbol last, and their log-probability in nats.
 
-    The score is what `TransductionModel.nll` gives for these symbols, but for its sign.
+    It equals minus `TransductionModel.nll` for these symbols.
     """
 
     tokens: list[int]
@@ -46,13 +46,13 @@ def decode(
     sizes: SizeSearch = PLAIN_SIZES,
     end: int = END,
 ) -> list[Decoded]:
-    """Return the output that a search finds best for each source (batch, n), padded with 0.
+    """Return the best output that a search finds for each source (batch, n), padded with 0.
 
-    A beam of 1 is greedy. Each output has at most `max_length` symbols, its end included: one number for
-    all, or one for each (batch,). Ranking explains the penalties. A model whose transducer has
+    A beam of 1 is greedy. Each output has at most `max_length` symbols, its end included: one number for all,
+    or one for each (batch,). `Ranking` defines the penalties. A model whose transducer has
     `depends_on_target_length` writes exactly `max_length` symbols if the source has fewer. With `try_lengths`
-    it writes as many as it finds best among `sizes`, compared without penalties, or as many as a line
-    estimates. Raises DecodingError, with all faults.
+    the length is searched among `sizes`, compared without penalties, or estimated by a line. Raise
+    DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     bound = torch.as_tensor(max_length, device=sources.device)

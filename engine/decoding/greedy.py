@@ -1,4 +1,4 @@
-"""The likeliest symbol at every place."""
+"""Greedy search: the most likely symbol at each position."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .outputs import Bounds, OutputCosts, Outputs, log_probabilities
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Rows that are outputs of the same sentences, of which only the best are wanted.
+    """Competing outputs of the same sentences, of which only the best is wanted.
 
-    `sentence` (rows,) maps rows to sentences, `best` (sentences,) has the best score of the outputs that
-    have ended, less their costs; it is kept up to date.
+    `sentence` (rows,) maps rows to sentences. `best` (sentences,) is the best score of a finished output so
+    far, minus its cost.
     """
 
     sentence: Tensor
@@ -24,13 +24,13 @@ class Race:
     costs: OutputCosts
 
     def record(self, rows: Tensor, outputs: Outputs) -> None:
-        """Record outputs of these rows that have ended."""
+        """Record finished outputs of these rows."""
         sentence = self.sentence[rows]
         worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
         self.best.scatter_reduce_(0, sentence, worth, "amax")
 
     def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
-        """Return which beginnings, with at most `left` symbols to come, already score less than the best."""
+        """Return which unfinished outputs, with at most `left` more symbols, already score below the best."""
         sentence = self.sentence[rows]
         worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
         return worth < self.best[sentence]
@@ -39,9 +39,9 @@ class Race:
 def greedy_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, end: int, race: Race | None = None
 ) -> Outputs:
-    """Return an output for each source (batch, n), symbol by symbol; ended rows are dropped.
+    """Generate an output for each source (batch, n), symbol by symbol; finished rows are dropped.
 
-    The losers of a race may be left unfinished; their scores are minus infinity.
+    With a race, outputs that cannot win may stay unfinished; their scores are minus infinity.
     """
     batch, device = len(sources), sources.device
     symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
@@ -77,7 +77,7 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tensor, Tensor]:
-    """Return the symbols (rows,) at one place, counted from 1, and their log-probabilities in float64."""
+    """Return the most likely symbols (rows,) at a 1-based position, and their log-probabilities (float64)."""
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
     allowed[:, end].masked_fill_(place < bounds.min_length, -torch.inf)
@@ -89,7 +89,7 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Return which rows continue, with at most `left` symbols to come; the others get their score here."""
+    """Return which rows continue, with at most `left` more symbols; the others get their score here."""
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
     written.scores[rows[beaten]] = -torch.inf

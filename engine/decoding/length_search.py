@@ -1,4 +1,4 @@
-"""Models that must know how long an output will be: all sizes are tried, from the source's on, or one is."""
+"""Search for models that need the output length in advance: try all sizes, or one estimated size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .outputs import Bounds, NoCosts, OutputCosts, Outputs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLine:
-    """Line that estimates an output's length: `slope` times its source's and `constant`, ends counted.
+    """Linear estimate of an output's length from its source's: slope and constant, ends included.
 
     The numbers are exact, so every machine rounds up to the same length.
     """
@@ -30,10 +30,10 @@ class LengthLine:
 
     @classmethod
     def fit(cls, sources: Tensor, targets: Tensor) -> Self:
-        """Return the line of least squares through the lengths (pairs,) of sources and targets.
+        """Fit the line by least squares to the lengths (pairs,) of sources and targets.
 
-        They are whole numbers. If all sources have one length, it is the mean of the targets. At least one
-        pair is needed.
+        They are whole numbers. If all sources have one length, the line is constant: the mean of the targets.
+        At least one pair is needed.
         """
         sources, targets = sources.long(), targets.long()
         count, total, written = len(sources), int(sources.sum()), int(targets.sum())
@@ -43,7 +43,7 @@ class LengthLine:
         return cls(slope=slope, constant=(written - slope * total) / count)
 
     def estimate(self, lengths: Tensor) -> Tensor:
-        """Return the estimated output length of each source length (rows,), rounded up; it may be below 1."""
+        """Estimate the output length of each source length (rows,), rounded up; it may be below 1."""
         found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
         return torch.tensor(found, device=lengths.device)
 
@@ -53,21 +53,20 @@ class LengthLine:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, str]) -> Self:
-        """Return the line that `to_dict` wrote."""
+        """Rebuild the line from `to_dict`."""
         return cls(slope=Fraction(values["slope"]), constant=Fraction(values["constant"]))
 
 
 MAX_POSITIONS = 16384
-"""The positions of all outputs that are written at once: about two gigabytes for images of 4 x 512."""
+"""Limit on the positions of all outputs decoded at once: about two gigabytes for images of 4 x 512."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSearch:
-    """Search over sizes: from a source's length to `ratio` times it and `margin` more.
+    """Search over output sizes, from a source's length to `ratio` times it plus `margin`.
 
-    The best output is the likeliest one. With `costs`, which belong to the sources by row, it is the one
-    whose log-probability less its cost is highest. With a `line`, only the size within these bounds that is
-    nearest to the line's estimate is tried.
+    The best output is the most likely one or, with `costs` for each source, the one with the highest
+    log-probability minus cost. With a `line`, only the size nearest to its estimate is tried.
     """
 
     ratio: float = 2.0
@@ -88,7 +87,7 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the output bounds of sources of these lengths (rows,), given these sizes.
+    """Return the bounds on output lengths for source lengths (rows,) and these sizes.
 
     All sizes up to the source's length are equivalent; a longer output has exactly its size.
     """
@@ -104,10 +103,10 @@ def search_lengths(
     end: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """Return the outputs of a small beam, each of the size whose greedy output is the best.
+    """Beam-search each output at the size whose greedy output is best (Kaiser and Bengio 2016, section 3).
 
-    Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes. If outputs have costs, the
-    greedy result stays unless the beam's is better. With a line no size is searched.
+    `max_length` (batch,) bounds the sizes. If outputs have costs, the greedy output is kept unless the beam's
+    is better. With a line no size is searched.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
@@ -143,9 +142,10 @@ def _beams(model: TransductionModel, sources: Tensor, told: Tensor, beam: int, e
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, end: int, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """Return the best size (batch,) of each sentence, and the greedy outputs of these sizes.
+    """Return the best size (batch,) of each sentence, and the greedy outputs at these sizes.
 
-    A size is dropped as soon as its likelihood so far and its least cost cannot beat another output.
+    A size is dropped as soon as its likelihood so far, with its lowest possible cost, cannot beat another
+    output.
     """
     costs, lengths = sizes.costs or NoCosts(), (sources != PAD).sum(1)
     least, most = sizes.tried(lengths, longest)
@@ -170,10 +170,10 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """Yield the rows in parts of that many positions, with padding, the short ones first.
+    """Yield row indices in chunks of at most `positions` padded positions, ordered by size.
 
-    After each part freed memory is returned to the system. On a CPU oneDNN keeps prepared convolutions for
-    each shape, and shrinking batches produce hundreds of shapes: the heap between them is fragmented.
+    After each chunk freed memory is returned to the system. On a CPU oneDNN caches prepared convolutions for
+    each shape, and shrinking batches produce hundreds of shapes, which fragments the heap.
     """
     order = torch.argsort(sizes, stable=True)
     start = 0

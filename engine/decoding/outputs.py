@@ -1,4 +1,4 @@
-"""Inputs and results of all searches: bounds on lengths, likelihoods of symbols, outputs."""
+"""Inputs and results of all searches: length bounds, log-probabilities, and outputs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The fewest and the most symbols of each output, its end among them, each (batch,).
+    """Bounds on the number of symbols of each output, its end included, each (batch,).
 
-    An output may not end before the fewest, and must end with the most.
+    An output must not end before `min_length` symbols, and ends after at most `max_length`.
     """
 
     min_length: Tensor
     max_length: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Return the outputs at these indices."""
+        """Select the bounds of these outputs."""
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """Return how many symbols may follow `place` symbols of an output that has not ended."""
+        """Return the bounds on the symbols that remain after `place` symbols."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )
@@ -33,17 +33,17 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Symbols (batch, longest), each row with its end and padding behind it, and scores (batch,) in nats.
+    """Decoded symbols (batch, longest), each row with its end and then padding, and scores (batch,) in nats.
 
     A score is the sum of the log-probabilities of a row's symbols, in double precision. It is minus infinity
-    if a model that gives no numbers has written nothing but an end.
+    if the model outputs NaN, and the row then holds only an end.
     """
 
     symbols: Tensor
     scores: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Return the rows at these indices."""
+        """Select these rows."""
         return type(self)(symbols=self.symbols[index], scores=self.scores[index])
 
 
@@ -53,7 +53,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class OutputCosts(ABC):
-    """The costs of outputs of some sentences, in nats, none below 0."""
+    """Costs of outputs in nats, none below 0."""
 
     @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
@@ -63,17 +63,17 @@ class OutputCosts(ABC):
         """
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return a lower bound of the costs of outputs with these beginnings (rows, written); 0 by default.
+        """Return a lower bound on the costs of outputs that begin with (rows, written); 0 by default.
 
-        `left` is the number of symbols that may follow, with the end. A bound close to the final cost lets
-        the search drop hopeless outputs early.
+        `left` bounds the number of symbols that may follow, end included. A tight bound lets the search drop
+        hopeless outputs early.
         """
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
 
 class NoCosts(OutputCosts):
-    """Outputs are compared by their likelihood alone."""
+    """No costs: outputs are compared only by their likelihood."""
 
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """Nothing."""
+        """Return zeros."""
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)

@@ -1,5 +1,5 @@
-"""Use of a trained model from its file alone: the same symbols, masks and arithmetic as in training.
+"""Use of a trained model's file: the same symbols, masks and arithmetic as in training.
 
-`trained_model` loads a file and does all of it. `text_generation` continues a text, `predictions` answers
-line by line, and `export` writes programs that run without activemem.
+`trained_model` loads a file and is the interface to the rest. `text_generation` continues a text,
+`predictions` answers line by line, and `export` writes programs that run without activemem.
 """

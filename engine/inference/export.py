@@ -1,4 +1,4 @@
-"""A trained model as a program that runs without activemem, checked against the model on the spot."""
+"""Export of a trained model as a program that runs without activemem, verified against the model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from ..core.model_file import ModelFile
 from .trained_model import HUB_WEIGHTS, TrainedModel
 
 _LENGTHS = (1, 2, 7, 63, 64, 65, 130)
-"""Lengths at which a program is compared with its model, beside those near each number of its recipe."""
+"""Sequence lengths at which a program is compared with its model, besides lengths near the recipe's numbers.
+"""
 
 _LONGEST_COMPARED = 512
 _EXPORTED_AT = 12
 _TOLERANCE = 1e-4
-"""The largest difference of outputs, as a share of the largest output; programs sum in different orders."""
+"""The largest accepted difference of outputs, relative to the largest output; programs sum in different
+orders."""
 
 
 class ExportError(ActivememError):
@@ -50,7 +52,7 @@ class Exported:
 
 
 def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bool = False) -> Exported:
-    """Write a model in the format that a path's ending names: .pt2, .onnx, or none for a folder of the Hub.
+    """Write a model in the format of the path's suffix: .pt2, .onnx, or a Hub folder without a suffix.
 
     `source` is the model's file. With `lengths` a program takes a second input, the lengths (batch,) of the
     sequences. Raises ExportError before anything is written, and FileExistsError if the folder exists.
@@ -69,7 +71,7 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
 
 
 def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
-    """Write a folder as the Hub expects it: the weights with all that they need, and readable settings."""
+    """Write a Hugging Face Hub folder: the model file, and its settings in readable form."""
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     config = {"architectures": ["activemem"], "activemem_version": file.version, **settings}
     if path.exists():
@@ -120,9 +122,9 @@ def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exporte
 
 
 def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProgram]:
-    """Return the module and its graph, with batch and length as symbols.
+    """Return the module and its exported graph, with symbolic batch and length.
 
-    Raises ExportError if no one graph is right at every length.
+    Raise ExportError if no single graph is right at every length.
     """
     module = trained.module
     if not isinstance(module, Model):
@@ -174,9 +176,9 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
 
 
 def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
-    """Return lengths on both sides of those at which a block may compute in another way.
+    """Return test lengths on both sides of lengths at which a block may switch its computation.
 
-    These are numbers of the recipe and of the task, such as widths of kernels, spans and training lengths.
+    These come from numbers of the recipe and the task, such as kernel widths, spans and training lengths.
     """
     settings = trained.file.trial.settings
     numbers = re.findall(r"\d+", trained.recipe + settings.task.model_dump_json())

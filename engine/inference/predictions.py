@@ -1,4 +1,4 @@
-"""The answers of a trained model to lines of input: symbols, labels, numbers, or sentences."""
+"""Predictions of a trained model for lines of input: symbols, labels, numbers, or sentences."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from ..objectives.generation import (
 BATCH_SIZE = 32
 
 UNREAD = "–"
-"""The label of each token that the model did not read; it is null in a line of JSON."""
+"""The label text of tokens that the model did not read; JSON lines have null."""
 
 
 class InputError(ActivememError):
-    """A line that a model cannot read; the message has its number, the expected and the actual input."""
+    """A line that a model cannot read; the message has its number, and the expected and actual input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The answer of a model to one line.
+    """The prediction of a model for one line.
 
-    `text` is one line, empty for an empty line. `output` is the same as plain data. Labels of tokens are a
-    list, with None for each token that the model did not read; `text` has UNREAD there. `probabilities`
-    has every class for a label, and one number for each symbol of the answer for symbols. For labels of
-    tokens it is a list of tables with every class; it is None if the model gives none. `unknown` has the
-    symbols of the line that the vocabulary lacks, `unread` the number of tokens beyond the longest sequence.
+    `text` is one line, empty for an empty line, and `output` the same as plain data. Labels of tokens are a
+    list, with None (in `text` UNREAD) for each token that the model did not read. `probabilities` maps every
+    class to its probability, for labels of tokens in a list; symbols have one number each. It is None if the
+    model gives no probabilities. `unknown` has the line's symbols that the vocabulary lacks, and `unread`
+    counts the tokens beyond the longest sequence.
     """
 
     text: str = ""
@@ -62,7 +62,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """The symbols or numbers of a line."""
+    """The encoded input of one line."""
 
     values: Tensor
     unknown: tuple[str, ...] = ()
@@ -70,18 +70,18 @@ class _Input:
 
 
 _Reader = Callable[[str], _Input | None]
-"""Makes a model's input of a line, or None of an empty one; ValueError for what it cannot read."""
+"""Parses a line into a model's input; None for an empty line, ValueError for an unreadable one."""
 
 _Answerer = Callable[[list[_Input]], list[Prediction]]
-"""Answers inputs of any lengths."""
+"""Predicts outputs for inputs of any lengths."""
 
 
 def answer_lines(
     file: ModelFile, model: Model | TransductionModel, lines: Iterable[str]
 ) -> Iterator[Prediction]:
-    """Answer each line, batch by batch.
+    """Predict an output for each line, batch by batch.
 
-    Raises InputError for a line that cannot be read, after the answers to those before it.
+    Raise InputError for an unreadable line, after the predictions for the lines before it.
     """
     read, answer = _reader_and_answerer(file, model)
     numbered = enumerate(lines, start=1)
@@ -114,7 +114,7 @@ def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
 
 
 def surrogate_fault(error: UnicodeEncodeError) -> str:
-    """Return the message for a text with a lone surrogate, which no file in UTF-8 can hold."""
+    """Return the error message for a text with a lone surrogate, which UTF-8 cannot encode."""
     return (
         f"character {error.start + 1:,}: expected text that UTF-8 can encode, "
         f"got U+{ord(error.object[error.start]):04X}"
@@ -248,7 +248,7 @@ def _json(data: str | list[str | None]) -> str:
 
 
 def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
-    """Answer with numbers; a task that reads its padding has sequences of one length in a batch."""
+    """Return a predictor of numbers. If a task reads its padding, a batch has sequences of one length."""
     reads_padding = isinstance(settings.task, LongTermSettings) and settings.task.padding == "read"
 
     def answer(inputs: list[_Input]) -> list[Prediction]:
@@ -265,7 +265,10 @@ def _sentence_answer(
     source: Vocabulary,
     target: Vocabulary,
 ) -> _Answerer:
-    """Answer with the sentence that the task's search finds, a tree where the task prefers them."""
+    """Return a predictor of sentences by the task's search.
+
+    Where the task prefers them, outputs are trees.
+    """
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 
     def answer(inputs: list[_Input]) -> list[Prediction]:

@@ -18,7 +18,7 @@ from ..data.text.symbols import TextSymbols
 
 
 class NextSymbols:
-    """Texts of one length under a causal model, and what may come next.
+    """Next-symbol distribution of a causal model after texts of one length.
 
     A model whose blocks see a bounded past, or keep a state of fixed size, reads each symbol once. Any other
     model reads the whole texts again at each step.
@@ -32,7 +32,10 @@ class NextSymbols:
 
     @torch.no_grad()
     def read(self, symbols: Tensor) -> Tensor:
-        """Read the next symbols of each text (texts, n); the log-probabilities after them (texts, vocab)."""
+        """Read the next symbols of each text (texts, n).
+
+        Return the log-probabilities after them (texts, vocab).
+        """
         if self._streams:
             outputs, self._state = self._model.forward_stream(symbols, self._state)
         else:
@@ -41,7 +44,7 @@ class NextSymbols:
         return outputs[:, -1].double().log_softmax(-1)
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these of the texts, by their numbers, possibly several times with one."""
+        """Keep the texts with these indices; an index may occur several times."""
         if self._streams:
             states = (None if each is None else each[rows] for each in self._state.block_states)
             self._state = StreamState(self._state.past_length, tuple(states))
@@ -50,7 +53,7 @@ class NextSymbols:
 
 
 class GenerationError(ActivememError):
-    """Settings with which no text can be generated; the message has all faults."""
+    """Settings with which no text can be generated; the message lists all faults."""
 
 
 class SamplingKeywords(TypedDict, total=False):
@@ -68,10 +71,10 @@ class SamplingKeywords(TypedDict, total=False):
 class Sampling:
     """Rules for choosing the next symbol.
 
-    Probabilities are raised to 1 / `temperature`, so that 0 takes the likeliest symbol. Of these, the
-    `top_k` likeliest are kept, and of these the fewest that have `top_p` together (Holtzman et al. 2020). A
-    `beam` searches for the likeliest text instead. A text has at most `max_symbols` new symbols; a model of
-    lines ends it with its line.
+    Probabilities are raised to the power 1 / `temperature`; 0 always takes the most likely symbol. Then only
+    the `top_k` most likely symbols are kept, and of these the smallest set with total probability `top_p`
+    (Holtzman et al. 2020). A `beam` searches for the most likely text instead. A text has at most
+    `max_symbols` new symbols; a model of lines stops at the end of the line.
     """
 
     max_symbols: int = 200
@@ -82,7 +85,7 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raise GenerationError, with all faults."""
+        """Check the settings; raise GenerationError with all faults."""
         rules = (
             (self.max_symbols >= 1, f"expected at least 1 symbol, got {self.max_symbols}"),
             (
@@ -108,7 +111,7 @@ class Sampling:
 def generate_symbols(
     model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
 ) -> Iterator[int]:
-    """Yield the symbols that follow a beginning, at least one; the last is `end` if it is drawn."""
+    """Yield the symbols that follow a beginning, at least one; generation stops after `end`."""
     if sampling.beam is not None:
         yield from _beam_search(model, beginning, sampling.beam, sampling.max_symbols, end)
         return
@@ -123,7 +126,7 @@ def generate_symbols(
 
 
 def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[int]) -> Iterator[str]:
-    """Yield the text of symbols, each piece as soon as it cannot change any more."""
+    """Yield the text of symbols, each piece as soon as later symbols cannot change it."""
     read, shown = list(beginning), symbols.decode(beginning)
     for token in tokens:
         read.append(token)
@@ -147,7 +150,7 @@ def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Gene
 
 
 def _beam_search(model: Model, beginning: list[int], beam: int, longest: int, end: int | None) -> list[int]:
-    """Return the likeliest of the texts that a beam keeps; a text that ends is kept."""
+    """Return the most likely text that beam search finds; finished texts stay in the beam."""
     reader = NextSymbols(model)
     scores = reader.read(torch.tensor([beginning])).cpu()  # (texts, vocab), each with a symbol behind
     live, ended = [(0.0, list[int]())], list[tuple[float, list[int]]]()

@@ -1,4 +1,4 @@
-"""A trained model in use: loaded from its file, it predicts, generates, scores, and is exported."""
+"""A trained model loaded from its file: prediction, generation, scoring and export."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _CPU = torch.device("cpu")
 
 
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
-    """Every token once, as the splits of a corpus are scored.
+    """Score every token once, as in a corpus's splits.
 
-    Raises DataError for text without a symbol, and if nothing in the text can be scored.
+    Raise DataError for text without a symbol, and if nothing in the text can be scored.
     """
     data, end = text.encode(), symbols.end_of_line
     encoded = symbols.encode_bytes(sentences_as_lines(data) if task.batching == "sentences" else data)
@@ -50,55 +50,59 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
 
 
 HUB_WEIGHTS = "model.safetensors"
-"""The name of a model's file in a folder of the Hugging Face Hub."""
+"""The file name of a model in a Hugging Face Hub folder."""
 
 
 class UseError(ActivememError):
-    """An error for a use that this kind of model does not support; the message names those that it does."""
+    """A use that this kind of model does not support; the message names the supported ones."""
 
 
 class TrainedModel:
-    """A model with its trial: `module` is the torch module, in evaluation mode on the CPU."""
+    """A trained model with its trial; `module` is the torch module, in evaluation mode on the CPU."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file, self.module = file, rebuild(file)
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The supported uses of this kind of model, named as its methods."""
+        """Return the names of the methods that this kind of model supports."""
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
             return "generate", "score", "export"
         return ("predict", "export") if isinstance(self.module, Model) else ("predict",)
 
     @property
     def parameters(self) -> int:
-        """The number of parameters."""
+        """Return the number of parameters."""
         return sum(weight.numel() for weight in self.module.parameters())
 
     @property
     def recipe(self) -> str:
-        """The recipe in its canonical text."""
+        """Return the canonical text of the recipe."""
         return str(self.module)
 
     def predict(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the answer to each line as one line, which is empty for an empty line; see `predictions`."""
+        """Yield the prediction for each line as one line, which is empty for an empty line.
+
+        See `predictions`.
+        """
         return (answer.text for answer in self.predictions(lines))
 
     def predictions(self, lines: Iterable[str]) -> Iterator[Prediction]:
-        """Yield the answer to each line, with probabilities and unknown symbols.
+        """Yield the prediction for each line, with probabilities and unknown symbols.
 
-        Sentences are answered by sentences, symbols (numbers with spaces between them) by symbols, and
-        sequences of numbers (a JSON list of positions) by numbers. Raises UseError for a language model, and
-        InputError for a line that cannot be read.
+        The model's task sets the form of a line: a sentence, symbols (numbers separated by spaces), or a
+        sequence of numbers (a JSON list of positions). Raise UseError for a language model, and InputError
+        for a line that cannot be read.
         """
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
             raise UseError("a language model goes on with a text: generate, or score")
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
-        """Yield the text that follows a beginning, piece by piece; Sampling explains the keywords.
+        """Yield the text that follows a beginning, piece by piece; `Sampling` has the keywords.
 
-        Raises UseError for any other model, GenerationError, and DataError for text without symbols.
+        Raise UseError if the model is no language model, GenerationError, and DataError for text without
+        symbols.
         """
         model, symbols, task = self._language_model()
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
@@ -113,7 +117,10 @@ class TrainedModel:
         return decode_pieces(drawn, symbols, first)
 
     def score(self, text: str) -> TextScore:
-        """Return how likely a text is; raises UseError for any other model, and DataError."""
+        """Return the likelihood of a text.
+
+        Raise UseError if the model is no language model, and DataError.
+        """
         model, symbols, task = self._language_model()
         return score_text(model, symbols, task, _checked_text(text))
 
@@ -126,7 +133,7 @@ class TrainedModel:
 
 
 def _checked_text(text: str) -> str:
-    """Return a text without its byte order mark; DataError if UTF-8 cannot encode it."""
+    """Return a text without its byte order mark; raise DataError if UTF-8 cannot encode it."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -135,9 +142,9 @@ def _checked_text(text: str) -> str:
 
 
 def load_model(path: Path | str) -> TrainedModel:
-    """Return the trained model in a file, or in a folder with `model.safetensors`.
+    """Load a trained model from a file, or from a folder with `model.safetensors`.
 
-    Nothing in it is executed. Raises ModelFileError with the reason.
+    Nothing in it is executed. Raise ModelFileError with the reason.
     """
     fault = argument_fault("path", path, (str, Path), "the path of a trained model")
     check_arguments(fault, error=ModelFileError)

@@ -1,1 +1,1 @@
-"""Scores of outputs, by the rules of the tools that papers use: `bleu` of translations, `evalb` of trees."""
+"""Scores of outputs, computed like the standard tools: `bleu` of translations, `evalb` of trees."""

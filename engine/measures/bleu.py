@@ -1,4 +1,4 @@
-"""BLEU as sacrebleu counts it, with the signature that says how (Papineni et al. 2002; Post 2018)."""
+"""BLEU computed by sacrebleu, with its signature (Papineni et al. 2002; Post 2018)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bleu:
-    """A score between 0 and 100, and sacrebleu's signature: version, tokeniser, smoothing."""
+    """A BLEU score between 0 and 100, and sacrebleu's signature: version, tokeniser, smoothing."""
 
     score: float
     signature: str
@@ -18,7 +18,7 @@ class Bleu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthBucket:
-    """The score of all sentences whose sources have `min_words` to `max_words` words."""
+    """The BLEU score of sentences whose sources have `min_words` to `max_words` words."""
 
     min_words: int
     max_words: int
@@ -27,9 +27,9 @@ class LengthBucket:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """Return the score of a whole set of translations, each against one reference.
+    """Return the corpus BLEU of translations, with one reference each.
 
-    Both are plain text; `tokenizer` is sacrebleu's name of what takes it apart.
+    Both are plain text; `tokenizer` is a name of sacrebleu's.
     """
     if len(hypotheses) != len(references) or not references:
         expected = f"expected {len(references) or 'some'} hypotheses"
@@ -42,10 +42,10 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str
 def bleu_by_length(
     hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], *, width: int = 10
 ) -> list[LengthBucket]:
-    """Return the scores by length of the sentences: 1 to `width` words, the next `width`, and so on.
+    """Return BLEU by source length: 1 to `width` words, the next `width`, and so on.
 
-    `lengths` has the length of each source (Kaiser and Bengio 2016, figure 6). Lengths that no sentence has
-    are left out; the short ones come first.
+    `lengths` has the length of each source (Kaiser and Bengio 2016, figure 6). Buckets without a sentence are
+    left out; the shortest come first.
     """
     buckets: dict[int, list[int]] = {}
     for sentence, length in enumerate(lengths):

@@ -1,8 +1,8 @@
-"""Labelled brackets of trees, compared by the rules of EVALB with its parameters COLLINS.prm.
+"""Labelled-bracket scores of trees, by the rules of EVALB with its parameters COLLINS.prm.
 
-Sekine and Collins 1997, Black et al. 1991. EVALB deletes the words with certain tags, and then constituents
-without words. It cuts labels at their first `-` or `=`. A remaining constituent matches if the other tree
-has the same label over the same remaining words. Each constituent matches once.
+Sources: Sekine and Collins 1997, Black et al. 1991. EVALB deletes the words with certain tags, and then
+constituents without words. It cuts labels at their first `-` or `=`. A remaining constituent matches if the
+other tree has the same label over the same remaining words. Each constituent matches once.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _DELETED = frozenset(["TOP", TRACE, ",", ":", "``", "''", "."])
 _EQUIVALENT_LABELS = {"PRT": "ADVP"}
 
 Bracket = tuple[str, int, int]
-"""A constituent's label, and the words that it begins with and ends before."""
+"""A constituent's label, the index of its first word, and the index after its last word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BracketScore:
-    """Brackets of some trees and their guesses, summed; scores are per cent.
+    """Summed bracket counts of gold trees and guesses; scores are per cent.
 
-    A sentence is an error if the words of the guess differ from the right ones after deletion. It is skipped
+    A sentence is an error if the words of the guess differ from the gold words after deletion. It is skipped
     if there is no guess, or no word in it. Neither counts in any score of EVALB; `missed` counts the brackets
-    of their right trees. `complete` sentences have exactly the right brackets.
+    of their gold trees. `complete` counts sentences with exactly the gold brackets.
     """
 
     matched: int = 0
@@ -42,12 +42,12 @@ class BracketScore:
 
     @property
     def recall(self) -> float:
-        """Return the share of the right brackets that were guessed."""
+        """Return the share of the gold brackets that were guessed."""
         return _percent(self.matched, self.right)
 
     @property
     def precision(self) -> float:
-        """Return the share of the guessed brackets that were right."""
+        """Return the share of the guessed brackets that are correct."""
         return _percent(self.matched, self.guessed)
 
     @property
@@ -57,19 +57,19 @@ class BracketScore:
 
     @property
     def f1_of_all(self) -> float:
-        """Return the same with errors and skipped sentences as trees of which nothing was found."""
+        """Return F1 over all sentences; an erroneous or skipped sentence counts as an empty guess."""
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
     @property
     def tagging(self) -> float:
-        """Return the share of words, but deleted ones, with the right tag."""
+        """Return the share of words, deleted ones excluded, with the correct tag."""
         return _percent(self.right_tags, self.words)
 
 
 def score_brackets(
     gold: Iterable[Tree], guesses: Iterable[Tree | None], *, max_words: int | None = None
 ) -> BracketScore:
-    """Return the score of guesses, one for each right tree; a missing guess is None.
+    """Score guesses against gold trees; a missing guess is None.
 
     With `max_words`, longer sentences are left out; the length counts punctuation, but no traces. EVALB
     reports sentences of up to 40 words besides all.

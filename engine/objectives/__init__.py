@@ -1,8 +1,8 @@
 """One objective for each kind of task: its data, its loss and its metrics.
 
-`base` is their interface. `generated` is for tasks that draw examples, `regression` for the long-term
-problems, `labelled`, `language_modelling` and `seq2seq` for corpora. `text_scores` says how likely a text is,
-and `generation` measures what a model writes.
+`base` is their interface. `generated` is for tasks that draw examples, and `regression` for the long-term
+problems. `labelled`, `language_modelling` and `seq2seq` read corpora. `text_scores` computes the likelihood
+of a text, and `generation` scores a model's outputs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {
 
 
 def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
-    """Return the objective of a trial, its data read from `folder`."""
+    """Build the objective of a trial, which reads its data from `folder`."""
     return objective_class(settings)(settings, device, folder)
 
 
@@ -63,7 +63,7 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether a trial's objective is Stackable, and its batches of one length have one shape."""
+    """Return whether a trial's objective is Stackable and its batches of one length have the same shape."""
     if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
         return False
     return issubclass(objective_class(settings), Stackable)

@@ -26,13 +26,13 @@ ModelOf = TypeVar("ModelOf", bound=nn.Module)
 BatchOf = TypeVar("BatchOf")
 
 Observer = Callable[[Tensor, Tensor, Tensor], None]
-"""Sees inputs, and of all that is scored the outputs and the targets, as registered metrics do."""
+"""Callback with inputs, and the outputs and targets at all scored places, as registered metrics get them."""
 
 
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
     """Copy rows to a device without waiting for a GPU, which needs pinned memory.
 
-    It needs the rows side by side, too: of others torch first makes a copy in pages that may move.
+    The rows must be contiguous: otherwise torch first makes a copy in pageable memory.
     """
     if device.type != "cuda":
         return rows.to(device)
@@ -40,30 +40,33 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def rows_of_part(count: int, part: int, parts: int) -> slice:
-    """Return the rows of a batch that a part has; the first parts may have one row more than the others."""
+    """Return the slice of a batch's rows for one part.
+
+    The first parts may have one row more than the others.
+    """
     least, larger = divmod(count, parts)
     start = part * least + min(part, larger)
     return slice(start, start + least + (part < larger))
 
 
 def weight_of_part(count: int, part: int, parts: int) -> float:
-    """Return the weight of a part's mean, so that the mean over all parts equals the batch's mean."""
+    """Return the weight of a part's mean, such that the mean over all parts equals the batch's mean."""
     rows = rows_of_part(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the scored targets and their places, row after row, on a device: both (scored,).
+    """Return the scored targets and their flat positions on a device, row by row: both (scored,).
 
-    `targets` and `scored`, both (batch, length), are on the host. It counts the scored targets without
-    waiting for a GPU.
+    `targets` and `scored`, both (batch, length), are on the host. Counting them on the host avoids waiting
+    for a GPU.
     """
     places = find_places(scored)
     return on_device(targets.flatten()[places], device), on_device(places, device)
 
 
 class Answers(NamedTuple):
-    """Inputs, and for all scored places the model's outputs and the targets, on the device."""
+    """A model's outputs and targets at all scored places, and the inputs, on the device."""
 
     inputs: Tensor
     outputs: Tensor
@@ -72,7 +75,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """The size of a training step: its sequences, the tokens of each, and the past tokens before them."""
+    """The size of a training step: number of sequences, tokens of each, and past tokens before them."""
 
     sequences: int
     tokens: int
@@ -81,10 +84,10 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalView:
-    """A sequence of a causal task, and its model as a map whose outputs may not depend on later inputs.
+    """A test sequence of a causal task, and a function of it whose outputs must not depend on later inputs.
 
-    `inputs` (length,) are numbers of symbols: there are `symbols` of them, from `first` on. `outputs` maps
-    the model and inputs (rows, length), both on any device, to (rows, length, …), or to fewer positions.
+    `inputs` (length,) are symbols between `first` and `first + symbols`. `outputs` maps the model and inputs
+    (rows, length), both on any device, to (rows, length, …), or to fewer positions.
     """
 
     inputs: Tensor
@@ -95,14 +98,14 @@ class CausalView:
 
 @runtime_checkable
 class Stackable(Protocol):
-    """An objective whose steps are functions of tensors, so that trials can take them together."""
+    """Interface of an objective whose steps are pure functions of tensors, so that trials can be stacked."""
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU; trials of one form get tensors of the same shapes."""
+        """Return the whole next batch, on the CPU; stackable trials get tensors of the same shapes."""
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the loss of a whole batch, which depends on the model and on the batch alone."""
+        """Return the loss of a whole batch, a function of the model and the batch only."""
         ...
 
 
@@ -110,7 +113,7 @@ class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the metrics of one trial, drawn from its own generators.
 
     The generators are always on the CPU, so the data of a trial are the same on every device. `folder` has
-    the corpora. The batch of a step is processed in `parts`; the first parts may have one row more.
+    the corpora. The batch of a step is processed in `parts`.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -121,7 +124,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     @property
     def solved(self) -> bool:
-        """Return whether nothing is left to learn, so that the training ends before its last epoch."""
+        """Return whether training can stop before its last epoch because nothing is left to learn."""
         return False
 
     @property
@@ -134,7 +137,7 @@ class Objective(ABC, Generic[ModelOf]):
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
-        """Return the number of steps of the epoch with each shape, before it is evaluated."""
+        """Return the number of steps of each shape in the current epoch, before it is evaluated."""
         return {self.step_shape: self.settings.train.steps_per_epoch}
 
     @abstractmethod
@@ -143,9 +146,9 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """Return the loss of one part of the current batch; the mean over all parts is the batch's.
+        """Return the loss of one part of the current batch; the mean over all parts is the batch's loss.
 
-        The observer is shown it.
+        The observer is called.
         """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
@@ -154,27 +157,30 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
-        """Return the metrics after an epoch, of a model in evaluation mode; `last` after the last epoch."""
+        """Return the metrics after an epoch, with the model in evaluation mode.
+
+        `last` marks the last epoch.
+        """
 
     def causal_view(self) -> CausalView | None:
-        """Return what shows whether a model of this task sees its future; None if it may."""
+        """Return a view for testing whether the model sees future inputs; None if it may."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:
-        """Return the outputs for the test split after the last epoch, if the kind of task has any."""
+        """Return outputs for the test split after the last epoch, or None if this kind of task has none."""
         return None
 
     @abstractmethod
     def test_batches(self) -> Iterator[Examples]:
-        """Return the examples that the trained model is tested on, in batches, for probes to look at."""
+        """Return batches of test examples, for probes of the trained model."""
 
     def symbols(self) -> dict[str, Any] | None:
-        """Return how text becomes the model's symbols, as plain values; None if the task has no text."""
+        """Describe how text becomes symbols, in plain values; None if the task has no text."""
         return None
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Everything that the next epoch depends on, as tensors and plain values."""
+        """Return everything that the next epoch depends on, as tensors and plain values."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
@@ -182,7 +188,7 @@ class Objective(ABC, Generic[ModelOf]):
 
 
 class FreshObjective(Objective[Model], Generic[BatchOf]):
-    """An objective that draws a fresh batch for each step, from the seed of its trial."""
+    """An objective that draws a fresh batch for each step, from its trial's seed."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -210,10 +216,10 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
 
 
 class DrawnBatches(Generic[BatchOf]):
-    """A source of one batch for each step; the next batch depends only on the number of batches drawn.
+    """A stream of batches, one for each step; the next batch depends only on the number drawn so far.
 
-    `start` iterates from a number of batches on, and `size_of` has the sequences of a batch and the symbols
-    of all of them, padding included.
+    `start` returns an iterator from a number of batches on. `size_of` returns a batch's number of sequences
+    and of symbols, padding included.
     """
 
     def __init__(
@@ -226,17 +232,17 @@ class DrawnBatches(Generic[BatchOf]):
 
     @property
     def count(self) -> int:
-        """Return how many have been drawn."""
+        """Return the number of batches drawn."""
         return self._count
 
     @property
     def current(self) -> BatchOf:
-        """Return the last that was drawn."""
+        """Return the last batch drawn."""
         assert self._current is not None, "a batch is begun first"
         return self._current
 
     def draw(self) -> BatchOf:
-        """Return the next batch, which is the current one from now on."""
+        """Draw the next batch, which becomes the current one."""
         if self._batches is None:
             self._batches = self._start(self._count)
         self._count += 1
@@ -247,23 +253,23 @@ class DrawnBatches(Generic[BatchOf]):
         return self._current
 
     def mean_shape(self, batch_size: int | None) -> StepShape:
-        """Return the mean shape of the batches so far, with `batch_size` sequences if that is given."""
+        """Return the mean shape of the batches so far, with `batch_size` sequences if given."""
         tokens = self._symbols // max(self._sequences, 1)
         sequences = round(self._sequences / max(self._count, 1)) if batch_size is None else batch_size
         return StepShape(sequences=sequences, tokens=tokens)
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches drawn, and the counts that their mean shape follows from."""
+        """Return the number of batches drawn, and the counts for their mean shape."""
         return {"position": self._count, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._count, self._batches = state["position"], None
         self._symbols, self._sequences = state["padded"], state["drawn"]
 
 
 class RegisteredMetrics:
-    """One evaluation of the metrics that are registered for a kind of task, for one split if it has any."""
+    """The registered metrics of one kind of task, accumulated over one evaluation of a split."""
 
     def __init__(self, kind: TaskKind, split: str = "") -> None:
         self._measures: dict[str, Measure] = {}
@@ -281,7 +287,7 @@ class RegisteredMetrics:
                 measure.update(outputs, targets)
 
     def compute(self) -> Metrics:
-        """Return each metric over all batches; NaN for one without a value."""
+        """Return each metric over all batches; NaN if it has no value."""
         found: Metrics = {}
         for name, measure in self._measures.items():
             with plugin_errors("metric", name, METRICS[name].measure):
@@ -290,5 +296,5 @@ class RegisteredMetrics:
 
 
 def reported_number(value: SupportsFloat | None) -> float:
-    """Return a plug-in's value as a number; NaN for None, which means that there is no value."""
+    """Return a plug-in's value as a number; NaN for None, which means no value."""
     return math.nan if value is None else float(value)

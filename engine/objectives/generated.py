@@ -1,7 +1,7 @@
-"""Tasks that draw their examples: fresh ones at each step of a training, and fixed ones to score it on.
+"""Objectives of tasks that draw their examples: fresh ones for each training step, fixed ones for evaluation.
 
-`GeneratedObjective` takes its examples from the settings of its task, which may be a plug-in's.
-`AlgorithmicObjective` draws sequences of a length that grows with what is learnt, or is drawn.
+`GeneratedObjective` takes its examples from the task's settings, which may be a plug-in's.
+`AlgorithmicObjective` draws sequences whose length grows with a curriculum or is random.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .base import (
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The loss of all scored targets, how many of them are right, and how many sequences have no fault."""
+    """Sums over scored targets: loss, correct targets, and sequences without an error."""
 
     loss: float = 0.0
     right: int = 0
@@ -65,7 +65,7 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Return the share of targets that are right."""
+        """Return the share of correct targets."""
         return self.right / self.count
 
     def metrics(self, split: str) -> Metrics:
@@ -78,7 +78,7 @@ class Score:
 
 
 class GeneratedObjective(FreshObjective[Examples]):
-    """Examples that the settings of the task draw."""
+    """Objective of a task whose settings draw the examples."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -94,7 +94,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean over the scored places of the batch."""
+        """Return the mean loss over the scored places of a part of the batch."""
         rows = rows_of_part(len(self._current.inputs), part, parts)
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
@@ -102,7 +102,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU; TaskError if its examples have lengths."""
+        """Return the whole next batch, on the CPU; raise TaskError if its examples have lengths."""
         examples = self._draw_batch()
         if examples.lengths is not None:
             raise TaskError(f"{self._task.name}: expected no lengths, since its batches have one shape")
@@ -113,7 +113,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(*self._scored_outputs(model, *batch)).mean()
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the scores of the dev examples and, after the last epoch, of the test sets."""
+        """Return the metrics of the dev examples and, after the last epoch, of the test sets."""
         registered = self._registered("dev")
         measured = self._measures(self._score(model, self._dev, registered), "dev") | registered.compute()
         names = tuple(self._task.test_sets()) if last else ()
@@ -139,18 +139,21 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors of one shape that outputs and targets are computed from."""
+        """Return the tensors, of one shape, from which outputs and targets are computed."""
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the outputs and the targets of the scored positions."""
+        """Return the outputs and the targets at the scored positions."""
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
-        """Return the outputs and targets of all scored positions."""
+        """Return the outputs and targets at all scored positions, with the inputs."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each target, the task's own if it has one; raise TaskError for a wrong shape."""
+        """Return the loss of each target, from the task's own loss function if it has one.
+
+        Raise TaskError for a wrong shape.
+        """
         own = self._task.losses(outputs, targets)
         if own is not None and own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
@@ -159,31 +162,34 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each that the kind has."""
+        """Return the default loss of each target for this kind of task."""
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """Return the metrics of a split, or of the set of it with that index."""
+        """Return the metrics of a split, or of one of its numbered sets."""
 
     @abstractmethod
     def _num_scored(self, targets: Tensor) -> int:
-        """Return how many of the targets are scored."""
+        """Return the number of scored targets."""
 
     @abstractmethod
     def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return whether each output is right."""
+        """Return whether each output is correct."""
 
     @abstractmethod
     def _rows_asked(self, examples: Examples) -> Tensor:
-        """Return the row of the example that each scored target belongs to."""
+        """Return the row of the example of each scored target."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
-        """Return the registered metrics of a split; kinds without splits have theirs on the dev examples."""
+        """Return the registered metrics of a split.
+
+        Kinds of tasks without splits measure on the dev examples.
+        """
         whole = split == "dev" and self._kind is not TaskKind.CAUSAL_TAGGING
         return RegisteredMetrics(self._kind, "" if whole else split)
 
     def _score(self, model: Model, examples: Examples, registered: RegisteredMetrics) -> Score:
-        """Return the score of examples, each once; registered metrics see them, too."""
+        """Score each example once, and update the registered metrics."""
         total, size = Score(), self._scored_at_once
         for start in range(0, len(examples.inputs), size):
             rows = self._rows(examples, start, size)
@@ -212,12 +218,12 @@ class GeneratedObjective(FreshObjective[Examples]):
 
 
 class TaggingExamplesObjective(GeneratedObjective):
-    """Symbols at the positions that are scored; outputs are computed there alone."""
+    """Objective with symbols at scored positions; outputs are computed only there."""
 
     def causal_view(self) -> CausalView | None:
         """Return the longest scored example and the outputs for its tokens, if the task is causal.
 
-        Behind a bottleneck every output may see the whole input, but the body's output for a token may not.
+        After a bottleneck every output may see the whole input, but the body's output for a token may not.
         """
         if not self.interface.causal:
             return None
@@ -235,7 +241,7 @@ class TaggingExamplesObjective(GeneratedObjective):
 
     @cached_property
     def _longest_inputs(self) -> Tensor:
-        """Return the longest inputs among the dev examples and all test sets, without padding."""
+        """Return the longest inputs of the dev examples and all test sets, without padding."""
         found = [_longest(self._dev)]
         found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
         return max(found, key=len)
@@ -273,7 +279,7 @@ class TaggingExamplesObjective(GeneratedObjective):
 
 
 class NumberExamplesObjective(GeneratedObjective):
-    """Numbers for each sequence, by their squared error."""
+    """Objective with numbers as targets, trained by squared error."""
 
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
         return examples.inputs, examples.targets
@@ -304,7 +310,7 @@ class NumberExamplesObjective(GeneratedObjective):
 
 
 def _longest(examples: Examples) -> Tensor:
-    """Return the inputs of the first of the longest examples, without padding."""
+    """Return the inputs of the first longest example, without padding."""
     if examples.lengths is None:
         return examples.inputs[0]
     longest = int(examples.lengths.argmax())
@@ -312,7 +318,7 @@ def _longest(examples: Examples) -> Tensor:
 
 
 class AlgorithmicObjective(FreshObjective[Batch]):
-    """Fresh batches of one length each; after the last epoch the test sequences of each test length."""
+    """Objective that draws batches of one length each, and tests at each test length after the last epoch."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -320,7 +326,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         self._settings, self._task = settings.task, get_task(settings.task.name)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the cross-entropy of every token."""
+        """Return the cross-entropy over all tokens of a part."""
         count = len(self._current.inputs)
         here = rows_of_part(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._current)
@@ -336,12 +342,12 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the metrics after each epoch, and after the last one also at each test length."""
+        """Return the metrics after an epoch; after the last epoch also at each test length."""
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
 
     def test_batches(self) -> Iterator[Examples]:
-        """Yield the sequences of each test length or, without any, those that are scored after an epoch."""
+        """Yield the sequences of each test length or, without test lengths, the dev sequences."""
         lengths = self._settings.test_lengths
         batches = [draw_test_batch(self._task, self._settings, length) for length in lengths]
         for batch in batches or self._dev_batches():
@@ -350,16 +356,16 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     @abstractmethod
     def _dev_batches(self) -> Sequence[Batch]:
-        """Return the sequences that are scored after an epoch."""
+        """Return the dev sequences."""
 
     @abstractmethod
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """Return the metrics after an epoch."""
+        """Return the dev metrics after an epoch."""
 
     def _test(self, model: Model) -> Metrics:
-        """Return loss, accuracy and the share of sequences without a fault: by test length, and their means.
+        """Return loss, accuracy and the share of faultless sequences, by test length and averaged.
 
-        Each length counts the same in a mean, however many symbols it has.
+        The averages weight all lengths equally, however many symbols they have.
         """
         found: Metrics = {}
         means: dict[str, list[float]] = {}
@@ -377,7 +383,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         registered: RegisteredMetrics | None = None,
         at_once: int | None = None,
     ) -> Score:
-        """Score sequences, `at_once` or as many as in training at a time, also with registered metrics."""
+        """Score sequences, `at_once` or as many as in training at a time, and update registered metrics."""
         at_once = at_once or max(1, self._scored_at_once // self.settings.train.accumulate)
         total = Score()
         for batch in batches:
@@ -404,7 +410,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
 
 class GrowingLengthObjective(AlgorithmicObjective):
-    """The length grows whenever the accuracy on fresh sequences of it is high enough."""
+    """Objective whose sequence length grows when the accuracy on fresh sequences is high enough."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -456,7 +462,10 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Batches whose length is drawn from [train] lengths; fixed dev sequences cover all lengths."""
+    """Objective whose batches draw their length from [train] lengths.
+
+    Fixed dev sequences cover all lengths.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -510,7 +519,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
 @dataclass(slots=True, kw_only=True)
 class Curriculum:
-    """The length in training, and the highest length that has been passed (0 before the first)."""
+    """The current training length, and the highest length passed so far (0 before the first)."""
 
     length: int
     step: int
@@ -519,7 +528,10 @@ class Curriculum:
     passed: int = 0
 
     def record(self, accuracy: float) -> None:
-        """Record the accuracy at the current length, a fraction of tokens; grow if it is high enough."""
+        """Record the accuracy at the current length, a fraction of tokens.
+
+        Grow the length if it is high enough.
+        """
         if accuracy >= self.grow_at:
             self.passed = self.length
             if self.end is None or self.length + self.step <= self.end:

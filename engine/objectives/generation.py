@@ -1,4 +1,4 @@
-"""Generates the outputs of a model for the test split of its task, and scores them."""
+"""Generation of a model's outputs for the test split of its task, and their scores."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from ..tasks.memory_degradation import as_pairs, generate_splits
 from .base import Metrics
 
 TAG_COST, BRACKET_COST = 1000.0, 100.0
-"""In nats per missing or surplus tag or bracket, if trees are preferred (the program of Kaiser and Bengio
-2016)."""
+"""Costs in nats per missing or surplus tag and bracket, if trees are preferred (the program of Kaiser and
+Bengio 2016)."""
 
 
 class TreeCosts(OutputCosts):
-    """Costs for outputs that are not trees of sentences with these numbers of words (sentences,).
+    """Costs for outputs that are not trees over these numbers of words (sentences,).
 
-    Each missing or surplus tag costs, and so does each opening or closing bracket without a partner. Labels
-    and their order do not matter. `tags` (vocab,) is 1 for a tag. `brackets` (vocab,) is 1 for an opening
-    bracket and -1 for a closing one.
+    Each missing or surplus tag has a cost, as has each bracket without a partner. Labels and their order do
+    not matter. `tags` (vocab,) is 1 for a tag. `brackets` (vocab,) is 1 for an opening bracket and -1 for a
+    closing one.
     """
 
     def __init__(self, words: Tensor, *, tags: Tensor, brackets: Tensor) -> None:
@@ -86,7 +86,7 @@ def _cost(tags: Tensor, brackets: Tensor) -> Tensor:
 
 
 MAX_LENGTH_RATIO = 2
-"""Outputs may be at most this many times as long as their sources, plus MARGIN symbols."""
+"""Outputs have at most this many times the symbols of their source, plus MARGIN."""
 
 MAX_LENGTH_MARGIN = 10
 

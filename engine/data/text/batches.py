@@ -1,4 +1,4 @@
-"""Batches of a text: endless streams in rows, or whole lines."""
+"""Batches of a text: endless streams of blocks, or whole lines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..token_files import Split
 
 
 class StreamBatch(NamedTuple):
-    """One block of each row's text; both (batch, block), int64, all targets are scored.
+    """One block of each row's text; both (batch, block), int64, every target is scored.
 
-    `reset` where the rows begin: the model must forget what it remembers of other rows.
+    `reset` is true at the start of the rows, where the model must clear its state.
     """
 
     inputs: Tensor
@@ -38,8 +38,8 @@ class ScoredBatch(NamedTuple):
 class LineBatch(NamedTuple):
     """Whole lines, padded with 0; inputs and targets (batch, max length), lengths (batch,), int64.
 
-    Row i is scored at its first `lengths[i]` positions; all rows together stand for `words` words. `numbers`
-    (batch,) are the lines' numbers in their split.
+    Row i is scored at its first `lengths[i]` positions. `words` counts the words of all rows, and `numbers`
+    (batch,) has the lines' indices in their split.
     """
 
     inputs: Tensor
@@ -58,9 +58,8 @@ def iter_line_batches(
 ) -> Iterator[LineBatch]:
     """Yield endless batches of whole lines from batch number `position` on.
 
-    Each pass draws the order of its lines from the seed and the number of the pass. It leaves out the last
-    lines that do not fill a batch. Empty lines and lines of more than `max_length` tokens, not counting the
-    end mark, are always left out.
+    The order of each pass depends on the seed and the number of the pass. An incomplete last batch is
+    dropped, as are empty lines and lines of more than `max_length` tokens, not counting the end mark.
     """
     fitting = _fitting(split, max_length)
     batches = len(fitting) // batch_size
@@ -79,7 +78,7 @@ def iter_line_batches(
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
-    """Yield each line of a valid length once, short ones first; the last batch may be smaller."""
+    """Yield each line of a valid length once, ordered by length; the last batch may be smaller."""
     fitting = _fitting(split, max_length)
     order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
     for place in range(0, len(order), batch_size):
@@ -100,7 +99,7 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """Return how many blocks each row has before all rows start again. Raises DataError if there are none."""
+    """Return the number of blocks in each row of one pass. Raise DataError if there is none."""
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(
@@ -118,12 +117,12 @@ def iter_stream_batches(
     position: int = 0,
     offsets: torch.Generator | None = None,
 ) -> Iterator[StreamBatch]:
-    """Yield endless blocks of rows from block number `position` on, which is all that resuming needs.
+    """Yield endless blocks of rows from block number `position` on, which is enough to resume.
 
     The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
-    The first token and the end of a row that does not fill a block are never targets. All passes but the
-    first begin as many tokens later as `offsets`, at its beginning, draws below a block (the program of
-    Sukhbaatar et al. 2019).
+    The first token and the end of a row that does not fill a block are never targets. Each pass after the
+    first starts at a random offset of less than a block, drawn from `offsets` (the program of Sukhbaatar et
+    al. 2019).
     """
     blocks_per_pass(tokens, batch_size=batch_size, context=context)  # there is one at least
     row = (len(tokens) - 1) // batch_size  # targets
@@ -147,9 +146,9 @@ def iter_stream_eval(
 ) -> Iterator[ScoredBatch]:
     """Yield blocks in which each token of a text except the first is scored exactly once.
 
-    Rows overlap: each but the first begins `warm_up` tokens before its first scored token. With one row, or a
-    warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The last row
-    is padded with tokens that are not scored.
+    Rows overlap: each row after the first begins `warm_up` tokens before its first scored token. With one
+    row, or a warm-up of the model's reach, the scores equal the scores of one pass over the whole text. The
+    last row is padded with tokens that are not scored.
     """
     scores = len(tokens) - 1
     if scores < 1:

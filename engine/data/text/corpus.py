@@ -1,4 +1,4 @@
-"""A corpus in tokens, in files that are mapped into memory; whoever asks first writes them."""
+"""A tokenised text corpus in memory-mapped files; the first process that needs the files writes them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .symbols import TextSymbols
 from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
 FORMAT = 2
-"""The version of the files; it rises when their form or the tokens in them change."""
+"""The version of the files, raised when their layout or content changes."""
 
 _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model"}
-"""The files that list the tokens; characters need none, since the corpus has an alphabet."""
+"""Files that list the tokens; characters need none, since the corpus has an alphabet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenisedCorpus:
-    """A corpus in tokens of a vocabulary; number 0 begins and pads a line."""
+    """A tokenised corpus with its vocabulary; token 0 begins and pads a line."""
 
     vocab: int
     symbols: TextSymbols
@@ -34,10 +34,10 @@ class TokenisedCorpus:
 
 
 def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
-    """Return the text that a `[task]` table names, from the folder of all data.
+    """Open the text of a `[task]` table, from the folder of all data.
 
-    The first call writes its tokens below `encoded/`; several processes may ask at once. Raises CorpusError,
-    and DataError where the text is not there, or not the one that was published.
+    The first call writes its tokens below `encoded/`; several processes may call it at once. Raise
+    CorpusError for a wrong table, and DataError if the text is missing or differs from the published one.
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
     place = place_of_corpus(task, folder)
@@ -50,7 +50,7 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
 
 
 def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
-    """Return the folder that has the tokens, or will have them."""
+    """Return the folder of the tokens, which may not exist yet."""
     corpus = corpus_of_task(task)
     sized = task.tokens == "bpe" or (task.tokens == "words" and corpus.own)
     parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]
@@ -95,7 +95,7 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """Return the bytes of each split; a file that has several is read once."""
+    """Return the bytes of each split; a file with several splits is read once."""
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:

@@ -14,10 +14,10 @@ from ..vocabularies.subwords import train_pieces
 from .tokenization import EncodedText, TextEncoder, ensure_final_newline
 
 PADDING, UNSEEN, END = 0, 1, 2
-"""Numbers of what is no text: padding, what no piece spells (nothing: bytes do), the end of a line."""
+"""Special token numbers: padding, unknown (unused, as pieces fall back to bytes), and end of line."""
 
 NORMALISATION = 1
-"""Raised when the normalised forms of lines change."""
+"""The version of the normalisation of lines; raised when its output changes."""
 
 _PROTECTED = r"<unk>|@[-,.]@"
 _HYPHEN = re.compile(r"(?<=\w)-(?=\w)")
@@ -27,25 +27,28 @@ _MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
 
 
 Normalise = Callable[[str], str]
-"""Turns a line into one with single spaces between its words."""
+"""Normalises a line; words are then separated by single spaces."""
 
 
 def lowered(line: str) -> str:
-    """Return a line in lower case, where punctuation and hyphens are separated already, as in WikiText."""
+    """Return a line in lower case; punctuation and hyphens must be separated already, as in WikiText."""
     return " ".join(line.lower().split())
 
 
 def separate_punctuation(line: str) -> str:
     """Return a line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
 
-    The form that the first paper trains on, section 4.1. Marks that already have this form stay: `<unk>`,
-    `@-@`, `@,@`, `@.@`.
+    The first paper trains on this form (section 4.1). Marks that already have it stay: `<unk>`, `@-@`, `@,@`,
+    `@.@`.
     """
     return " ".join(_MARKS.sub(r" \1 ", _HYPHEN.sub(" @-@ ", line.lower())).split())
 
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
-    """Learn a model of `vocab_size` pieces, marks and single bytes included; raise DataError otherwise."""
+    """Train a SentencePiece model of `vocab_size` pieces, marks and bytes included.
+
+    Raise DataError if that is impossible.
+    """
     return train_pieces(
         (part for line in _lines(data) for part in _split_long_line(normalise(line))),
         vocab_size,
@@ -62,7 +65,7 @@ def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
 
 
 def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
-    """Return each line, normalised, to the pieces of a trained model and the mark at its end."""
+    """Return an encoder that normalises each line and encodes it as pieces and an end mark."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(model)
     kind = smallest_dtype(processor.GetPieceSize())
@@ -90,7 +93,7 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
 
 def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
-    """Return the bytes of a piece at the beginning of a text, where no space precedes it."""
+    """Return the number of bytes of a piece at the beginning of a text, where no space precedes it."""
     return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 

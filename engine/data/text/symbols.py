@@ -1,4 +1,4 @@
-"""The symbols of a language model, which encode text as in the training corpus and decode numbers to text."""
+"""Symbols of a language model: they encode text as in the training corpus, and decode numbers to text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from .tokenization import END_OF_LINE, EncodedText, TextEncoder, character_encoder, word_encoder
 
 END_OF_PIECES = 2
-"""The number of the end of a line where symbols are pieces; elsewhere it is 0, with which all texts begin."""
+"""The end-of-line number of piece vocabularies. Other vocabularies use 0."""
 
 
 class _Pieces(Protocol):
@@ -24,8 +24,8 @@ class _Pieces(Protocol):
 class TextSymbols:
     """Characters, words or pieces (`kind`), and the bytes of their list.
 
-    These are the alphabet, the words line by line, or SentencePiece's model. `separated` says that
-    punctuation stands apart already in texts that are cut into pieces, as in WikiText.
+    The bytes are the alphabet, the words line by line, or SentencePiece's model. `separated` says that the
+    text to split into pieces has separated punctuation already, as WikiText has.
     """
 
     kind: str
@@ -34,23 +34,23 @@ class TextSymbols:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TextSymbols:
-        """Return the symbols that `to_dict` described."""
+        """Return the symbols from a description by `to_dict`."""
         content = base64.b64decode(record["content"], validate=True)
         return cls(kind=record["kind"], content=content, separated=record["separated"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that it takes to have these symbols again, as plain values."""
+        """Describe these symbols in plain values, for `from_dict`."""
         content = base64.b64encode(self.content).decode()
         return {"kind": self.kind, "content": content, "separated": self.separated}
 
     @property
     def end_of_line(self) -> int:
-        """Return the number of the end of a line."""
+        """Return the number of the end-of-line symbol."""
         return END_OF_PIECES if self.kind == "bpe" else 0
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return what makes numbers of a text's bytes, each line with its end."""
+        """Return the encoder of a text's bytes, which ends each line in an end mark."""
         if self.kind == "characters":
             return character_encoder(self.content)
         if self.kind == "words":
@@ -61,16 +61,16 @@ class TextSymbols:
         return subwords.subword_encoder(self.content, normalise)
 
     def encode_text(self, text: str) -> EncodedText:
-        """Return a text in numbers, each line with its end. Raises DataError for text without a symbol."""
+        """Encode a text, each line with its end. Raise DataError for text without a symbol."""
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
-        """Return the numbers of an unfinished text: only a line break in it ends a line."""
+        """Encode an unfinished text: only a line break ends a line."""
         tokens = self.encode_text(text).tokens.tolist() if text else []
         return tokens if text.endswith("\n") else tokens[:-1]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of numbers; leave out symbols without text, such as padding."""
+        """Decode numbers to text; symbols without text, such as padding, are left out."""
         if self.kind == "characters":
             table = b"\n" + self.content
             return bytes(table[token] for token in tokens if token < len(table)).decode("utf-8", "replace")

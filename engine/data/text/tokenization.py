@@ -23,7 +23,7 @@ UNKNOWN = b"<unk>"
 _CHUNK = 1 << 23  # bytes that are split into words at a time
 
 _NON_SPACE = bytes(byte not in b" \t\r\v\f\n" for byte in range(256))
-"""1 for the bytes that are no white space."""
+"""Lookup table over byte values: 1 for bytes other than white space."""
 
 _NEWLINE_TO_SPACE = bytes.maketrans(b"\n", b" ")
 _FIRST_WORD = re.compile(rb"[ \t\r\v\f]*(?:[^ \t\r\v\f\n]+|\n)")
@@ -34,10 +34,11 @@ IntArray = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedText:
-    """A split in tokens: the numbers, the offsets at which lines begin and the last ends, words of each line.
+    """An encoded split: tokens, line offsets (with the end of the last line), and words of each line.
 
-    Spaces separate a line's words; its end counts as one more word, as in word perplexities. `bytes` counts
-    each line's bytes in the original text, with its line break. `first_bytes` counts the first token's bytes.
+    Words are separated by spaces; a line's end counts as one more word, as in word perplexities. `bytes`
+    counts each line's bytes in the original text, with its line break. `first_bytes` counts the first token's
+    bytes.
     """
 
     tokens: IntArray
@@ -51,23 +52,23 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 def ensure_final_newline(data: bytes) -> bytes:
-    """Return the text with an end to its last line."""
+    """Return the text with a line break at its end."""
     return data if data.endswith(b"\n") else data + b"\n"
 
 
 def sentences_as_lines(data: bytes) -> bytes:
-    """Return a text with separated punctuation, such as WikiText's, with one line for each sentence.
+    """Put each sentence of a text with separated punctuation, such as WikiText's, on its own line.
 
     A sentence ends at a full stop, a question mark or an exclamation mark, not at the end of a line.
-    WikiText-103 has 7,831 for validation and 8,958 for the test; the program of the first paper counts 7,832
-    and 8,985 (WT3/feeder.py).
+    WikiText-103 has 7,831 sentences for validation and 8,958 for the test; the program of the first paper
+    counts 7,832 and 8,985 (WT3/feeder.py).
     """
     text = _SPACES.sub(b" ", data.translate(_NEWLINE_TO_SPACE)).strip()
     return ensure_final_newline(_END_OF_SENTENCE.sub(rb" \1\n", text))
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:
-    """Return each byte to its place in an alphabet, counted from 1; the end of a line is 0."""
+    """Return an encoder of bytes as 1-based positions in an alphabet; the end of a line is 0."""
     known = b"\n" + alphabet
     table = bytearray(256)
     for place, byte in enumerate(known):
@@ -93,7 +94,7 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
 
 
 def build_vocabulary(train: bytes) -> list[bytes]:
-    """Return the end mark, then the words of a text by frequency, equally frequent ones by spelling."""
+    """Return the end mark, then the words of a text by falling frequency; ties are sorted alphabetically."""
     counts: Counter[bytes] = Counter()
     for chunk in _chunks(ensure_final_newline(train)):
         counts.update(chunk.split())
@@ -102,7 +103,7 @@ def build_vocabulary(train: bytes) -> list[bytes]:
 
 
 def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
-    """Return `size` symbols: the mark of a line's end, `<unk>`, and the first of the known words."""
+    """Return the first `size` symbols: the end mark, `<unk>`, and the most frequent words."""
     return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
 
 
@@ -134,7 +135,7 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
 
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the bytes of each line; of a text with `<eos>` as a word, which ends lines too, their mean."""
+    """Return the bytes of each line; a text with `<eos>` as a word gets their mean."""
     data = ensure_final_newline(data)
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
@@ -148,7 +149,7 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    """Yield runs of anything but white space, of each line, and one for its end."""
+    """Return the number of words of each line, plus one for its end."""
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()
     begins[1:] &= ~ink[:-1]
@@ -156,7 +157,7 @@ def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
-    """Yield a text in pieces that end at ends of lines."""
+    """Yield a text in chunks that end at line ends."""
     start = 0
     while start < len(data):
         stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1

@@ -1,4 +1,4 @@
-"""Vocabularies, which number the symbols of sentences; each is learnt once and kept.
+"""Vocabularies, which map the symbols of sentences to numbers; each is learnt once and stored.
 
 `base` is their interface; `words` (with bytes), `spelled_words` and `subwords` are the kinds.
 """
@@ -26,7 +26,7 @@ _KINDS: dict[
 
 
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
-    """Return a kind's vocabulary, learnt from sentences. Raises DataError if they allow none of that size."""
+    """Learn a vocabulary from sentences. Raise DataError if the sentences are too few for its size."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  not every machine needs the library
 
@@ -35,18 +35,18 @@ def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabula
 
 
 def vocabulary_to_dict(vocabulary: Vocabulary) -> dict[str, str]:
-    """Return all that it takes to have a vocabulary again, as plain values."""
+    """Describe a vocabulary in plain values, for `vocabulary_from_dict`."""
     kind = next((kind for kind, owner in _KINDS.items() if type(vocabulary) is owner), "bpe")
     return {"kind": kind, "content": base64.b64encode(vocabulary.content()).decode()}
 
 
 def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
-    """Return the vocabulary that `vocabulary_to_dict` described."""
+    """Rebuild a vocabulary from a description by `vocabulary_to_dict`."""
     return load_vocabulary(record["kind"], base64.b64decode(record["content"], validate=True))
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Load a vocabulary."""
+    """Load a vocabulary from its stored content."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 PADDING, START, END, UNKNOWN = range(4)
-"""Numbers of what is no text, in every vocabulary: it has its first symbol behind them."""
+"""Special numbers that every vocabulary begins with."""
 
 FIRST_SYMBOL = UNKNOWN + 1
 
 
 class Vocabulary(ABC):
-    """A one-to-one list of symbols and numbers, and the rule by which sentences become symbols."""
+    """A mapping between symbols and numbers, with a rule that splits sentences into symbols."""
 
     @property
     @abstractmethod
@@ -22,27 +22,27 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def encode(self, sentence: str) -> list[int]:
-        """Return the numbers of a sentence, without a start or an end."""
+        """Encode a sentence, without a start or an end."""
 
     @abstractmethod
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """Return the sentence that symbols of text stand for."""
+        """Join symbols into a sentence."""
 
     @abstractmethod
     def content(self) -> bytes:
-        """Return all that it takes to have this vocabulary again."""
+        """Return the vocabulary as bytes, for `restore`."""
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
-        """Return the symbols of a sentence that are not in the vocabulary; by default it spells them all."""
+        """Return a sentence's symbols that the vocabulary lacks; by default there are none."""
         del sentence
         return ()
 
     def normalise(self, sentence: str) -> str:
-        """Return a sentence as decoding gives it back, but for unknown words; unchanged by default."""
+        """Return a sentence as encoding and decoding return it, unknown words aside; unchanged by default."""
         return sentence
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return the sentence up to the first end, without padding and starts."""
+        """Decode numbers to a sentence, up to the first end, without padding and starts."""
         symbols = []
         for number in numbers:
             if number == END:
@@ -53,5 +53,5 @@ class Vocabulary(ABC):
 
 
 def most_frequent(counts: Counter[str], max_words: int) -> list[str]:
-    """Return this many words, the most frequent first, equally frequent ones by spelling."""
+    """Return the most frequent words, by falling frequency; ties are sorted alphabetically."""
     return sorted(counts, key=lambda word: (-counts[word], word))[:max_words]

@@ -1,4 +1,4 @@
-"""Frequent words, and all others letter by letter: the second paper's vocabulary, which loses nothing."""
+"""Vocabularies of frequent words that spell all other words by characters (second paper); lossless."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...corpora.files import DataError
 from .base import FIRST_SYMBOL, Vocabulary, most_frequent
 
 PUNCTUATION = """.,!?"':;()«»“”‘’„…"""
-"""Signs that are symbols of their own wherever they stand; the first ten are the released program's."""
+"""Signs that are always symbols of their own; the first ten are those of the released program."""
 
 DIGITS_AND_SIGNS = PUNCTUATION + "0123456789][%$#@&*+}{|><=/^~_`-"
-"""With the digits and all signs of the released program."""
+"""Signs that are symbols of their own in the released program, digits included."""
 
 SPACE = FIRST_SYMBOL
 _BYTES = SPACE + 1  # 256 numbers: a character that was never seen is spelt in bytes
@@ -30,8 +30,8 @@ class SpellingVocabulary(Vocabulary):
     """A vocabulary of every character and the most frequent words (Kaiser and Bengio 2016, section 3).
 
     A space is implied between two words of the vocabulary. Every other space is a symbol, so a word outside
-    the vocabulary is spelled between two spaces. White space and marks separate words. Decoding returns any
-    text unchanged: characters outside the vocabulary are spelled in UTF-8.
+    the vocabulary is spelled between two space symbols. White space and the class's marks separate words.
+    Decoding returns any text unchanged: characters outside the vocabulary are spelled in UTF-8.
     """
 
     marks: ClassVar[str]
@@ -46,7 +46,7 @@ class SpellingVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Return the characters of all sentences, and as many words as there is room for."""
+        """Learn all characters, and as many words as fit."""
         words: Counter[str] = Counter()
         marks: set[str] = set()
         for sentence in sentences:
@@ -65,7 +65,7 @@ class SpellingVocabulary(Vocabulary):
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Return the vocabulary of some content."""
+        """Rebuild a vocabulary from its stored content."""
         kept = json.loads(content)
         return cls(kept["characters"], kept["words"], kept["size"])
 
@@ -118,14 +118,14 @@ class SpellingVocabulary(Vocabulary):
 
 
 class SpelledVocabulary(SpellingVocabulary):
-    """Words between white space and punctuation."""
+    """Spelling vocabulary whose words are separated by white space and punctuation."""
 
     marks = PUNCTUATION
     token = _token(PUNCTUATION)
 
 
 class DigitSpellingVocabulary(SpellingVocabulary):
-    """Words between white space, punctuation, digits and some forty signs, as in the released program."""
+    """Spelling vocabulary that also separates words at digits and some forty signs (released program)."""
 
     marks = DIGITS_AND_SIGNS
     token = _token(DIGITS_AND_SIGNS)

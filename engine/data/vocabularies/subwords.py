@@ -1,4 +1,4 @@
-"""Byte pair encoding of sentences by SentencePiece, without loss."""
+"""Lossless byte pair encoding of sentences by SentencePiece."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def train_pieces(
     size: int,
     **options: Any,  # noqa: ANN401 -- SentencePiece's own
 ) -> bytes:
-    """Return a model of `size` pieces, bytes and marks among them; DataError if there cannot be that many.
+    """Train a model of `size` pieces, bytes and marks included; raise DataError if that is impossible.
 
-    `options` are SentencePiece's, besides those that all models here share.
+    `options` are passed to SentencePiece, in addition to the options that all models share.
     """
     model = io.BytesIO()
     try:
@@ -55,7 +55,7 @@ def _reason(told: str) -> str:
 
 
 class SubwordVocabulary(Vocabulary):
-    """Pieces of words, and single bytes for what no piece spells; a "▁" in the text would become a space."""
+    """Vocabulary of subword pieces and, outside them, bytes; "▁" in a text becomes a space."""
 
     def __init__(self, model: bytes) -> None:
         self._model = model

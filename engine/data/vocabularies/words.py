@@ -1,4 +1,4 @@
-"""Vocabularies of whole words: of a language, the rare ones unknown, and of a closed set of symbols."""
+"""Vocabularies of whole words: the frequent words of a language, or a closed set of symbols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKNOWN = "<unk>"
 
 
 class ListedVocabulary(Vocabulary):
-    """A list of symbols, written with spaces between them."""
+    """A list of symbols; a sentence separates them by spaces."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
         self._symbols, self._size = tuple(symbols), size
@@ -48,11 +48,11 @@ class ListedVocabulary(Vocabulary):
 
 
 class SymbolVocabulary(ListedVocabulary):
-    """A closed set of symbols."""
+    """A closed set of symbols, learnt from sentences."""
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn all symbols of some sentences, the most frequent first; raise DataError for too many."""
+        """Learn all symbols of the sentences, by falling frequency; raise DataError if there are too many."""
         counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
         if len(counts) > size - FIRST_SYMBOL:
             raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
@@ -60,11 +60,14 @@ class SymbolVocabulary(ListedVocabulary):
 
 
 class WordVocabulary(ListedVocabulary):
-    """The most frequent words of a language, in lower case, marks apart; all others are one unknown word."""
+    """The most frequent words of a language, in lower case, with separated punctuation.
+
+    Other words are unknown.
+    """
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn as many words as there is room for."""
+        """Learn as many words as fit."""
         counts = Counter(word for sentence in sentences for word in split_words(sentence))
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
 
@@ -76,17 +79,17 @@ _BYTES = 256
 
 
 class ByteVocabulary(Vocabulary):
-    """Every byte of UTF-8 is a symbol."""
+    """Vocabulary with one symbol for each UTF-8 byte."""
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Return the same for all sentences and sizes."""
+        """Return the vocabulary; sentences and size are ignored."""
         del sentences, size
         return cls()
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """Return the same for all content."""
+        """Return the vocabulary; the content is ignored."""
         del content
         return cls()
 
