@@ -53,7 +53,10 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """Return the costs of outputs for these sentences; a start symbol in them is one tag too many."""
+        """Return the costs of outputs for these sentences.
+
+        A start symbol in an output counts as a surplus tag.
+        """
         words = torch.tensor([len(sentence.split(" ")) for sentence in sentences])
         brackets = [bracket_of(target.decode_symbols([number])) for number in range(target.size)]
         tags = torch.tensor([not bracket for bracket in brackets]).long()
@@ -61,7 +64,7 @@ class TreeCosts(OutputCosts):
         return cls(words, tags=tags, brackets=torch.tensor(brackets))
 
     def select(self, sentences: Tensor) -> Self:
-        """Return the costs for some sentences, (rows,), on the device of these."""
+        """Select the costs of some sentences, (rows,), on the device of `sentences`."""
         tables = (self._words[sentences.to(self._words.device)], self._tags, self._brackets)
         words, tags, brackets = (table.to(sentences.device) for table in tables)
         return type(self)(words, tags=tags, brackets=brackets)
@@ -72,7 +75,7 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the least cost of outputs that begin so: missing tags come first, then brackets."""
+        """Return the lowest cost of outputs that begin like this: missing tags count first, then brackets."""
         missing = self._words[sentences] - self._tags[symbols].sum(1)
         most = left.max_length - 1
         tags = torch.minimum(missing.clamp(min=0), most)
@@ -105,7 +108,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """Return the search that the task sets; greedy if it sets none."""
+        """Return the search that the task specifies; greedy by default."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
@@ -126,12 +129,12 @@ def output_sizes(settings: TrialSettings) -> SizeSearch:
 
 
 def prefers_trees(settings: TrialSettings) -> bool:
-    """Return whether outputs that are no trees cost more than their likelihood."""
+    """Return whether outputs that are not trees get an extra cost."""
     return isinstance(settings.task, ParsingSettings) and settings.task.prefer_trees
 
 
 class PairData:
-    """The pairs of a trial, from a corpus or a treebank below `folder`, or drawn ones."""
+    """The pairs of a trial: from a corpus or a treebank below `folder`, or generated."""
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
@@ -156,23 +159,23 @@ class PairData:
         return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
-        """Return the sources of a dev or test split as text; of drawn pairs, the numbers of their symbols."""
+        """Return the sources of a dev or test split as text; symbols of generated pairs as numbers."""
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
-        """Return the targets of a split in the form that outputs are compared with."""
+        """Return the targets of a split in the form to which outputs are compared."""
         if self.text is None:
             return _number_lines(split.target)
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
     def tree_costs(self, split: PairSplit) -> TreeCosts | None:
-        """Return the costs of outputs that are no trees of a split's sources; None if [task] has none."""
+        """Return the costs of outputs that are not trees over a split's sources; None if [task] sets none."""
         if not self._prefer_trees or self.text is None:
             return None
         return TreeCosts.of(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """Return outputs as text; of drawn pairs, the numbers of their symbols."""
+        """Return outputs as text; symbols of generated pairs as numbers."""
         decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
 
@@ -193,7 +196,7 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Return each pair of a split once, in batches of the training's size divided by `parts`."""
+    """Yield each pair of a split once, in batches of the training batch size divided by `parts`."""
     tokens = None if train.batch_tokens is None else train.batch_tokens // parts
     return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
 
@@ -208,7 +211,7 @@ def generate(
     device: torch.device,
     parts: int = 1,
 ) -> list[list[int]]:
-    """Return the outputs of a split's sources, in its order, in batches of `iter_scored_pairs`."""
+    """Generate the outputs for a split's sources, in its order, in batches of `iter_scored_pairs`."""
     outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)
@@ -227,7 +230,7 @@ def search_outputs(
     sizes: SizeSearch,
     costs: OutputCosts | None,
 ) -> list[list[int]]:
-    """Return the outputs of a batch of sources (batch, n), padded with 0, each with its end."""
+    """Search the outputs of a batch of sources (batch, n), padded with 0; each has its end symbol."""
     lengths = (sources != PADDING).sum(1)
     hypotheses = decode(
         model,
@@ -250,7 +253,7 @@ def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Return outputs of a split in the form of the store."""
+    """Return a split's outputs in the form of the store."""
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),
@@ -286,7 +289,10 @@ def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
 
 
 def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:
-    """Labelled brackets by EVALB's rules; an output that is not a tree of its source has no brackets."""
+    """Score labelled brackets by EVALB's rules.
+
+    An output that is not a tree over its source has no brackets.
+    """
     sources = [sentence.split(" ") for sentence in split.sentences("source")]
     guesses = [
         parse_linearised(output.split(" "), words) for output, words in zip(outputs, sources, strict=True)

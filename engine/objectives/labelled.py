@@ -1,4 +1,4 @@
-"""The user's own sequences: a class for each or for each of their tokens, or a number."""
+"""Objectives of the user's own sequences: a class for each sequence or token, or a number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .base import (
 )
 
 BINS = 15
-"""The bins of confidence for the expected calibration error (Guo et al. 2017, section 2)."""
+"""The number of confidence bins of the expected calibration error (Guo et al. 2017, section 2)."""
 
 
 class ClassificationScore:
@@ -49,7 +49,7 @@ class ClassificationScore:
         self._bins = torch.zeros(3, BINS, dtype=torch.float64)  # confidence, what is right, how many
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
-        """Add logits (examples, classes) and the right classes (examples,)."""
+        """Add logits (examples, classes) and gold classes (examples,)."""
         logits, labels = logits.float().cpu(), labels.cpu()
         self._loss += float(functional.cross_entropy(logits, labels, reduction="sum").double())
         confidence, predicted = logits.softmax(-1).double().max(-1)
@@ -63,7 +63,7 @@ class ClassificationScore:
     def compute(self) -> dict[str, float]:
         """Return the mean loss in nats, accuracy, macro F1, and the expected calibration error.
 
-        Macro F1 is the mean over the classes that are right or named at least once.
+        Macro F1 is the mean over classes that occur among the labels or the predictions.
         """
         total, right = int(self._confusion.sum()), self._confusion.diagonal()
         named = self._confusion.sum(0) + self._confusion.sum(1)  # true and predicted, twice what is right
@@ -78,7 +78,7 @@ class ClassificationScore:
 
 
 class LabelledObjective(Objective[Model]):
-    """Whole sequences in batches, and scores of the dev and the test split."""
+    """Objective of whole sequences in batches, with metrics of the dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -90,7 +90,7 @@ class LabelledObjective(Objective[Model]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Return a batch of the mean length of the sequences so far, padding included."""
+        """Return the mean shape of the batches so far, padding included."""
         return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
@@ -98,7 +98,7 @@ class LabelledObjective(Objective[Model]):
         self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean over the labels."""
+        """Return the mean loss over the labels of a part."""
         whole = self._drawn.current
         here = rows_of_part(len(whole.labels), part, parts)
         batch = LabelledBatch(*(rows[here] for rows in whole))
@@ -108,7 +108,7 @@ class LabelledObjective(Objective[Model]):
         return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the scores of the dev split, and after the last epoch of the test split."""
+        """Return the metrics of the dev split, and after the last epoch of the test split."""
         measured = self._scores(model, self._corpus.dev, "dev")
         return measured | self._scores(model, self._corpus.test, "test") if last else measured
 
@@ -150,7 +150,7 @@ class LabelledObjective(Objective[Model]):
 
     @abstractmethod
     def _meaning(self) -> dict[str, Any]:
-        """Return the meaning of outputs, as plain values."""
+        """Describe how to read the model's outputs, in plain values."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return outputs, labels
@@ -161,11 +161,11 @@ class LabelledObjective(Objective[Model]):
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the scores of a split, each sequence once."""
+        """Return the metrics of a split; each sequence is scored once."""
 
 
 class ClassificationObjective(LabelledObjective):
-    """A class for each sequence, or for each token."""
+    """Objective with a class for each sequence, or for each token."""
 
     def _meaning(self) -> dict[str, Any]:
         return {"classes": list(self._corpus.classes)}
@@ -184,7 +184,7 @@ class ClassificationObjective(LabelledObjective):
 
 
 class SequenceRegressionObjective(LabelledObjective):
-    """A number for each sequence, which a model gives in standard deviations from the train split's mean."""
+    """Objective with a number for each sequence; outputs are standardised by the training labels."""
 
     @cached_property
     def _scale(self) -> tuple[float, float]:
@@ -204,9 +204,9 @@ class SequenceRegressionObjective(LabelledObjective):
         return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
 
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """Return the loss, the absolute error in the unit of the labels, and the explained share of variance.
+        """Return the loss, mean absolute error in the labels' unit, and R² of a split.
 
-        There is no such share if all labels are the same. Adds the registered metrics of the split.
+        R² is missing if all labels are equal. Registered metrics are added.
         """
         mean, deviation = self._scale
         registered = RegisteredMetrics(self._task.spec.kind, "" if name == "dev" else name)

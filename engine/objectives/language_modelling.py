@@ -1,4 +1,4 @@
-"""Language modelling: in endless streams with a state of the past, or line by line."""
+"""Language modelling: in endless streams with the blocks' past state, or line by line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .text_scores import TextScore, score_lines, score_stream
 
 
 class LanguageObjective(Objective[Model]):
-    """The loss on a text, and the scores of its dev and test splits."""
+    """Objective of a language model, with metrics of its dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -50,11 +50,10 @@ class LanguageObjective(Objective[Model]):
         self._task, self._text = settings.task, open_corpus(settings.task, folder)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
+        """Score the first `dev_tokens` of the dev split; after the last epoch all of it, and the test split.
 
         Metrics are the loss in nats per token and bits per byte of the original text. Bits per character or
-        perplexity per word are given with and without ends of lines. For lines, there is also the loss per
-        position.
+        perplexity per word are given with and without line ends. Lines also have a loss per position.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
@@ -76,20 +75,21 @@ class LanguageObjective(Objective[Model]):
 
     @abstractmethod
     def _causal_tokens(self) -> Tensor:
-        """Return tokens of the dev split, as many as are read at once and one more, (length + 1,)."""
+        """Return as many dev tokens as the model reads at once, and one more: (length + 1,)."""
 
     @abstractmethod
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Return minus the log-probability of each target (rows, length), computed as in training."""
+        """Return the negative log-likelihood of each target (rows, length), computed as in training."""
 
     @abstractmethod
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
-        """Return the score of a split, each of its tokens once; registered metrics see them, too."""
+        """Score each token of a split once, and update the registered metrics."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
         """Return the lines that end within the first `limit` tokens of a split, but at least one.
 
-        A first line that is longer is cut if its tokens are characters; else a perplexity is per word.
+        If the first line is longer, it is cut, but only for character tokens: elsewhere a perplexity is per
+        word.
         """
         if limit is None or limit >= len(split.tokens):
             return split
@@ -114,7 +114,7 @@ class LanguageObjective(Objective[Model]):
 
 
 class StreamObjective(LanguageObjective):
-    """Rows of text that continue from step to step, with the blocks' states of the past."""
+    """Objective of rows of text that continue from step to step, with the blocks' past states."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -136,7 +136,7 @@ class StreamObjective(LanguageObjective):
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean over the tokens of some of the rows."""
+        """Return the mean loss over the tokens of a part of the rows."""
         assert self._batch is not None, "a batch is begun first"
         count = len(self._batch.inputs)
         here = rows_of_part(count, part, parts)
@@ -192,7 +192,7 @@ class StreamObjective(LanguageObjective):
 
 
 class LineObjective(LanguageObjective):
-    """Whole lines, each a sequence of its own (Dowdell and Zhang 2019, section 4.1)."""
+    """Objective of whole lines, each an independent sequence (Dowdell and Zhang 2019, section 4.1)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -209,7 +209,7 @@ class LineObjective(LanguageObjective):
         self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean over the tokens of the batch, padding left out."""
+        """Return the mean loss over the tokens of a part, padding excluded."""
         batch = self._drawn.current
         here = rows_of_part(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])
@@ -226,7 +226,7 @@ class LineObjective(LanguageObjective):
             yield Examples(batch.inputs, batch.targets, batch.lengths)
 
     def state(self) -> dict[str, Any]:
-        """Return the number of batches read, and the counts that their mean length follows from."""
+        """Return the number of batches read, and the counts for their mean length."""
         return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""One number per sequence: the long-term problems, until all of the test sequences are right."""
+"""Objective of the long-term problems: one number per sequence, until all test sequences are right."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .base import (
 _TEST_SEQUENCES = 1000
 _TEST_BATCH_SIZE = 100
 _TEST_LENGTHS = 100
-"""The number of lengths at which a task whose lengths vary is tested, with as many sequences at each."""
+"""The number of test lengths of a task with varying lengths; each gets the same number of sequences."""
 
 
 class RegressionObjective(FreshObjective[RegressionBatch]):
-    """Fresh batches, and after each epoch the same test sequences (Raffel and Ellis 2016, section 2)."""
+    """Objective with fresh batches and fixed test sequences (Raffel and Ellis 2016, section 2)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -60,7 +60,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return functional.mse_loss(predictions, batch.targets) * weight_of_part(count, part, parts)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """Return the accuracy on the test sequences, the highest so far, and the epochs until it was 1."""
+        """Return the test accuracy, the highest so far, and the number of epochs until it was 1."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         registered = RegisteredMetrics(TaskKind.REGRESSION)
         for drawn in self._test_batches():

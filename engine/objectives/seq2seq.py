@@ -1,4 +1,4 @@
-"""Sequence to sequence: pairs in batches of similar lengths, scored with teacher forcing, and generated."""
+"""Sequence to sequence: pairs of similar lengths, scored with teacher forcing and by generation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ from .text_scores import Likelihood
 
 
 class Seq2SeqObjective(Objective[TransductionModel]):
-    """Pairs of sequences; outputs for the test split are generated too, and scored as the task says."""
+    """Objective of sequence pairs.
+
+    Outputs for the test split are also generated, and scored by the task's metric.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -51,7 +54,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return self._drawn.mean_shape(train.batch_size if train.batch_tokens is None else None)
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step; one of tokens may have fewer pairs than parts."""
+        """Draw the batch of the next step; a batch measured in tokens may have fewer pairs than parts."""
         del parts
         batch, train = self._drawn.draw(), self.settings.train
         if train.sampling:
@@ -60,7 +63,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             self._guesses = GuessDraws.of(batch.targets, share, seed, together=is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean over the symbols of the targets; 0 of a part without a pair."""
+        """Return the mean loss over the target symbols of a part; 0 for a part without a pair."""
         batch, train = self._drawn.current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
@@ -76,10 +79,10 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return loss * weight / int(batch.target_lengths.sum())
 
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
-        """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
+        """Score the first `dev_tokens` of the dev split; after the last epoch all of it, and the test split.
 
         The metrics with teacher forcing are the loss in nats per symbol, perplexity per word, and the share
-        of symbols that the model finds likeliest. If the targets' text is known, bits per byte are added. The
+        of symbols that the model ranks first. If the targets' text is known, bits per byte are added. The
         test split also gets the scores of the generated outputs.
         """
         limit = None if last else self._pairs.dev_tokens
@@ -103,7 +106,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
-        """Return both vocabularies, and the line that estimates lengths; None for drawn pairs."""
+        """Describe both vocabularies, and the line that estimates lengths; None for generated pairs."""
         text = self._pairs.text
         if text is None:
             return None
@@ -117,8 +120,8 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def causal_view(self) -> CausalView | None:
         """Return the longest scored pair, and the function that gives the outputs for its target's symbols.
 
-        Among pairs that are longer than any in training, it is the first. The decoder reads the symbols
-        before the one that it writes.
+        If pairs are longer than any in training, the first such pair is taken. The decoder reads the symbols
+        before the one that it predicts.
         """
         splits, most = (self._pairs.dev, self._pairs.test), self._pairs.max_length
         lengths = [split.target.line_lengths.clamp(max=most) for split in splits]
@@ -161,7 +164,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def _sample_inputs(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
     ) -> Tensor:
-        """Return the targets that the model reads, some replaced by its guesses (Bengio et al. 2015)."""
+        """Return the targets as decoder input, some replaced by the model's guesses (Bengio et al. 2015)."""
         if self._guesses is None:
             return targets
         read = self._guess(model, sources, targets, self._guesses.part(part, parts))
@@ -170,9 +173,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     @torch.no_grad()
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-        """Return the targets with guesses, made at once by teacher forcing (Mihaylova and Martins 2019).
+        """Replace some targets by guesses, drawn in parallel (Mihaylova and Martins 2019).
 
-        They are drawn one after the other if sampling is scheduled.
+        With scheduled sampling they are drawn one after the other.
         """
         if is_scheduled(self.settings.train):
             return _guess_places(model, sources, targets, draws)
@@ -206,9 +209,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers for the guesses of a whole batch, (pairs, symbols), however it is divided into parts.
+    """Random numbers for the guesses of a whole batch, (pairs, symbols), however it is split into parts.
 
-    `replaced` marks the symbols to replace; `uniform` has the numbers below 1 that draw the guesses.
+    `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that draw the guesses.
     """
 
     replaced: Tensor
@@ -216,7 +219,10 @@ class GuessDraws(NamedTuple):
 
     @classmethod
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
-        """Draw the guesses of targets (pairs, symbols), `together` at the same places of all pairs."""
+        """Draw the random numbers for targets (pairs, symbols).
+
+        With `together` all pairs share the places.
+        """
         generator = torch.Generator().manual_seed(seed)
         rows = torch.rand(targets.shape[-1:] if together else targets.shape, generator=generator)
         uniform = torch.rand(targets.shape, generator=generator)
@@ -228,19 +234,19 @@ class GuessDraws(NamedTuple):
 
 
 def is_scheduled(train: TrainSettings) -> bool:
-    """Return whether guesses are drawn one after the other, at a share of the places that grows."""
+    """Return whether guesses are drawn one after the other, at a growing share of the places."""
     return train.scheduled_sampling is not None
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:
-    """Return the share of symbols at which guesses are read at a step, counted from 0."""
+    """Return the share of symbols that are replaced by guesses at a step, counted from 0."""
     if (scheduled := train.scheduled_sampling) is None:
         return train.sampling
     return min(train.sampling, scheduled.start * 2.0 ** min(step / scheduled.double_every, 1000.0))
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """Return the targets with guesses at the same places of all, each drawn given what was read before."""
+    """Replace targets by guesses at the same places of all pairs, each drawn given what was read before."""
     places = draws.replaced[0].tolist()
     if not any(places):
         return targets
@@ -257,7 +263,7 @@ def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, dr
 
 
 def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
-    """Draw a symbol from each row of shares (rows, symbols), by numbers (rows,) in [0, 1)."""
+    """Sample a symbol from each row of probabilities (rows, symbols), by numbers (rows,) in [0, 1)."""
     until = shares.cumsum(-1)
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
     return found.clamp(max=shares.shape[-1] - 1)  # the last number below 1, by rounding
@@ -269,13 +275,13 @@ def _size_of(batch: PairBatch) -> tuple[int, int]:
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    """Return a part of the rows of a batch; the first row if none is left, so that models have one."""
+    """Return a part of a batch's rows; an empty part gets the first row, so that models have an input."""
     found = rows[rows_of_part(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """Return the first pairs of a split whose targets have at most `limit` symbols in all; at least one."""
+    """Return the first pairs of a split whose targets have at most `limit` symbols in total; at least one."""
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

@@ -1,4 +1,4 @@
-"""Likelihoods of outputs, and of a text under a language model, as a stream or line by line."""
+"""Likelihoods of outputs, and of a text under a language model: as a stream, or line by line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .base import RegisteredMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likelihood:
-    """Minus the log-probability of outputs in nats, and the numbers of their tokens, words and bytes.
+    """Negative log-likelihood of outputs in nats, and their numbers of tokens, words and bytes.
 
-    `bytes` counts the UTF-8 bytes of the original text, ends of lines included; it is 0 if tokens stand for
-    no text. The end of a line is a token and a word. A vocabulary that spells rare words has more tokens than
-    words, so only perplexities per word can be compared across vocabularies.
+    `bytes` counts the UTF-8 bytes of the original text, line ends included; it is 0 if the tokens are not
+    text. A line end is a token and a word. Vocabularies that spell rare words have more tokens than words, so
+    only perplexities per word can be compared across vocabularies.
     """
 
     nats: float
@@ -33,22 +33,22 @@ class Likelihood:
 
     @property
     def loss(self) -> float:
-        """Return the nats per token."""
+        """Return the loss in nats per token."""
         return self.nats / self.tokens
 
     @property
     def bits_per_token(self) -> float:
-        """Return the bits per token; this is per character if tokens are characters."""
+        """Return the bits per token; for character tokens these are bits per character."""
         return self.loss / math.log(2)
 
     @property
     def bits_per_byte(self) -> float:
-        """Return the bits of all scored tokens per byte of their text, whatever the tokens are."""
+        """Return the bits per byte of text over all scored tokens; comparable across tokenisers."""
         return self.nats / math.log(2) / self.bytes if self.bytes else math.nan
 
     @property
     def word_perplexity(self) -> float:
-        """Return the perplexity per word: 1 without words, infinity if no float can hold it."""
+        """Return the perplexity per word: 1 without words, infinity on overflow."""
         try:
             return math.exp(self.nats / max(self.words, 1))
         except OverflowError:
@@ -57,9 +57,9 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the part that the ends of its lines contribute.
+    """The likelihood of a text; `ends` is the contribution of line ends.
 
-    `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
+    `padded_loss`, only for lines, is the mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood
@@ -67,7 +67,7 @@ class TextScore(Likelihood):
 
     @property
     def without_ends(self) -> Likelihood:
-        """Return how likely the words are that are no ends of lines, each after all that stands before it."""
+        """Return the likelihood without the line ends; each token is still conditioned on all before it."""
         return Likelihood(
             nats=self.nats - self.ends.nats,
             tokens=self.tokens - self.ends.tokens,
@@ -87,9 +87,9 @@ def score_stream(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Score a text in rows that overlap by the model's reach, which equals one pass over the whole.
+    """Score a text in rows that overlap by the model's reach, which equals one pass over the whole text.
 
-    `end` is the symbol of the end of a line. Rows are computed in `parts`.
+    `end` is the line-end symbol. Rows are computed in `parts`.
     """
     reach = analyse(model.recipe, model.config, length=1).reach.left
     rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
@@ -122,10 +122,10 @@ def score_lines(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Return the score of lines, each a sequence of its own; empty and too long ones are left out.
+    """Score lines as independent sequences; empty and too long ones are left out.
 
-    `end` is the symbol of a line's end. Batches are computed in this many `parts`; their padding is counted
-    as if they were whole.
+    `end` is the line-end symbol. Batches are computed in `parts`, but their padding is counted as for whole
+    batches.
     """
     total, words, sizes = _Total(end), 0, 0
     scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
@@ -146,20 +146,20 @@ def score_lines(
 
 
 class _Total:
-    """Sums over the scored tokens of a text, in which `end` is the end of a line."""
+    """Sums over the scored tokens of a text; `end` is the line-end symbol."""
 
     def __init__(self, end: int) -> None:
         self._end, self._nats, self._tokens = end, [0.0, 0.0], [0, 0]  # of all, and of ends
 
     def add(self, losses: Tensor, targets: Tensor) -> None:
-        """Add the losses of these targets, of one shape; ignored ones have a loss of 0."""
+        """Add the losses of targets, both of one shape; ignored targets must have a loss of 0."""
         ends = targets == self._end
         for place, (nats, counted) in enumerate([(losses, targets != IGNORED), (losses[ends], ends)]):
             self._nats[place] += float(nats.double().sum())
             self._tokens[place] += int(counted.sum())
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of everything added, given its words and its bytes (`sizes`)."""
+        """Return the score of everything added, given its number of words and of bytes (`sizes`)."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
@@ -172,7 +172,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of batches of `rows` lines; padding costs nothing.
+    """Return the mean loss over all positions of batches of `rows` lines; padding has no loss.
 
     The program of Dowdell and Zhang 2019 prints this; an incomplete last batch is left out.
     """

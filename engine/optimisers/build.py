@@ -1,4 +1,4 @@
-"""The optimiser of a study's [train] table: one of torch's, of ours, or of a plug-in."""
+"""Construction of the optimiser of a study's [train] table: torch's, activemem's, or a plug-in's."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .rules import SGD, Lion, Muon, muon_maps
 
 
 class OptimizerError(ActivememError):
-    """A plug-in's optimiser that does not move every weight once."""
+    """A plug-in's optimiser that does not have every weight exactly once."""
 
 
 def build_optimizer(
     settings: OptimizerSettings, model: nn.Module, groups: Sequence[ParameterGroupSettings] = ()
 ) -> torch.optim.Optimizer:
-    """Return the optimiser of all weights of a model, fused where it can be: one pass over them per step.
+    """Build the optimiser of all weights of a model, fused if possible.
 
-    Groups of weights have rates and decays of their own, or are frozen. Raises OptimizerError for one of a
-    plug-in that leaves weights out or has some twice, ParameterGroupError for groups that cannot be.
+    Groups of weights may have their own learning rates and decays, or be frozen. Raise OptimizerError if a
+    plug-in's optimiser leaves out or repeats weights, and ParameterGroupError for impossible groups.
     """
     if isinstance(settings, PluginOptimizer):
         made = _checked(settings.name, settings.build(model), model)
@@ -46,9 +46,10 @@ def build_optimizer(
 
 
 def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
-    """Have rules that read their counters of steps in Python find them on the CPU, as before a checkpoint.
+    """Move step counters that are read in Python back to the CPU after a checkpoint was loaded.
 
-    Torch restores a counter to where the checkpoint was loaded; on a GPU each would be waited for.
+    Torch restores them to the device onto which the checkpoint was loaded; on a GPU every read would wait for
+    it.
     """
     for group in optimizer.param_groups:
         if group.get("fused") or group.get("capturable"):
@@ -66,7 +67,7 @@ def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optim
 
 
 def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    """Weight by weight, as on a CPU: all at once, torch's default on a GPU, holds two copies of them."""
+    """Build Adagrad without torch's foreach option, which needs two copies of the weights on a GPU."""
     groups, decay = _groups(model, settings), settings.weight_decay
     return torch.optim.Adagrad(groups, settings.lr, eps=settings.eps, weight_decay=decay, foreach=False)
 
@@ -138,9 +139,9 @@ def change_settings(
     model: nn.Module,
     groups: Sequence[ParameterGroupSettings],
 ) -> list[float]:
-    """Have an optimiser go on with other settings; the highest rates of its groups, which stay so far.
+    """Change an optimiser's settings; return the highest rates of its groups, which stay unchanged.
 
-    Groups get the settings of an optimiser that began with these.
+    Afterwards the groups have the settings of a new optimiser.
     """
     begun = build_optimizer(settings, model, groups)
     for group, other in zip(optimizer.param_groups, begun.param_groups, strict=True):
@@ -149,10 +150,10 @@ def change_settings(
 
 
 def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> None:
-    """Divide the rates of a body's matrices by the model's relative width; all others keep theirs.
+    """Divide the learning rates of the body's matrices by the model's relative width (μP).
 
-    Scaled are matrices that add up at least as many inputs as the width where maximal updates change nothing.
-    Maps within narrow heads are none of them. The optimiser has taken no step.
+    This holds for matrices whose number of inputs is at least the base width; maps within narrow heads are
+    excluded. The optimiser must not have taken a step.
     """
     if not isinstance(model, BaseModel) or (base := model.config.mup) is None:
         return
@@ -168,9 +169,9 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
 
 
 def weight_state(settings: TrialSettings) -> WeightState:
-    """Return how many numbers of a trial's weights are frozen, and the optimiser's state of the others.
+    """Return the size of a trial's frozen weights and of the optimiser state of the others.
 
-    Counters of steps are left out: 4 bytes a weight, in some rules. Raises ParameterGroupError.
+    Step counters, in some rules 4 bytes a weight, are not counted. Raise ParameterGroupError.
     """
     model, groups, optimizer = outline_model(settings), settings.train.groups, settings.train.optimizer
     weights = dict(model.named_parameters())
@@ -186,7 +187,10 @@ def weight_state(settings: TrialSettings) -> WeightState:
 
 
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
-    """Return the numbers that a rule keeps of a weight; of a plug-in's rule as many as it says, at most."""
+    """Return the number of state values that a rule keeps for a weight.
+
+    A plug-in's rule declares a maximum.
+    """
     if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "muon" and is_map:
         return weight.numel()
     if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "adafactor" and weight.dim() > 1:

@@ -1,4 +1,4 @@
-"""A model's body, compiled by torch; a length that torch cannot compile runs without the compiler.
+"""Compilation of a model's body by torch; lengths that torch cannot compile run uncompiled.
 
 It uses private names of torch that have no public equivalent in every supported version:
 
@@ -31,20 +31,20 @@ NO_COMPILER = (
     "Cannot find a working triton installation",
     "too old to be supported by the triton GPU compiler",
 )
-"""Messages of torch where [train] compile finds no compiler, or none for this GPU."""
+"""Messages of torch if it finds no C compiler for [train] compile, or does not support this GPU."""
 
 _MOST_PROGRAMS = 10_000
-"""The most programs of a model: one for each length, in training and in evaluation."""
+"""The largest number of compiled programs of a model: one for each length, in training and evaluation."""
 
 _log = logging.getLogger(__name__)
 
 
 class CompileModeError(ActivememError):
-    """A device cannot use the mode of torch's compiler that the settings ask for."""
+    """The device does not support the requested mode of torch's compiler."""
 
 
 def check_compile(mode: Compile, device: torch.device) -> None:
-    """Raise CompileModeError if a mode would silently have no effect."""
+    """Raise CompileModeError if a mode would silently have no effect on a device."""
     if mode == "reduce-overhead" and device.type != "cuda":
         raise CompileModeError(
             'compile = "reduce-overhead" needs a GPU, as it records CUDA graphs; on a CPU use compile = true'
@@ -52,9 +52,9 @@ def check_compile(mode: Compile, device: torch.device) -> None:
 
 
 def compile_body(body: nn.Module, mode: Compile = True) -> None:
-    """Have torch compile a model's body, with a program for each length that needs one.
+    """Compile a model's body with torch, with a program for each length that needs one.
 
-    Torch's default is eight programs, earlier models included; it computes the rest without the compiler.
+    Torch's default limit is eight programs per process; beyond it torch falls back to uncompiled code.
     """
     torch.compiler.reset()
     limits = torch._dynamo.config
@@ -63,9 +63,9 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """The calls of a body: compiled for any length, else for this length alone, else not compiled.
+    """Calls of a body: compiled for any length, else for this length only, else uncompiled.
 
-    Torch compiles for any length from the second length on, which fails where a block branches on it.
+    From the second length on torch compiles for any length, which fails if a block branches on the length.
     """
 
     def __init__(self, body: nn.Module, mode: str | None) -> None:

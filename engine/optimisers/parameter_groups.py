@@ -1,4 +1,4 @@
-"""Groups of weights, chosen by patterns of names, which have their own rates and decays or are frozen."""
+"""Groups of weights, selected by name patterns, with their own learning rates and decays, or frozen."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ...studies.schema.training import ParameterGroupSettings
 from ..core.models import outline_model
 
 _SHOWN = 6
-"""The number of weights' names that an error shows if a pattern fits none."""
+"""The number of weight names in an error about a pattern that matches none."""
 
 
 class ParameterGroupError(ActivememError):
-    """Groups of weights that a model does not have, or that leave nothing to be trained."""
+    """Groups of weights that a model lacks, or that freeze all its weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """The number of weights in a group, and of the numbers in them, `of` all numbers of a model."""
+    """The size of a group: its numbers of weight tensors and parameters, and all parameters (`of`)."""
 
     group: ParameterGroupSettings
     weights: int
@@ -37,7 +37,7 @@ class GroupSize:
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
     """Return the size of each group in each model of these trials; nothing is allocated.
 
-    Raises ParameterGroupError that lists all models that lack a group.
+    Raise ParameterGroupError with all models that lack a group.
     """
     distinct = {
         (settings.model, settings.task.interface, settings.train.groups): settings
@@ -73,10 +73,9 @@ def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
-    """Return the number of the first group that each weight fits, None for the rest.
+    """Return the index of the first group that matches each weight; None for the rest.
 
-    Raises ParameterGroupError that lists all patterns without a remaining weight. Raises it also if all
-    weights are frozen.
+    Raise ParameterGroupError with all patterns that match no remaining weight, and if all weights are frozen.
     """
     chosen = {
         name: next((place for place, each in enumerate(groups) if fnmatchcase(name, each.match)), None)
@@ -102,9 +101,9 @@ def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
 def regroup(
     optimizer: torch.optim.Optimizer, model: nn.Module, groups: Sequence[ParameterGroupSettings]
 ) -> None:
-    """Divide the groups of an optimiser that has taken no step, and freeze the weights to freeze.
+    """Split the groups of a fresh optimiser, and freeze the weights of frozen groups.
 
-    Raises ParameterGroupError as `assign_groups` does, and for a decay of a rule that has none.
+    Raise ParameterGroupError like `assign_groups`, and if a decay is set for a rule without decay.
     """
     weights = dict(model.named_parameters())
     chosen = assign_groups(weights, groups)
@@ -120,7 +119,7 @@ def regroup(
 def _divide(
     group: dict[str, Any], own: Mapping[nn.Parameter, ParameterGroupSettings]
 ) -> list[dict[str, Any]]:
-    """Return a group of an optimiser in parts that are trained alike, without frozen weights."""
+    """Split an optimiser's group into parts with equal settings, without frozen weights."""
     parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
     for weight in group["params"]:
         parts.setdefault(own.get(weight), []).append(weight)

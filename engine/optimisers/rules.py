@@ -1,9 +1,9 @@
 """Optimisers that torch lacks in this form: Lion, SGD and Muon.
 
-Lion takes steps of one size, by the sign of an average of gradients (Chen et al. 2023, algorithm 2). Muon
-makes the steps of maps orthogonal and moves all other weights as AdamW does (Jordan et al. 2024). It scales
-its steps by 0.2 √max(outputs, inputs). Each number then moves as far as AdamW usually moves it, so both share
-one learning rate (Liu et al. 2025, section 2.2).
+Lion takes steps of constant size, along the sign of averaged gradients (Chen et al. 2023, algorithm 2). Muon
+orthogonalises the updates of matrices and updates all other weights like AdamW (Jordan et al. 2024). It
+scales its updates by 0.2 √max(outputs, inputs). This matches AdamW's typical update size, so both share one
+learning rate (Liu et al. 2025, section 2.2).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...blocks.core.weight_roles import Weight, WeightRole, find_weights
 
 
 class Lion(torch.optim.Optimizer):
-    """The sign of a mix of the momentum and the gradient; weights decay as in AdamW."""
+    """Lion: updates along the sign of a mix of momentum and gradient; weights decay as in AdamW."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Lion(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
-        """Move every weight that has a gradient."""
+        """Update every weight that has a gradient."""
         assert closure is None, "gradients are there already"
         for group in self.param_groups:
             lr, (first, second) = group["lr"], group["betas"]
@@ -53,15 +53,15 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's SGD, with momentum also for weights whose first gradient comes late.
+    """Torch's SGD, with momentum even for weights that get their first gradient late.
 
-    Torch's step over all weights at once needs a momentum for every weight or for none. A momentum of zeros
-    begins as no momentum does.
+    Torch's foreach step needs a momentum for every weight or for none. A momentum of zeros is equivalent to
+    none.
     """
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:  # noqa: ANN401  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
-        """Move every weight that has a gradient."""
+        """Update every weight that has a gradient."""
         for group in self.param_groups:
             if group["momentum"]:
                 self._begin_late(group)
@@ -82,13 +82,13 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the weights in a model's body that have the role of a matrix."""
+    """Return the weights in a model's body that act as matrices."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for `maps`, map by map if a weight holds several, and AdamW for the other groups."""
+    """Muon for `maps`, matrix by matrix if a weight holds several, and AdamW for the other groups."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
-        """Move every weight that has a gradient."""
+        """Update every weight that has a gradient."""
         assert closure is None, "gradients are there already"
         for group in self.param_groups:
             for weight in group["params"]:
@@ -121,7 +121,7 @@ class Muon(torch.optim.Optimizer):
                     self._step_as_adamw(weight, weight.grad, group)
 
     def _step_maps(self, weight: Tensor, gradient: Tensor, found: Weight, group: dict[str, Any]) -> None:
-        """Nesterov's momentum, made orthogonal map by map."""
+        """Update a weight by Nesterov momentum, orthogonalised matrix by matrix."""
         if not (state := self.state[weight]):
             state["momentum"] = torch.zeros_like(weight)
         momentum: Tensor = state["momentum"]
@@ -144,9 +144,9 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
-    """Return a matrix with the same singular vectors, whose singular values are near 1: 0.7 to 1.2.
+    """Orthogonalise a matrix: keep its singular vectors, and move its singular values to 0.7–1.2.
 
-    Five Newton-Schulz iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
+    It takes five Newton-Schulz iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
     """
     a, b, c = _COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]

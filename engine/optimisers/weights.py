@@ -1,4 +1,4 @@
-"""The weights of a training: the model, the optimiser that moves them, clipped, and their average."""
+"""The weights of a training: the model, its optimiser with clipping, and the weight average."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .compiled_body import check_compile, compile_body
 
 
 def move_weights(optimizer: torch.optim.Optimizer, model: nn.Module, train: TrainSettings) -> None:
-    """Move the weights of a model by their gradients, both clipped as [train] says."""
+    """Take an optimiser step, with gradients or steps clipped as [train] says."""
     if train.clip_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
     if train.clip_tensor_norm is not None:
@@ -35,9 +35,10 @@ def move_weights(optimizer: torch.optim.Optimizer, model: nn.Module, train: Trai
 
 @torch.no_grad()
 def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
-    """Clip the gradient of each map to this norm (Sukhbaatar et al. 2019, section 5.1).
+    """Clip the gradient of each matrix to this norm (Sukhbaatar et al.
 
-    Several maps in one weight, such as queries, keys and values, are clipped one by one.
+    2019, section 5.1). Matrices that share a weight, such as queries, keys and values, are clipped one by
+    one.
     """
     for _, gradient in _maps(model):
         gradient.mul_((norm / (gradient.norm() + 1e-6)).clamp(max=1.0))
@@ -45,9 +46,9 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step, and scale each map's step by norm / ‖g‖ if its gradient g has a norm above `norm`.
+    """Take a step, and scale each matrix's step by norm / ‖g‖ if its gradient g has a norm above `norm`.
 
-    The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Several maps in one
+    The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a
     weight are scaled one by one.
     """
     starts = [  # a map, its value before the step, the share of the step
@@ -60,17 +61,14 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each map of a model that has a gradient, and the gradient; one weight may hold several."""
+    """Yield each matrix of a model that has a gradient, with its gradient; one weight may hold several."""
     for weight, found in find_weights(model).items():
         if weight.grad is not None:
             yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)
 
 
 class WeightAverage:
-    """The average of a model's weights over its steps, of which each counts `decay` times the next one.
-
-    It begins as the weights are before the first step.
-    """
+    """Exponential average of a model's weights with factor `decay`, from the initial weights on."""
 
     def __init__(self, model: Model | TransductionModel, decay: float) -> None:
         self._model, self._decay = model, decay
@@ -79,7 +77,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Take the weights into account."""
+        """Update the average after a step."""
         for name, weight in self._model.named_parameters():
             self._average[name].lerp_(weight, 1.0 - self._decay)
 
@@ -87,7 +85,7 @@ class WeightAverage:
     def in_place(self) -> Iterator[None]:
         """Swap the average into the model within a context.
 
-        Both change places, one weight after the other: a copy of all weights would be as large as they are.
+        The values are swapped weight by weight, because a copy of all weights would double the memory.
         """
         self.settled = False
         self._swap()
@@ -98,7 +96,7 @@ class WeightAverage:
             self.settled = True
 
     def state(self) -> dict[str, Tensor]:
-        """Return the average by the names of the weights."""
+        """Return the average by weight name."""
         return self._average
 
     @torch.no_grad()
@@ -128,22 +126,25 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether all weights belong to the same step."""
+        """Return whether all weights belong to the same step; false after an interrupted step."""
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Apply the settings of [train] after this many epochs; return the highest rates if they change."""
+        """Apply the settings of [train] after this many epochs.
+
+        Return the highest learning rates if they change.
+        """
         if all(each.after != epoch for each in self._train.changes):
             return None
         settings = self._train.optimizer_after(epoch)
         return change_settings(self.optimizer, settings, self.model, self._train.groups)
 
     def move(self) -> None:
-        """Move them by their gradients, as [train] says."""
+        """Update the weights by their gradients, as [train] says."""
         move_weights(self.optimizer, self.model, self._train)
 
     def after_step(self) -> None:
-        """Take note of weights that have moved."""
+        """Update the average and the model's own bookkeeping after a step."""
         self.model.after_optimiser_step()
         if self._average:
             self._average.after_step()
@@ -175,7 +176,7 @@ class Weights:
 
     @contextmanager
     def with_room(self) -> Iterator[None]:
-        """Keep gradients and the optimiser's state off the device within a context that takes no steps."""
+        """Move gradients and optimiser state off the device within a context that takes no steps."""
         self.optimizer.zero_grad()
         places = [
             (state, name, kept.device)
@@ -192,7 +193,7 @@ class Weights:
                 state[name] = state[name].to(device)
 
     def named(self) -> Mapping[str, Tensor]:
-        """Return the weights that the model is evaluated with, by name; averages are on the CPU."""
+        """Return the weights used for evaluation, by name; averages are on the CPU."""
         with self.evaluated() as model:
             weights = model.state_dict()
             if self._average is None:
@@ -200,7 +201,7 @@ class Weights:
             return {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return all that the next step depends on."""
+        """Return everything that the next step depends on."""
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -218,7 +219,7 @@ class Weights:
 
 
 def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
-    """Return the model of a trial on the CPU, as it begins."""
+    """Return a trial's initial model on the CPU."""
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     return build_model(settings.model, interface, generator)
 

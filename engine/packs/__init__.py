@@ -1,5 +1,5 @@
-"""Trials of one form that take their steps together, each with the results that it has alone, up to rounding.
+"""Packs: trials of one form that take their steps together; results equal separate training up to rounding.
 
-`form` decides which trials can, and counts them before anything trains. `packer` trains a cohort of them;
-`stacked_steps` computes the gradients by `torch.vmap`, and `stacked_optimiser` moves the weights.
+`form` decides which trials fit together, and counts packs in advance. `packer` trains the trials of a cohort.
+`stacked_steps` computes the gradients by `torch.vmap`, and `stacked_optimiser` updates the weights.
 """

@@ -15,10 +15,10 @@ from .stacked_steps import stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """Return the form of a trial as text; None if it takes its steps alone.
+    """Return the form of a trial as text; None if it cannot join a pack.
 
     Trials of one form have models and batches of the same shapes. Algorithmic tasks with the same interface
-    share a form; of other tasks all settings are part of it.
+    share a form; for other tasks all task settings must be equal.
     """
     if alone_reason(settings) is not None:
         return None
@@ -47,7 +47,7 @@ def count_packs(every: Iterable[TrialSettings], most: int) -> int:
 
 
 def alone_reason(settings: TrialSettings) -> str | None:
-    """Return why a trial must take its steps alone; None if it can join a pack."""
+    """Return why a trial cannot join a pack; None if it can."""
     train, task = settings.train, settings.task
     if not has_one_shape(settings):
         return f"task {task.name} has batches of several shapes"
@@ -68,7 +68,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """The number of trials that share a form, the largest group, and the reasons of the others."""
+    """Expected packs: the number of trials that share a form, the largest group, and why others are alone."""
 
     together: int
     largest: int
@@ -76,7 +76,7 @@ class PackOutlook:
 
 
 def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
-    """Return what packs there can be of trials; models are built without their weights."""
+    """Predict the packs of trials; models are built without weights."""
     forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
     for settings in every:
         reason = alone_reason(settings)

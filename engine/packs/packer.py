@@ -1,4 +1,4 @@
-"""Trials of a cohort that train together; each is claimed, saved and ended as if alone."""
+"""Training of a cohort's trials in packs; each trial has its own claim, checkpoint and outcome."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .stacked_optimiser import plan_of
 from .stacked_steps import StackedSteps, stacking_fault
 
 CACHED_NUMBERS = 2**19
-"""The most numbers in a layer's outputs over a whole pack on a CPU; more do not fit its caches."""
+"""Limit on the numbers in a layer's outputs over a whole pack on a CPU; more would not fit its caches."""
 
 LEAST_CACHED = 4
-"""Trials of which fewer fit into a CPU's caches train alone: together they gain nothing."""
+"""If fewer trials than this fit a CPU's caches, they train separately, since a pack would gain nothing."""
 
 _State = TypeVar("_State")
 
@@ -37,18 +37,18 @@ _log = logging.getLogger(__name__)
 
 
 class Member(NamedTuple):
-    """A trial that is under way, and its training."""
+    """A running trial and its training."""
 
     attempt: Attempt
     training: Training
 
 
 class Packer:
-    """A trainer of cohorts whose trials take their steps together, at most `most` at once.
+    """Trainer of cohorts in packs of at most `most` trials.
 
-    If `fitting`, no more than fit into a CPU's caches, or into `device_bytes`, the worker's share of a GPU's
-    memory. Trainings whose pack fails begin their epoch again and from then on take their steps one by one.
-    If memory runs out, later packs of their form have at most half as many members.
+    With `fitting`, a pack must also fit a CPU's caches, or `device_bytes`, the worker's share of GPU memory.
+    If a pack fails, its trials repeat the epoch and then take their steps one by one. If memory runs out,
+    later packs of their form have at most half as many members.
     """
 
     def __init__(self, most: int, *, fitting: bool = False, device_bytes: int | None = None) -> None:
@@ -56,7 +56,7 @@ class Packer:
         self._bounds: dict[str, int] = {}  # how many of a form at most, where a pack of it failed
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train all trials to their ends, an epoch of each at a time; stop where the machine fails."""
+        """Train all trials to their ends, in turns of one epoch; stop if the machine fails."""
         for attempt in attempts:
             yield (event := attempt.advance())
             if isinstance(event, MachineFailed):
@@ -71,9 +71,9 @@ class Packer:
                     return
 
     def take_steps(self, attempts: Sequence[Attempt]) -> None:
-        """Take the steps of the epoch under way of those that can take them together.
+        """Take the remaining steps of the current epoch for trials that fit into packs.
 
-        Raises StoppedMidway where somebody has asked to stop; all that can be saved is.
+        Raise StoppedMidway on a requested stop, after saving all consistent trainings.
         """
         waiting = deque(self._groups(attempts))
         while waiting:
@@ -121,7 +121,7 @@ class Packer:
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
-        """Return how many trainings like this one may take steps together."""
+        """Return how many trainings like this one may form a pack."""
         if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
@@ -134,7 +134,7 @@ class Packer:
         return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:
-        """Return the form of a training; None if it takes its steps alone."""
+        """Return the form of a training; None if it cannot join a pack."""
         settings = training.settings
         form = form_of(settings)
         if form is None or self._bounds.get(form) == 1:
@@ -149,8 +149,8 @@ class Packer:
 def take_steps_together(members: Sequence[Member]) -> None:
     """Take the remaining steps of an epoch, or as many as the earliest time limit allows.
 
-    All members have one form and are at one length. Raises StoppedMidway, between two steps if that takes no
-    longer than some seconds, and whatever a step raises; the trainings are then as they were before.
+    All members have the same form and sequence length. Raise StoppedMidway on a stop, normally between two
+    steps. Whatever a step raises is passed on; the trainings are then restored to the state before.
     """
     trainings = [member.training for member in members]
     before = [_copied(training.state()) for training in trainings]
@@ -172,7 +172,10 @@ def take_steps_together(members: Sequence[Member]) -> None:
 
 
 def _take_some(members: Sequence[Member], left_s: float | None) -> None:
-    """Take all steps together, fewer to save or at the time limit; each training counts the same time."""
+    """Take all steps together, or fewer at a checkpoint or time limit.
+
+    Each training is charged the same time.
+    """
     trainings = [member.training for member in members]
     began, device = time.perf_counter(), trainings[0].device
     try:
@@ -199,7 +202,7 @@ def _time_left_s(members: Sequence[Member]) -> float | None:
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Yield packs of about the same size, with at most `most` members; a single member is in none."""
+    """Split members into packs of about equal size, at most `most`; a single member forms no pack."""
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:

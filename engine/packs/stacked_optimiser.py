@@ -1,8 +1,7 @@
-"""Optimisers of the stacked weights of trainings; one moves all adjacent trainings that have the same plan.
+"""Optimisers of stacked weights; one updates all adjacent trainings with the same optimiser key.
 
-A plan determines the rates, the decays and the norm of gradients. Trainings with another plan have their own
-optimiser. A training moves its weights alone if its rule looks at whole weights, or if something other than
-the norm of its gradients is measured.
+The key covers the learning rates, the decays and the gradient norm. A training updates its weights by itself
+if its rule looks at whole weights, or if more than the norm of its gradients is measured.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from ..optimisers.rules import SGD, Lion
 from ..trial.training import Training
 
 _BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, SGD, Lion)
-"""The rules that move each number by its own gradient and state alone."""
+"""Element-wise rules: each parameter depends only on its own gradient and state."""
 
 _STEP = "step"
-"""The one entry of an optimiser's state that belongs to a weight as a whole: its number of steps."""
+"""The optimiser state that belongs to a whole weight: its number of steps."""
 
 Weights = Mapping[str, Tensor]
 
 
 class StackedOptimisers:
-    """The optimisers of the stacked weights of trainings, one for each plan.
+    """The optimisers of stacked trainings, one for each optimiser key.
 
-    `own` has the weights of each training by name; they are views of the stacked weights. `unstack` returns
-    their state to the optimiser of each training.
+    `own` has each training's weights by name, as views of the stacked weights. `unstack` copies the state
+    back to each training's optimiser.
     """
 
     def __init__(self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights) -> None:
@@ -44,26 +43,26 @@ class StackedOptimisers:
             self._sizes.append(len(places))
 
     def step(self) -> None:
-        """Move all weights by their gradients and by the rates that the trainings have now."""
+        """Update all weights by their gradients and the trainings' current learning rates."""
         given = {name: weight.grad for name, weight in self._stacked.items()}
         found = {name: grad.split(self._sizes) for name, grad in given.items() if grad is not None}
         for place, part in enumerate(self._parts):
             part.step({name: grads[place] for name, grads in found.items()})
 
     def unstack(self) -> None:
-        """Return the state of each training's weights to its own optimiser."""
+        """Copy the state of each training's weights back to its own optimiser."""
         for part in self._parts:
             part.unstack()
 
 
 def plan_of(training: Training) -> str:
-    """Return everything that the rates, decays and clipping of a training depend on, but its groups."""
+    """Return a key of all settings of learning rates, decays and clipping, except parameter groups."""
     train = training.settings.train
     return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, train.clip_norm))
 
 
 class _AtOnce:
-    """One optimiser for neighbours of one plan: it has their part of the stacked weights."""
+    """One optimiser for adjacent trainings with the same key, over their part of the stacked weights."""
 
     def __init__(
         self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
@@ -80,7 +79,7 @@ class _AtOnce:
                     _put(self._made.state[weight], key, value, place, weight)
 
     def step(self, gradients: Weights) -> None:
-        """Move the weights by those gradients that there are."""
+        """Update the weights that have gradients."""
         for place, group in enumerate(self._made.param_groups):
             rates = {each.param_groups[place]["lr"] for each in self._owned}
             assert len(rates) == 1, "one plan gives one rate"
@@ -94,7 +93,7 @@ class _AtOnce:
             weight.grad = None  # free the gradients before the next step makes others
 
     def unstack(self) -> None:
-        """Give each optimiser its part of the state."""
+        """Copy each training's part of the state to its optimiser."""
         for name, weight in self._weights.items():
             for key, value in _state(self._made, weight).items():
                 for place, (optimizer, own) in enumerate(zip(self._owned, self._own, strict=True)):
@@ -102,7 +101,7 @@ class _AtOnce:
 
 
 class _OneByOne:
-    """Trainings that move their weights themselves."""
+    """Trainings that update their weights separately."""
 
     def __init__(
         self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
@@ -111,7 +110,7 @@ class _OneByOne:
         self._trainings, self._own = trainings, own
 
     def step(self, gradients: Weights) -> None:
-        """Move the weights of each by its part of the gradients."""
+        """Update each training's weights by its part of the gradients."""
         for place, (training, own) in enumerate(zip(self._trainings, self._own, strict=True)):
             for name, weight in own.items():
                 grad = gradients.get(name)
@@ -125,7 +124,7 @@ class _OneByOne:
 
 
 def _is_by_number(training: Training) -> bool:
-    """Return whether each number moves by its own gradient alone, and no rate depends on losses."""
+    """Return whether the rule is element-wise, and no learning rate depends on losses."""
     train = training.settings.train
     return (
         type(training.optimizer) in _BY_NUMBER
@@ -137,9 +136,9 @@ def _is_by_number(training: Training) -> bool:
 
 
 def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]:
-    """Return a key for each training; those with the same key share an optimiser, None has its own.
+    """Return a key for each training, or None if it needs its own optimiser; equal keys share an optimiser.
 
-    That are plans, the groups of weights with their rates, and what is kept of each weight so far.
+    A key has the optimiser key, the parameter groups with their rates, and the kinds of state of each weight.
     """
     by_number = [place for place, training in enumerate(trainings) if _is_by_number(training)]
     kept = {
@@ -159,7 +158,7 @@ def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]
 
 @torch.no_grad()
 def _clip(gradients: Iterable[Tensor], norm: float) -> None:
-    """Clip the gradients of each training to a norm over all its weights, as `clip_grad_norm_` does."""
+    """Clip each training's gradients to a norm over all its weights, like `clip_grad_norm_`."""
     gradients = list(gradients)
     norms = [torch.linalg.vector_norm(each.reshape(len(each), -1), dim=1) for each in gradients]
     shares = (norm / (torch.linalg.vector_norm(torch.stack(norms), dim=0) + 1e-6)).clamp(max=1.0)
@@ -168,7 +167,7 @@ def _clip(gradients: Iterable[Tensor], norm: float) -> None:
 
 
 def _numbers(counts: Sequence[Tensor]) -> list[float]:
-    """Return the numbers of tensors, some perhaps on a GPU, which is waited for once."""
+    """Return the values of scalar tensors; waits for a GPU at most once."""
     found = dict[int, float]()
     for device in {count.device for count in counts}:
         here = [place for place, count in enumerate(counts) if count.device == device]

@@ -1,4 +1,4 @@
-"""Steps of several trainings at once: their weights stacked, one forward and backward pass for all."""
+"""Steps of several trainings at once: stacked weights, one forward and backward pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .stacked_optimiser import StackedOptimisers
 
 
 class StackedPasses:
-    """Losses and gradients of stacked weights by `torch.vmap`, each as its training computes it alone.
+    """Losses and gradients of stacked weights by `torch.vmap`, equal to those of separate trainings.
 
     `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
     for each training.
@@ -39,7 +39,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Draw from now on as these do, which are as many; their weights are put in by who calls."""
+        """Use the random state of these trainings, as many as before; the caller sets their weights."""
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)
@@ -52,7 +52,7 @@ class StackedPasses:
         return losses.detach()
 
     def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
-        """Return the loss of one training; vmap maps it over all of them."""
+        """Return the loss of one training; vmap maps it over all trainings."""
         with given_dropout(factors):
             named = {f"model.{name}": weight for name, weight in weights.items()}
             return functional_call(self._loss, named, batch)
@@ -67,7 +67,7 @@ class StackedPasses:
 
 
 class _LossOf(nn.Module):
-    """The loss of a model as a module, so that other weights can be put in its place."""
+    """A model's loss as a module, so that `functional_call` can substitute weights."""
 
     def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
@@ -84,10 +84,11 @@ class PackError(ActivememError):
 
 
 class StackedSteps:
-    """A context in which trainings of one form take steps together, with the results that each has alone.
+    """A context in which trainings of one form take steps together.
 
-    Within it each training's weights are views of the stacked `weights`; after it everything is as if each
-    had trained alone. After an exception in the middle of a step the trainings cannot continue.
+    Results equal those of separate trainings. Inside, each training's weights are views of the stacked
+    `weights`; afterwards they are copied back. After an exception in the middle of a step the trainings
+    cannot continue.
     """
 
     def __init__(self, trainings: Sequence[Training]) -> None:
@@ -135,7 +136,7 @@ class StackedSteps:
         self._optimisers = StackedOptimisers(self._trainings, own, self.weights)
 
     def _go_home(self) -> None:
-        """Put all weights back in their own memory first, and then copy their current values there."""
+        """Give all weights their own memory again, then copy their current values into it."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():
@@ -168,13 +169,13 @@ class StackedSteps:
 
 
 def _stackable(training: Training) -> Stackable:
-    """Return what a training learns, whose batches are drawn here; to ask whether it is one takes a while."""
+    """Return a training's objective as a Stackable; an isinstance check would be slow."""
     assert isinstance(training.objective, Stackable), "it was looked at before"
     return training.objective
 
 
 def stacking_fault(model: nn.Module) -> str | None:
-    """Return why the training of a model cannot take steps together with others of its form."""
+    """Return why the training of a model cannot join a pack; None if it can."""
     if next(model.buffers(), None) is not None:
         return "its model has buffers"
     looking = next(filter(looks_at_weights, model.modules()), None)

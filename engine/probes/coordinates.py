@@ -18,24 +18,21 @@ from ..core.random_streams import derive_seed
 from ..trial.training import Training
 
 GROWS = 0.25
-"""Activations whose change grows faster than the width to this power are not stable over widths."""
+"""Activations whose change grows faster than width to this power are unstable across widths."""
 SHRINKS = -0.5
-"""Layers whose change has a lower exponent learn next to nothing in wide models.
-
-It is further from 0 than `GROWS`, because the changes of a few steps fall a little with the width even in
-models that scale well.
-"""
+"""Layers whose exponent is below this learn almost nothing in wide models. It is further from 0 than `GROWS`,
+because changes over a few steps shrink a little with width even in models that scale well."""
 
 _SEQUENCES, _MOST_TOKENS = 16, 64
 
 
 class CoordinateError(ActivememError):
-    """Models whose activations cannot be compared over widths."""
+    """Models whose activations cannot be compared across widths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerChange:
-    """A layer: by width the mean absolute change of a number, and the exponent with which it grows."""
+    """A layer: the mean change of its activations by width, and the exponent of the change in the width."""
 
     layer: str
     changes: Mapping[int, float]
@@ -43,22 +40,22 @@ class LayerChange:
 
     @property
     def grows(self) -> bool:
-        """Return whether the layer's change grows with the width of the model."""
+        """Return whether the layer's change grows with the width."""
         return self.exponent > GROWS
 
     @property
     def shrinks(self) -> bool:
-        """Return whether the layer's change shrinks with the width of the model."""
+        """Return whether the layer's change shrinks with the width."""
         return self.exponent < SHRINKS
 
 
 def coordinate_check(
     trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
 ) -> list[LayerChange]:
-    """Return the change of each layer after that many steps at the full rate.
+    """Return the change of each layer after this many steps at the full learning rate.
 
-    It is averaged over a width's trials. All are trained on the CPU, and read the same inputs before and
-    after. Raises CoordinateError for fewer than two widths, for models whose layers differ between widths,
+    It is averaged over a width's trials. All trials are trained on the CPU, and read the same inputs before
+    and after. Raise CoordinateError for fewer than two widths, for models whose layers differ across widths,
     for models that read two sequences, and if activations are no longer finite.
     """
     if len(trials) < 2:

@@ -1,4 +1,4 @@
-"""The memory (Harvat and Martín-Guerrero 2022) and the attention of a model with a recurrent encoder."""
+"""Measurement of the memory (Harvat and Martín-Guerrero 2022) and the attention of recurrent encoders."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MemoryStatistics:
     """Memory statistics of one layer over some sequences; padding is ignored.
 
     `changes` has Δ of every two consecutive steps, sequence by sequence. The other fields have an entry for
-    each step, over the sequences that are at least as long. `retention` is γ, and `forget_gates` has the
-    activations of all units of the forget gate. `updates` is the mean size of the added term, i ⊙ c of the
-    paper's equation 10.
+    each step, over the sequences that reach it. `retention` is γ, and `forget_gates` has the activations of
+    all units of the forget gate. `updates` is the mean size of the added term, i ⊙ c of the paper's equation
+    10.
     """
 
     changes: Tensor  # (pairs of steps,)
@@ -42,7 +42,7 @@ class MemoryStatistics:
     updates: Tensor  # (steps,)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
-        """Yield the measures by name, steps counted from 1; distributions as evenly spaced quantiles."""
+        """Yield the measurements by name, steps counted from 1; distributions as evenly spaced quantiles."""
         if len(self.changes):
             yield "memory_change", float(self.changes.mean())
             for place, value in enumerate(quantiles(self.changes, CHANGE_QUANTILES)):
@@ -60,7 +60,7 @@ class MemoryStatistics:
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
-    """Δ, the cosine of consecutive memory states (the paper's equation 19), row by row.
+    """Return Δ, the cosine of consecutive memory states (the paper's equation 19), row by row.
 
     `cells` is (batch, length, width); only steps at which `mask` (batch, length) is true are compared.
     """
@@ -70,8 +70,8 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 def theta(standard: Tensor, compared: Tensor) -> float:
     """Return Θ, the share of steps at which standard attention has a smaller Δ than the compared model.
 
-    Both are over the same steps of the same sequences. The paper's equation 20 has the opposite inequality;
-    its text and its Table 2 agree with this function.
+    Both cover the same steps of the same sequences. The paper's equation 20 has the opposite inequality; its
+    text and its Table 2 agree with this function.
     """
     return float((standard < compared).double().mean())
 
@@ -108,27 +108,27 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
 
 
 def quantiles(values: Tensor, count: int) -> list[float]:
-    """`count` evenly spaced quantiles, the middles of equal parts; of `count` values, these values."""
+    """Return `count` evenly spaced quantiles, the middles of equal parts."""
     shares = (np.arange(count) + 0.5) / count
     return np.quantile(values.numpy(), shares, method="hazen").tolist()
 
 
 BATCH = 500
-"""Sequences read at a time."""
+"""The number of sequences per batch."""
 
 MAX_SHOWN_SYMBOLS = 40
-"""The longest source whose map of attention is still readable."""
+"""The longest source for which an attention map is still readable."""
 
 
 NO_ENCODER = "no recurrent encoder"
-"""The reason why a model without a recurrent encoder is not measured."""
+"""The reason for skipping a model without a recurrent encoder."""
 
 
 class EncoderProbe:
     """The recurrent encoder of a trained model, in double precision and without dropout.
 
-    Of several layers the last is measured, whose outputs a decoder attends to. Raises ProbeError if the model
-    has no such encoder or its weights cannot be read.
+    The last layer is measured, whose outputs a decoder attends to. Raise ProbeError if the model has no such
+    encoder or its weights cannot be read.
     """
 
     def __init__(self, settings: TrialSettings, weights_file: Path) -> None:
@@ -149,7 +149,7 @@ class EncoderProbe:
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
         """Return the attention of each output of a pair to each of its inputs, (m, n).
 
-        Returns None without attention.
+        None without attention.
         """
         batch, model = collate(split, [pair]), self._model
         sources, targets = self._embed_sources(batch), model.target(shift_right(batch.targets)) * model.scale
@@ -158,16 +158,13 @@ class EncoderProbe:
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Δ of every two consecutive steps of one source, (n - 1,)."""
+        """Return Δ of every two consecutive steps of one source, (n - 1,)."""
         batch = collate(split, [pair])
         trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)
 
     def _traces(self, split: PairSplit, sequences: int) -> Iterator[tuple[Trace, Tensor]]:
-        """Yield the trace of the last layer and the mask of each batch of sources.
-
-        They are in the order of the split.
-        """
+        """Yield the last layer's trace and mask for each batch of sources, in the order of the split."""
         for start in range(0, sequences, BATCH):
             batch = collate(split, range(start, min(start + BATCH, sequences)))
             yield self._encoder.traces(self._embed_sources(batch))[-1], batch.sources != PAD
@@ -177,10 +174,9 @@ class EncoderProbe:
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """Return the pair whose attention is shown.
+    """Return the pair whose attention is shown: the first with the longest of the first `sequences` sources.
 
-    It is the first with the longest of the first `sequences` sources. Sources longer than
-    MAX_SHOWN_SYMBOLS are skipped; None if all are.
+    Sources longer than MAX_SHOWN_SYMBOLS are skipped; None if all are.
     """
     lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)

@@ -1,4 +1,4 @@
-"""Measures what probes of plug-ins look at in every trained model of a study, and stores it."""
+"""Plug-in probes: run in every trained model of a study, with stored results."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 
 
 def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Run every plug-in probe for a trial's kind of task in its model.
+    """Run every plug-in probe of a trial's kind of task in its model.
 
-    Results of a probe with the same source are not measured again. A probe that fails, or a model that
-    exceeds the machine's time limit, is reported; the others continue.
+    Stored results of a probe with the same source are reused. If a probe fails, or a model exceeds the
+    machine's time limit, that is reported and the others continue.
     """
     with restored_process():
         yield from _run_registered_probes(study, store, machine)

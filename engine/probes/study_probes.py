@@ -1,4 +1,4 @@
-"""Measures the encoder of every trained model of a study once, and stores the results."""
+"""Memory probe: measures the encoder of every trained model of a study once, and stores the results."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from .encoders import NO_ENCODER, EncoderProbe, choose_pair, theta
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, trained_trials
 
 _DURATION_KEYS = ("epochs", "steps_per_epoch", "stop")
-"""Keys of [train] in which compared trials may differ: models without attention take longer."""
+"""Keys of [train] in which compared trials may differ: models without attention take longer to train."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials that a trial is compared with: those that attend to the encoder's outputs."""
+    """The trials to which a trial is compared: those that attend to the encoder's outputs."""
 
     by_attention: dict[str, Trial]
     ambiguous: tuple[str, ...] = ()  # attentions that several trials have
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """Return what trials that read the same sequences with the same encoder have in common.
+    """Return a key that is equal for trials that read the same sequences with the same encoder.
 
     They may differ in the decoder's attention and in the length of training. None without a recurrent
     encoder.
@@ -62,9 +62,9 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return the trials of its group that attend to the encoder's outputs, possibly itself.
+    """Return the trials of the group that attend to the encoder's outputs, possibly this one.
 
-    Of several with the same attention, the one with the same [train] is taken.
+    If several have the same attention, the one with the same [train] is taken.
     """
     candidates: dict[str, list[Trial]] = {}
     for other in others:
@@ -88,15 +88,14 @@ def _standard_attention(settings: TrialSettings) -> str | None:
 
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
-"""The numbers of requested and measured sequences, and the pair that the map of attention shows."""
+"""Metrics for the number of requested and measured sequences, and for the pair of the attention map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """The result of a probe for one trial: its metrics, none if they were stored or cannot be measured.
+    """The result of a probe for one trial; `metrics` is empty if they were stored or cannot be measured.
 
-    `reason` says why they cannot be. A trial with `ambiguous` attentions is not compared, since several
-    trials have them.
+    `reason` says why not. A trial is not compared with `ambiguous` attentions, which several trials share.
     """
 
     trial: Trial
@@ -107,7 +106,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measurement:
-    """Measurements of one model with all of its Δ, for comparisons with other models."""
+    """Measurements of one model, with all its Δ for comparisons with other models."""
 
     metrics: Mapping[str, float]
     changes: Tensor
@@ -118,8 +117,8 @@ def probe_study(
 ) -> Iterator[ProbeResult]:
     """Measure every trained model of a study over the first `sequences` test sequences of its task.
 
-    A model is measured again only over another number of sequences, or when there are new models to compare
-    it with. All is computed on the CPU in double precision. A model is left at the machine's time limit.
+    A model is measured again only for another number of sequences, or if new models can be compared with it.
+    Everything runs on the CPU in double precision, within the machine's time limit for each model.
     """
     check_arguments(
         study_fault(study),
@@ -152,7 +151,10 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
 
 
 class _Group:
-    """Trials whose models read the same sequences with the same encoder; `requested` is how many."""
+    """Trials whose models read the same sequences with the same encoder.
+
+    `requested` sequences are measured.
+    """
 
     def __init__(self, members: Sequence[TrainedTrial], store: Store, requested: int) -> None:
         self.members = {trained.trial.id: trained for trained in members}
@@ -164,14 +166,13 @@ class _Group:
         self._measured: dict[str, _Measurement] = {}
 
     def theta_names(self, trial: str) -> set[str]:
-        """Return the metrics that compare a trial with others."""
+        """Return the names of the metrics that compare a trial with others."""
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
         """Return all metrics of a trial by name; raise ProbeError.
 
-        It is not compared with a model whose weights cannot be read, which is reported in that model's
-        turn.
+        A model whose weights cannot be read is left out of the comparison, and reported in its own turn.
         """
         own = self._measure_one(trial, split)
         metrics = dict(own.metrics)
@@ -184,7 +185,7 @@ class _Group:
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """Return the measurements of a model alone, computed at the first call; raise ProbeError."""
+        """Return the measurements of one model, cached after the first call; raise ProbeError."""
         if trial not in self._measured:
             settings = self.members[trial].trial.settings
             encoder = EncoderProbe(settings, self.store.files.weights_file(trial))
@@ -204,9 +205,9 @@ class _Group:
 
 
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
-    """Return the results for a trial's model, or the reason for none, such as the time limit or memory.
+    """Return the results for a trial's model, or the reason for none, such as a time or memory limit.
 
-    Raises MachineError for failures of the machine. Passes on all other errors.
+    Raise MachineError if the machine fails. Other errors are passed on.
     """
     try:
         with interruptible(machine.time_limit_s):
@@ -227,7 +228,7 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
-    """Measure every trial of a group in turn; their pairs are read or drawn once, when first needed."""
+    """Measure every trial of a group in turn; their pairs are loaded once, when first needed."""
     first = next(iter(group.members.values())).trial
     pairs = cache(lambda: PairData(first.settings, machine.data))
     for trial, trained in group.members.items():
@@ -280,7 +281,7 @@ def _pair_metrics(
 
 
 def _attention_metrics(weights: Tensor) -> Iterator[tuple[str, float]]:
-    """Yield an attention map by name, outputs and inputs counted from 1."""
+    """Yield the entries of an attention map by name; outputs and inputs are counted from 1."""
     for output, row in enumerate(weights.tolist(), start=1):
         for place, value in enumerate(row, start=1):
             yield f"attention[{output},{place}]", value

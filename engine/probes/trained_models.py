@@ -1,4 +1,4 @@
-"""The trials of a study that are done, and their models with the weights that were kept."""
+"""The finished trials of a study, and their models with the stored weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..core.model_file import ModelFileError, read_model_file, rebuild
 from ..core.models import AnyModel
 
 NOT_KEPT = "its weights were not kept"
-"""The reason why a model without stored weights is not measured."""
+"""The reason for skipping a model without stored weights."""
 
 
 class ProbeError(ActivememError):
@@ -27,13 +27,13 @@ class ProbeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedTrial:
-    """A trial that is done, and its row in the store."""
+    """A finished trial, and its row in the store."""
 
     trial: Trial
     row: TrialRow
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
-        """Return the measurements of its model as metrics of its last step."""
+        """Return measurements of its model as metrics of its last step."""
         steps, epochs = self.row.steps, self.row.epochs
         return [
             MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()
@@ -41,7 +41,7 @@ class TrainedTrial:
 
 
 def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
-    """Yield the trials of a study that are done, in its order; of a search, all that it has trained."""
+    """Yield the finished trials of a study, in its order; for a search, all that it has trained."""
     rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
     known = {trial.id: trial for trial in study.trials}
     for name in known or rows:

@@ -1,4 +1,4 @@
-"""Tunes how a trained model searches for outputs: chosen on the dev split, measured on the test split."""
+"""Tuning of a trained model's decoding: chosen on the dev split, measured on the test split."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _NUMBERS = ("beam", "length_penalty", "coverage_penalty")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
 
 NO_TRANSLATION = "its task is not translation"
-"""The reason why a model of another task is not tuned."""
+"""The reason for skipping models of other tasks."""
 
 
 def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Try the searches of `[decode]` with every trained model of a study that translates.
+    """Try the searches of `[decode]` with every trained translation model of a study.
 
-    The search with the highest BLEU on the dev split, the first of equal ones, writes the test split. Stored
-    outputs and scores are not computed again. A model ends at the machine's time limit. Raises MachineError
-    if the requested GPU is missing, or CUDA fails with it.
+    The search with the highest dev BLEU (the first of equal ones) writes the test outputs. Stored outputs and
+    scores are reused. Each model has the machine's time limit. Raise MachineError if the requested GPU is
+    missing, or CUDA fails with it.
     """
     check_arguments(study_fault(study), store_fault(store), argument_fault("machine", machine, Machine))
     with restored_process():
@@ -71,7 +71,7 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
 
 
 class _Tuning:
-    """The tuning of one trial's model, which is loaded only if something is left to write."""
+    """The tuning of one trial's model, which is loaded only if outputs are missing."""
 
     def __init__(self, trained: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
         self._trained, self._settings, self._decode = trained, trained.trial.settings, decode
@@ -79,7 +79,7 @@ class _Tuning:
         self._device = torch.device(machine.device)
 
     def run(self) -> dict[str, float]:
-        """Store and return all metrics; none if they were stored before. Raises DataError, ProbeError."""
+        """Store and return all metrics; empty if they were stored before. Raise DataError, ProbeError."""
         stored, tokenizers = self._stored_metrics(), self._decode.tokenizers
         signature = f"dev_bleu_signature[{bleu([''], [''], tokenizer=tokenizers[0]).signature}]"
         known = stored if signature in stored else {}
@@ -109,10 +109,7 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """Return the searches to try, each once.
-
-        Penalties and estimates that would change nothing are left out.
-        """
+        """Return the distinct searches to try, without penalties and estimates that would change nothing."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._is_told_sizes, not covers_nothing(root)
@@ -156,7 +153,7 @@ class _Tuning:
     def _size_scores(
         self, best: Decoding, tuned: WrittenOutputs, known: Mapping[str, float]
     ) -> dict[str, float]:
-        """BLEU of the test split with the chosen beam and each choice of sizes, where several are tried."""
+        """Return the test BLEU of the chosen beam for each choice of output sizes, if there are several."""
         choices = dict.fromkeys(self._decode.sizes)
         if len(choices) < 2 or not self._is_told_sizes:
             return {}
@@ -207,7 +204,7 @@ class _Tuning:
 
 
 def _dev_name(decoding: Decoding) -> str:
-    """Return the metric of a search on the dev split; sizes have a name if not all are tried."""
+    """Return the dev metric's name for a search; it names the sizes unless all are tried."""
     sizes = "" if decoding.sizes == "all" else f",{decoding.sizes}"
     return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}{sizes}]"
 

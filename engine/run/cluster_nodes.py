@@ -1,4 +1,4 @@
-"""Nodes of a cluster; each is checked before a trial runs there."""
+"""Nodes of a cluster, each checked before it runs a trial."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from .gpu_share import Accelerators, share
 from .worker_code import look_at_code
 
 ANSWER_S = 300.0
-"""The time in which a node must answer; it may have to read its corpora first."""
+"""The time limit for a node's report; the node may have to read its corpora first."""
 
 LOOK_S = 2.0
-"""The seconds between two looks at which nodes have joined."""
+"""The interval of the checks for new nodes, in seconds."""
 
 _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
-"""Earlier versions of Ray hide the GPUs of a node from a task that asks for none."""
+"""Older versions of Ray hide a node's GPUs from tasks that request none, unless this is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """The folder or address of the store, and the path of a marker file in it.
+    """The folder or address of the store, and the path of its marker file.
 
-    Only a folder that a cluster uses has a marker, which nodes look for to check that they see the folder.
+    Only a store folder used by a cluster has a marker; nodes look for it to verify that they share the
+    folder.
     """
 
     root: str
@@ -47,7 +48,7 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Nodes of a cluster cannot train the study; the message names each with its reason."""
+    """Nodes of a cluster that cannot train the study; the message names each with its reason."""
 
 
 _Answer = dict[str, Any]
@@ -57,14 +58,10 @@ _Answer = dict[str, Any]
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Return every node of the connected cluster with room for a trial, and what is wrong with it.
+    """Check every node of the connected cluster that has resources for a trial.
 
-    A task on each node makes these checks:
-
-    - The node has the same versions of activemem and torch.
-    - It loads the plug-ins.
-    - It sees the store's marker, or reaches the store's address.
-    - It has the corpora.
+    A task on each node makes these checks: - The node has the same versions of activemem and torch. - It
+    loads the plug-ins. - It sees the store's marker, or reaches the store's address. - It has the corpora.
     """
     machine = with_device(machine)
     inspector, nodes = _Inspector(place, machine, settings), _find_nodes(machine)
@@ -73,7 +70,7 @@ def inspect_nodes(
 
 
 def with_device(machine: Machine) -> Machine:
-    """Return the machine with GPUs for its trials or none: for "auto", whether any node has one.
+    """Resolve "auto" GPUs: use GPUs if any node has one.
 
     All trials of a study then run on nodes with GPUs.
     """
@@ -84,11 +81,11 @@ def with_device(machine: Machine) -> Machine:
 
 
 class FitNodes:
-    """The nodes on which trials may run: those found fit before the first trial, and those that join later.
+    """The nodes on which trials may run: those that passed the check, including nodes that join later.
 
-    `machine` is the requested one, with the share of a GPU that follows from the nodes and from how many
-    trials can train `at_once`. Raises NodeError as `check_nodes` does. A node that joins and cannot train is
-    reported once, and left out.
+    `machine` is the requested one with its share of a GPU, which depends on the nodes and on how many trials
+    can train `at_once`. Raise NodeError as `check_nodes` does. A node that joins and cannot train is reported
+    once and left out.
     """
 
     def __init__(
@@ -123,15 +120,15 @@ class FitNodes:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the fit nodes that are alive."""
+        """Return the ids of the fit nodes that are alive."""
         return tuple(sorted(self._fit & self._alive or self._fit))
 
     def have_left(self, ids: Collection[str]) -> bool:
-        """Return whether none of these nodes is alive any more, while another fit one is."""
+        """Return whether all these nodes are gone while another fit node is alive."""
         return self._alive.isdisjoint(ids) and not self._alive.isdisjoint(self._fit)
 
     def look(self) -> None:
-        """Look now and then which nodes have joined or left; check those that have joined."""
+        """Check at intervals which nodes have joined or left, and inspect new ones."""
         if time.monotonic() - self._looked_at < LOOK_S:
             return
         self._looked_at, nodes = time.monotonic(), _find_nodes(self.machine)
@@ -153,9 +150,9 @@ class FitNodes:
 
 
 def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
-    """Return the ids of unfit nodes, which are skipped.
+    """Return the ids of unfit nodes to skip.
 
-    Raises NodeError if there are any and `skip` is False, or if no other node is left.
+    Raise NodeError if there are any and `skip` is False, or if no fit node is left.
     """
     unfit = [node for node in nodes if node.problem]
     if unfit and (not skip or len(unfit) == len(nodes)):
@@ -168,7 +165,7 @@ def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
 
 
 class _Inspector:
-    """Checker of whether nodes can train trials of these settings."""
+    """Checker of nodes for trials of these settings."""
 
     def __init__(self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]) -> None:
         self._question: dict[str, Any] = {
@@ -184,7 +181,7 @@ class _Inspector:
         self._look = ray.remote(_make_look())
 
     def ask(self, node: dict[str, Any]) -> ray.ObjectRef[_Answer]:
-        """Return the reference of a node's answer."""
+        """Start the check of a node; return the reference of its report."""
         return self._look.options(
             num_cpus=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
@@ -223,7 +220,7 @@ def _told_room(cpus: float, gpus: float) -> str:
 
 @contextmanager
 def marked(store: Store) -> Iterator[str]:
-    """Yield the path of a marker file, which is in the store for the time of the context."""
+    """Yield the path of a marker file that exists in the store within the context."""
     folder = store.root.resolve() / "unfinished"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / temporary_name("seen")
@@ -254,7 +251,10 @@ def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNo
 
 
 def _make_look() -> Callable[[dict[str, Any]], _Answer]:
-    """Return the task of a node; an inner function is sent whole, even to nodes without activemem."""
+    """Return the task that checks a node.
+
+    An inner function is pickled by value, even for nodes without activemem.
+    """
 
     def look(asked: dict[str, Any]) -> _Answer:
         import pickle  # noqa: PLC0415 -- all of these are those of the node

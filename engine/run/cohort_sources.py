@@ -1,4 +1,4 @@
-"""Sources of cohorts: the missing trials of a grid, in cohorts long enough that handing them out is cheap."""
+"""Sources of cohorts. The missing trials of a grid form cohorts long enough that scheduling them is cheap."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from ..packs.form import form_of
 from ..trial.outcome import Job
 
 COHORT_S = 10.0
-"""The seconds that a cohort should train, by the speed of those before it."""
+"""The training time that a cohort should take, estimated from earlier cohorts."""
 
 MAX_COHORT_TRIALS = 64
-"""The most trials of a cohort."""
+"""The maximum number of trials in a cohort."""
 
 ROUNDS = 3
-"""A cohort has at most this part of a worker's share of the work that is left, so that all end together."""
+"""A cohort has at most 1 / ROUNDS of a worker's share of the remaining work, so that all workers end
+together."""
 
 HANDING_OUT_S = 0.02
-"""The seconds that Tune takes for a cohort; cohorts are long enough that no worker waits for it."""
+"""The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
 
 FEW = 4
-"""A worker gets at least this many trials that train together, whatever work is left."""
+"""The minimum number of packed trials for a worker, however little work is left."""
 
 PACKS_OF_A_FORM = 2
-"""The most packs of one form in a cohort; trials of a form that differ in length form packs of their own."""
+"""The maximum number of packs of one form in a cohort; a form has several if trials differ in length."""
 
 ROUNDS_OF_PACKS = 1.25
-"""The same as `ROUNDS` for trials that train together, which gain more in larger cohorts."""
+"""`ROUNDS` for packed trials, which gain more from larger cohorts."""
 
 _REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
 
 
 class CohortSource(Protocol):
-    """A source of cohorts, which learns how they end; a search chooses the next ones by it."""
+    """A source of cohorts. It learns how each one ends; a search uses this to choose the next."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the name and the jobs of the next cohort for one of the workers; None at the end."""
+        """Return the name and jobs of a worker's next cohort; None at the end."""
         ...
 
     def may_have_more(self) -> bool:
-        """Return whether the end of a cohort may lead to another one."""
+        """Return whether the end of a running cohort may lead to another one."""
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
@@ -60,23 +61,26 @@ class CohortSource(Protocol):
 
 
 Work = Callable[[Trial], float]
-"""The work of a trial, in any unit."""
+"""Maps a trial to its work, in any unit."""
 
 
 def expected_work(trial: Trial) -> float:
-    """Return the most operations of a trial; tiny steps count as the smallest step that predicts its time."""
+    """Return an upper bound of a trial's FLOPs.
+
+    Tiny steps count as the smallest step whose time FLOPs predict.
+    """
     settings = trial.settings
     steps = settings.train.epochs * settings.train.steps_per_epoch
     return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
 
 
 class GridCohorts:
-    """Cohorts of given jobs: for one worker in their order, for several the largest of a turn first.
+    """Cohorts of given jobs: in order for one worker, the largest first for several.
 
-    A cohort has the work of COHORT_S seconds, by the speed of cohorts that have ended. Towards the end
-    cohorts become smaller, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
-    that train together are handed out together. A single worker gets as many as a cohort has room for; one
-    of several workers gets its share of the remaining work.
+    A cohort has the work of COHORT_S seconds, by the speed of finished cohorts. Towards the end cohorts
+    shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be
+    packed are scheduled together. A single worker gets as many as fit a cohort; one of several workers gets
+    its share of the remaining work.
     """
 
     def __init__(
@@ -120,16 +124,19 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the least work of a cohort that hides `HANDING_OUT_S`; `second` is the work of one second.
+        """Return the minimum work of a cohort that hides `HANDING_OUT_S`; `second` is the work of one second.
 
-        Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work. Of
-        cohorts that began together the shortest end first, and they say little about the speed.
+        Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work.
+        Among cohorts that started together the shortest end first, and they say little about the speed.
         """
         least = HANDING_OUT_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Move jobs that train together with the next job behind it; return the number of all of them."""
+        """Move jobs that can be packed with the next job directly after it.
+
+        Return their number, this job included.
+        """
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None
         if form is None:

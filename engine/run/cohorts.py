@@ -1,4 +1,4 @@
-"""Cohorts: the trials that one worker is handed together, run one after the other or in step."""
+"""Cohorts: trials that one worker receives together, and runs one after the other or in lockstep."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from .gpu_share import device_bytes, gpu_memory
 from .memory_guard import MemoryGuard
 
 FLUSH_S = 1.0
-"""The least seconds between two flushes; outcomes wait no longer than until the next step after it."""
+"""The minimum seconds between two flushes; an outcome waits at most until the first step after that."""
 
 
 class HeldOutcomes:
-    """The trials of a worker that have ended and are not stored yet; they are reported once they are.
+    """Buffer of a worker's finished trials, which are reported as ended only once they are stored.
 
-    Until then a trial keeps its lease and its checkpoint: if the worker dies, it is resumed and ends again.
+    Until then a trial keeps its lease and its checkpoint: if the worker dies, the trial is resumed and ends
+    again.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,16 +47,16 @@ class HeldOutcomes:
         self._untold: dict[str, Event] = {}
 
     def add(self, attempt: Attempt) -> None:
-        """Hold an attempt that has ended."""
+        """Add a finished attempt."""
         self._held[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store the held outcomes if the last flush is long enough ago. Raises MachineError."""
+        """Store the buffered outcomes if the last flush is long enough ago. Raise MachineError."""
         if self._held and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
     def told(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events, ends of trials once these are stored, up to a failure of the machine."""
+        """Yield events up to a machine failure; the end of a trial only after its outcome is stored."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._held:
@@ -72,7 +73,7 @@ class HeldOutcomes:
         yield from self.flush()
 
     def flush(self) -> list[Event]:
-        """Store all that is held; return the events of it."""
+        """Store all buffered outcomes; return their events."""
         return self._tell(self._flush)
 
     def _tell(self, flush: Callable[[], None]) -> list[Event]:
@@ -84,7 +85,7 @@ class HeldOutcomes:
         return [self._untold.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store held outcomes that still belong to this process; after a failure hold and report nothing."""
+        """Store buffered outcomes that this process still owns; after a failure keep and report nothing."""
         held, self._held = self._held, {}
         untold, self._untold = self._untold, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
@@ -101,14 +102,12 @@ class HeldOutcomes:
 
 
 SAVED_AFTER_S = 1.0
-"""The least seconds of training between two checkpoints of a trial of a grid.
-
-Saving a small trial takes some milliseconds, as long as some of its steps.
-"""
+"""The minimum training time between two checkpoints of a grid's trial. Saving a small trial takes some
+milliseconds, as long as some of its steps."""
 
 
 class Worker:
-    """A process that runs cohorts: its store, its device and its limits."""
+    """A process that runs cohorts: its store, device and limits."""
 
     def __init__(
         self,
@@ -133,7 +132,7 @@ class Worker:
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
-        """Return the attempts at these jobs; each is claimed when it starts."""
+        """Return the attempts of these jobs; each is claimed when it starts."""
         return [
             Attempt(
                 job,
@@ -154,17 +153,20 @@ class Worker:
         ]
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train each trial to its end, then the next, or some together in packs; yield every event.
+        """Train each trial to its end, one after the other or in packs; yield all events.
 
-        Short trials are stored together, and reported as ended then. A failure of the machine is the last
-        event. A caller that leaves earlier calls `flush` for the rest.
+        Short trials are stored together, and only then reported as ended. A machine failure is the last
+        event. A caller that stops early calls `flush`.
         """
         for attempt in attempts:
             attempt.save_after_s = SAVED_AFTER_S
         yield from self._held.told(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return the trials of a search's point in step; short ones that end together are stored together."""
+        """Return the trials of a search point in lockstep.
+
+        Short trials that end together are stored together.
+        """
         return Lockstep(attempts, self._held, self._packer)
 
     def flush(self) -> list[Event]:
@@ -172,7 +174,7 @@ class Worker:
         return self._held.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Yield the events of `events`, before the ends of trials are stored."""
+        """Yield the events of training; ends of trials are not stored yet."""
         if self._packer is None:
             yield from sequentially(attempts)
             return
@@ -200,7 +202,7 @@ def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """Group attempts by the form of their trials; a trial that cannot be packed is alone."""
+    """Group attempts by the form of their trials; a trial that cannot be packed forms its own group."""
     found: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         form = form_of(attempt.job.trial.settings) or attempt.job.trial.id
@@ -209,7 +211,7 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """Train each trial to its end, then the next; yield every event, up to a failure of the machine."""
+    """Train each trial to its end, one after the other; yield all events up to a machine failure."""
     for attempt in attempts:
         while not attempt.ended:
             event = attempt.advance()
@@ -219,11 +221,10 @@ def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
 
 
 class Lockstep:
-    """The trials of one search point, one epoch each at a time, so that their mean can be judged early.
+    """The trials of one search point, trained in lockstep by epochs, so that their mean can be judged early.
 
-    A point belongs to one process: if another process has one of its trials, it gets all of them. All
-    processes begin with the same trial, and whoever holds it holds the point. With a packer, trials of one
-    form, such as the seeds of the point, take their steps together.
+    A point belongs to one process: all processes claim the same trial first, and its owner gets the others.
+    With a packer, trials of one form, such as the seeds of the point, take their steps together.
     """
 
     def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes, packer: Packer | None = None) -> None:
@@ -237,9 +238,9 @@ class Lockstep:
         return all(attempt.ended for attempt in self._attempts)
 
     def advance(self) -> list[Event]:
-        """Train the trials that have trained least for one more epoch; return the events.
+        """Train one more epoch of the trials that have trained least; return the events.
 
-        So trials that a crash has left behind catch up first, and all are judged by the same epoch.
+        Trials set back by a crash thus catch up first, and all are judged at the same epoch.
         """
         events = list(self._held.told(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):
@@ -282,13 +283,13 @@ class Lockstep:
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def mean_metric(self, metric: str) -> float:
-        """Return the mean of a metric over the trials; NaN as long as one has none, or if one has failed."""
+        """Return the mean of a metric over the trials; NaN while one lacks it, or if one has failed."""
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Return the events of about this many seconds; an empty list at the end."""
+    """Collect the events of about this many seconds; an empty list at the end."""
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)
@@ -307,7 +308,7 @@ def run_local(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> None:
-    """Run a source's cohorts to their end, or until a stop is requested, which leaves epochs midway."""
+    """Run all cohorts of a source in this process, or stop on request, even within an epoch."""
     worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:

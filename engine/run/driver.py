@@ -1,4 +1,4 @@
-"""Driver of a study: it trains the trials that the store lacks, here or on Ray, until none is missing."""
+"""Driver of a study: it trains the missing trials, here or on Ray, until none is left."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ from .short_grids import short_grid_seconds
 from .stuck_process import killed_if_stuck
 
 MERGED_TOGETHER = 256
-"""During a run, the files of this many ended trials become one."""
+"""During a run, the files of this many ended trials are merged into one."""
 
 ENDED_BETWEEN_LOOKS = 32
-"""After this many trials have ended, the run checks whether their files should be merged."""
+"""The run checks for files to merge each time this many trials have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts of a study after a run: trials in the store by status, trials that ran now, trials left.
+    """Counts of a study after a run: stored trials by status, trials trained now, trials left.
 
-    `given_up` has the reasons why cohorts were given up after their workers died too often. `stop_reason` is
-    set if the run ended because as many trials failed as were allowed.
+    `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is set if
+    `max_failures` ended the run.
     """
 
     done: int
@@ -96,26 +96,23 @@ def run_study(
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
 ) -> Summary:
-    """Train every trial of a study that the store lacks, at most `max_trials` of them.
+    """Train all missing trials of a study, at most `max_trials` of them.
 
     `local` trains in this process (True) or on Ray (False). By default a grid trains here if its missing
     trials are so short that starting Ray is not worth it; the results are the same. `trial_ids` restricts a
     grid to these trials. The run ends once `max_failures` trials have failed in it. Without a `listener`, a
     notebook shows the progress. An ablation path continues from round to round.
 
-    On Ctrl-C the run ends in order, and the same call resumes each trial from its last checkpoint. Failed
-    trials count as outcomes; `retry_failed` tries them again, after a time limit from where they were. Any
-    number of drivers may run one study on one store at once. Each trains what no other does, waits for the
-    rest, and takes over the trials of processes that are gone.
+    Ctrl-C ends the run cleanly, and the same call resumes each trial from its last checkpoint. Failed trials
+    count as outcomes; `retry_failed` tries them again, after a time limit from where they were. Any number of
+    drivers may run one study on one store at once. Each trains trials that no other has claimed, waits for
+    the rest, and takes over the trials of dead processes.
 
-    Raises before anything trains:
-        LeakError: a causal model sees later tokens.
-        ParameterGroupError, LossTermError: a model lacks what a group of weights or a loss term names.
-        TaskError: a model cannot read its test.
-        PrecisionError, CompileModeError: the device lacks a precision or a mode of torch's compiler.
-        DataError: a corpus is missing or altered.
-    Raises at any time:
-        MachineError: the machine lacks a GPU or fails, as with a full disk; no outcome of that is stored.
+    Raises before anything trains: LeakError: a causal model sees later tokens. ParameterGroupError,
+    LossTermError: a model lacks what a group of weights or a loss term names. TaskError: a model cannot read
+    its test. PrecisionError, CompileModeError: the device lacks a precision or a mode of torch's compiler.
+    DataError: a corpus is missing or altered. Raises at any time: MachineError: the machine lacks a GPU or
+    fails, as with a full disk; no outcome of that is stored.
     """
     check_arguments(
         study_fault(study),
@@ -162,7 +159,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the trials that are known; of a path, those up to its current round."""
+    """Train the known missing trials; for an ablation path, those up to its current round."""
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -245,7 +242,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> None:
     """Save the study as it runs now, and the free memory of this machine's GPUs.
 
-    A run without GPUs keeps what another run has found, which counts while that one trains.
+    A run without GPUs keeps the free memory that another running process has recorded.
     """
     free, before = machine.gpu_bytes, store.records.load(study.name) or {}
     store.records.save(
@@ -262,9 +259,9 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
 
 
 class RunCounter(Relay):
-    """Listener of a run: it passes events on, counts ended trials, and requests a stop if needed.
+    """Listener of a run: it counts ended trials, and requests a stop after too many failures.
 
-    From time to time it merges the files of ended trials, so that a folder never holds thousands.
+    At intervals it merges the files of ended trials, so that a folder never holds thousands.
     """
 
     def __init__(
@@ -279,22 +276,22 @@ class RunCounter(Relay):
 
     @property
     def has_failed_too_often(self) -> bool:
-        """Return whether as many trials have failed as are allowed."""
+        """Return whether `max_failures` trials have failed."""
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 
     def pop_taken(self) -> dict[str, Taken]:
-        """Return the trials of other drivers that were reported to this one since the last call."""
+        """Return and clear the trials that other drivers were reported to train."""
         taken, self.taken = self.taken, {}
         return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Note them as trials of this run."""
+        """Count trials that belong to this run."""
         self.planned.update(trial.id for trial in trials)
         super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
-        """Note what ends and what other drivers train."""
+        """Count ended trials, and collect trials of other drivers."""
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
             if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
@@ -310,7 +307,7 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """The rounds of one run; methods return why cohorts were given up, if any were."""
+    """The rounds of one run; methods return the reasons for abandoned cohorts."""
 
     def __init__(
         self,
@@ -323,7 +320,7 @@ class RunRounds:
         run_id: str,
         pack: int,
     ) -> None:
-        """`run` trains the cohorts of a source and returns why some were given up."""
+        """Set the fields; `run` trains the cohorts of a source and returns why some were abandoned."""
         self._study, self._store, self._counter = study, store, counter
         self._stop, self._run, self._id, self._pack = stop, run, run_id, pack
         self._leases = store.leases(run_id)
@@ -336,7 +333,7 @@ class RunRounds:
         *,
         retry_failed: bool,
     ) -> list[str]:
-        """Train the missing trials of a grid, or search; note that the rest has stopped in order."""
+        """Train the missing trials of a grid, or search; record the other trials as stopped cleanly."""
         try:
             if self._study.search is None:
                 return self.train_grid(missing, last, max_trials)
@@ -351,7 +348,7 @@ class RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train these trials, at most `max_trials` of them, after the last attempts at them."""
+        """Train at most `max_trials` of these trials; `last` has their last attempts."""
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, Taken](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
@@ -370,7 +367,7 @@ class RunRounds:
         return given_up
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return the jobs of these trials; those at which processes have died come last."""
+        """Return the jobs of these trials; trials at which processes have died come last."""
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         turns = start_turns(self._study)
         last_turn = max(turns.values(), default=0) + 1
@@ -389,7 +386,7 @@ class RunRounds:
         ]
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
-        """Search until its points are tried, with at most `max_trials` trials."""
+        """Run a search until its budget is used, with at most `max_trials` trials."""
         from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
         given_up: list[str] = []
@@ -415,9 +412,9 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, Taken]) -> dict[str, int]:
-        """Wait until some trials of other drivers can be taken over, all have ended, or a stop is requested.
+        """Wait until trials of other drivers are free, all have ended, or a stop is requested.
 
-        Return each trial that is free, with the last attempt whose owner is gone; -1 if there was none.
+        Return each free trial with the last attempt of its dead owner; -1 if there was none.
         """
         waiting, shown = dict(trials), set[Taken]()
         while waiting and not self._stop.requested:

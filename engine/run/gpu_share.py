@@ -1,4 +1,4 @@
-"""Shares of a GPU: which device trains where `gpus = "auto"`, and how many trials share a GPU."""
+"""Shares of a GPU: the device for `gpus = "auto"`, and how many trials share a GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..optimisers.build import weight_state
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The GPUs of a node, the free bytes of the fullest of them, and the CPUs beside them."""
+    """A node's GPUs, the free bytes of the fullest of them, and the node's CPUs."""
 
     count: float
     device_bytes: int
@@ -24,7 +24,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """Return the machine with its device chosen: a whole GPU for one trial at a time, or its CPUs."""
+    """Resolve the device: a whole GPU for one trial at a time, or the CPUs."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -32,7 +32,7 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """Return the machine with the share of its GPUs that each trial has, beside this many CPUs.
+    """Set the share of a GPU for each trial, on a machine with this many CPUs.
 
     At most `at_once` trials can train at the same time; None is any number.
     """
@@ -51,7 +51,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the part of a GPU for one trial: as many share one as fit its memory and its CPUs.
+    """Return the part of a GPU for one trial: as many trials share it as fit its memory and CPUs.
 
     The largest step and the smallest node decide. Ray fills one GPU before the next. So if at most `at_once`
     trials can train at the same time, the share is large enough to spread them over all GPUs.
@@ -74,7 +74,7 @@ def share(
 
 
 def gpu_memory(machine: Machine) -> MemoryEstimator:
-    """Return the plan's estimator of what steps hold on a GPU of a machine."""
+    """Return the estimator of a training step's GPU memory on a machine."""
     return MemoryEstimator(
         count_state=weight_state,
         find_longest=PreparedLengths(machine.data),
@@ -83,12 +83,12 @@ def gpu_memory(machine: Machine) -> MemoryEstimator:
 
 
 def fraction(trials: int) -> float:
-    """Return the share of a GPU with which this many trials fit; Ray keeps four digits of it."""
+    """Return the share of a GPU that lets this many trials fit; rounded, because Ray keeps four digits."""
     return max(1, math.floor(10_000 / trials)) / 10_000
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:
-    """Return the machine with the free bytes of its fullest GPU, if it trains on one and has not looked yet.
+    """Set the machine's `gpu_bytes` to the free bytes of its fullest GPU, unless set or on a CPU.
 
     Call it before any trial of the run holds memory there.
     """
@@ -98,14 +98,14 @@ def with_gpu_bytes(machine: Machine) -> Machine:
 
 
 def free_bytes() -> int:
-    """Return the free bytes of the fullest GPU that this process sees; 0 if torch can use none."""
+    """Return the free bytes of the fullest GPU that this process sees; 0 if torch cannot use any."""
     return min((each.free for each in find_gpus()), default=0)
 
 
 def device_bytes(machine: Machine) -> int:
-    """Return the bytes of each GPU that trials may hold: the bytes that the run found free, else all.
+    """Return the bytes of each GPU that trials may hold: those free at the start of the run, else all.
 
-    For whole GPUs of a cluster, it is the bytes that are free now: a process asks before its first trial.
+    For whole GPUs of a cluster, it is the bytes free now: a process asks before its first trial.
     """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes

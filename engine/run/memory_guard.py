@@ -1,7 +1,7 @@
-"""Watcher process that kills its parent, a worker, when its memory passes a limit.
+"""Watcher process that kills its parent, a worker, when the worker's memory exceeds a limit.
 
-It writes the reason to a file first. Native code may take memory without letting any Python run, so a worker
-cannot watch itself. This program is run by its path and needs the standard library alone.
+It writes the reason to a file first. A worker cannot watch itself, because native code may allocate memory
+without running Python. This program is run by its path and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 
 POLL_S = 0.05
-"""The seconds between two looks at the memory."""
+"""The interval of the memory checks, in seconds."""
 
 
 class MemoryGuard:
-    """A watcher of the calling process, until it ends."""
+    """A watcher of the calling process's memory, until the process ends."""
 
     def __init__(self, limit_bytes: int) -> None:
         words = [sys.executable, "-I", "-S", __file__, str(limit_bytes)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
 
     def __call__(self, path: Path) -> None:
-        """Name the file for the reason; the process that resumes the trial reads it."""
+        """Set the file for the reason, which the next attempt at the trial reads."""
         assert self._process.stdin is not None, "a pipe was asked for"
         with suppress(OSError):  # somebody has killed it
             self._process.stdin.write(os.fsencode(path.resolve()) + b"\n")
@@ -37,7 +37,7 @@ class MemoryGuard:
 def watch(parent: int, limit_bytes: int) -> None:
     """Watch the parent's memory until it ends or closes the pipe; kill it above the limit.
 
-    The last line of the pipe names the file for the reason.
+    The last line of the pipe is the path of the file for the reason.
     """
     reader = os.fdopen(0, "rb", buffering=0)
     told, path, pause_s = b"", b"", POLL_S
@@ -56,7 +56,7 @@ def watch(parent: int, limit_bytes: int) -> None:
 
 
 def _say(path: bytes, reason: bytes) -> None:
-    """Append the reason to the file; if that fails, the trial is tried again."""
+    """Append the reason to the file; on failure do nothing, and the trial is retried."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
         try:
@@ -66,7 +66,7 @@ def _say(path: bytes, reason: bytes) -> None:
 
 
 def _resident_bytes(process: int) -> int:
-    """Return the memory that a process occupies; 0 if that is not known."""
+    """Return the resident memory of a process; 0 if unknown."""
     with suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     try:

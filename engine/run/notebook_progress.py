@@ -1,4 +1,4 @@
-"""Progress of a run as a notebook shows it."""
+"""Display of a run's progress in a notebook."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..core.events import NOBODY, Ended, Event, Listener
 from ..core.progress import StudyProgress, initial_progress
 
 REFRESH_S = 0.5
-"""The least number of seconds between two changes of the display while no trial ends."""
+"""The minimum seconds between two updates of the display while no trial ends."""
 
 
 def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Listener:
-    """Return a listener that shows progress in the notebook that runs this code, else a silent one."""
+    """Return a listener that shows progress in the current notebook; outside a notebook, a silent one."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it
     if ipython is None or ipython.get_ipython() is None:
         return NOBODY
@@ -28,7 +28,7 @@ def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Lis
 
 
 class NotebookProgress(Listener):
-    """One output of a notebook's cell that changes as trials train and end."""
+    """A notebook output that is updated as trials train and end."""
 
     def __init__(self, name: str, progress: StudyProgress) -> None:
         from IPython.display import display  # noqa: PLC0415 -- no dependency  # pyright: ignore

@@ -1,4 +1,4 @@
-"""Checks before anything is trained, for what would make trials fail or mislead: leaks, lengths, corpora."""
+"""Checks before any training for faults that would make trials fail or mislead: leaks, lengths, corpora."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from ..trial.training import Training
 
 
 def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LeakError if any of the causal trials has a block whose outputs move with later inputs.
+    """Raise LeakError if a causal trial has a block whose outputs depend on later inputs.
 
-    Sums and series of causal blocks are causal, and so are their copies. So each block is tried alone.
+    Sums, sequences and copies of causal blocks are causal, so each block is tested alone.
     """
     recipes = dict.fromkeys(
         settings.model.recipe for settings in all_settings if settings.task.spec.kind.causal
@@ -61,7 +61,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def sees_future(block: BlockNode) -> bool:
-    """Return whether a later input moves an earlier output of the block in double precision."""
+    """Return whether changing a later input changes an earlier output of the block, in double precision."""
     return bool(moved_outputs(make_block(block, causal=True)).tril(-1).any())
 
 
