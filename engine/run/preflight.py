@@ -66,7 +66,7 @@ def sees_future(block: BlockNode) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError, with all of them, for blocks of plug-ins that see further than they state."""
+    """Raise PluginError with all blocks of plug-ins that see further than their stated reach."""
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
     )
@@ -87,9 +87,9 @@ def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise TaskError that lists all models that cannot read their longest test sequences.
+    """Raise TaskError with all models that cannot read their longest test sequences.
 
-    A block of a plug-in may limit the number of positions. Each model is tried with one sequence.
+    A plug-in's block may limit the number of positions. Each model is tried on one sequence.
     """
     longest: dict[tuple[str, int], TrialSettings] = {}
     for settings in all_settings:
@@ -122,7 +122,7 @@ def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
 
 
 def check_device(all_settings: Iterable[TrialSettings], machine: Machine) -> None:
-    """Raise PrecisionError or CompileModeError if this machine lacks what trials ask of their device.
+    """Raise PrecisionError or CompileModeError if this machine's device cannot train the trials.
 
     The machines of a cluster are unknown here, so there each trial checks its own device.
     """
@@ -143,7 +143,7 @@ _OPEN = {
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
-    """Open every corpus that trials ask for. Raises DataError that lists all missing ones."""
+    """Open every corpus of the trials. Raise DataError with all missing ones."""
     tasks = [settings.task for settings in all_settings]
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces): task
@@ -172,7 +172,7 @@ _SPLITS = ("", "dev", "test")
 def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
     """Run the plug-in code of trials once: metrics, generators, loss terms and callbacks.
 
-    Raises PluginError with everything that raised, each with its file and line.
+    Raise PluginError with all exceptions, each with its file and line.
     """
     every = list(all_settings)
     interfaces = {settings.task.interface: None for settings in every}
@@ -197,7 +197,7 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
 
 
 def _metric_faults(interface: ModelInterface) -> Iterator[str]:
-    """Yield what metrics raise over random outputs, and over outputs that are all the same."""
+    """Yield the exceptions of metrics on random outputs, and on outputs that are all equal."""
     for split in _SPLITS:
         for outputs, targets in _evaluations(interface):
             try:
@@ -210,7 +210,7 @@ def _metric_faults(interface: ModelInterface) -> Iterator[str]:
 
 
 def _evaluations(interface: ModelInterface) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield outputs and targets as `Measure.update` has them for a kind of task."""
+    """Yield outputs and targets in the form that `Measure.update` gets for a kind of task."""
     generator = torch.Generator().manual_seed(0)
     symbols = interface.classes or interface.vocab or _SYMBOLS
     targets = torch.randint(symbols, (_ROWS,), generator=generator)

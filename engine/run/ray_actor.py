@@ -1,4 +1,4 @@
-"""Worker of a run on Ray: an actor that is handed one cohort after the other."""
+"""Worker of a run on Ray: an actor that runs one cohort after the other."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from .memory_guard import MemoryGuard
 from .worker_code import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
-"""The seconds between two reports of a worker; in a search it reports each epoch."""
+"""The seconds between two reports of a worker; in a search it reports after each epoch."""
 
 COMPLETED = "whole"
-"""The key of a result that ends a cohort in full; Tune sets "done" for cohorts that it stops, too."""
+"""The key of a result that marks a cohort as completed; Tune's "done" also marks cohorts that it stops."""
 
 
 LOOK_S = 0.5
-"""The seconds between two looks of a worker at whether it must leave."""
+"""The interval at which a worker checks whether it must leave, in seconds."""
 
 _LEFT_TO_US = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 """If this variable is set, Ray does not restrict the GPUs that a worker sees."""
 
 
 class _WorkerLeavesError(Exception):
-    """A worker leaves because its node is taken away or its GPU is lost; another resumes its trials."""
+    """A worker leaves because its node is drained or its GPU is lost; another worker resumes its trials."""
 
 
 def tell_to_stop(run: str) -> None:
-    """Make all workers of a run leave their trials at the next step; the driver calls it.
+    """Signal all workers of a run to stop at their next step; called by the driver.
 
-    Ray's key-value store needs no process of its own, unlike an actor, which is what Ray offers in public.
-    Without it, Tune stops workers at the end of their epochs.
+    Ray's key-value store is used because it needs no process of its own, unlike a public Ray actor. Without
+    this signal, Tune stops workers only at the end of an epoch.
     """
     with suppress(ImportError):
         from ray.experimental.internal_kv import _internal_kv_put  # noqa: PLC0415 -- private, so guarded
@@ -62,23 +62,23 @@ def tell_to_stop(run: str) -> None:
 def share_cores(machine: Machine) -> None:
     """Limit torch's compile workers to the cores of a trial, unless the environment sets their number.
 
-    By default each process starts up to 32, which are thousands where many share a GPU.
+    By default each process starts up to 32: thousands, if many share a GPU.
     """
     if machine.gpus != "auto" and machine.gpus < 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
 
 
 def see_own_gpus() -> None:
-    """Restrict CUDA to the GPUs that Ray gives this process, where the environment keeps Ray from it.
+    """Restrict CUDA to the GPUs that Ray assigned to this process, if the environment disables it in Ray.
 
-    Else all workers of a node would train on its first GPU. Call it before CUDA is used.
+    Otherwise all workers of a node would train on its first GPU. Call it before CUDA is used.
     """
     if os.environ.get(_LEFT_TO_US) and (gpus := ray.get_gpu_ids()):
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
 
 
 class CohortActor(tune.Trainable):
-    """The Ray actor of a worker; one Tune trial is one cohort."""
+    """The Ray actor of a worker; each Tune trial is one cohort."""
 
     def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
         self,
@@ -92,9 +92,9 @@ class CohortActor(tune.Trainable):
         run: str,
         code: Code,
     ) -> None:
-        """Begin a first cohort; with a metric, its trials advance in step and report each epoch.
+        """Start the first cohort; with a metric, its trials advance in lockstep and report each epoch.
 
-        An error becomes the first result: if it were raised here, Tune would retry it for minutes.
+        An error becomes the first result: if it were raised here, Tune would retry for minutes.
         """
         see_own_gpus()
         share_cores(machine)
@@ -116,7 +116,7 @@ class CohortActor(tune.Trainable):
             self._broken = f"a worker on {socket.gethostname()} cannot begin: {what}"
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Begin another cohort in the same process."""
+        """Start another cohort in the same process."""
         self.cleanup()
         self._attempts = self._worker.attempts(pickle.loads(new_config["tasks"]))
         self._events = self._worker.events(self._attempts)
@@ -124,14 +124,14 @@ class CohortActor(tune.Trainable):
         return True
 
     def cleanup(self) -> None:
-        """Give back trials that are stopped early; Tune calls it when the actor is no longer needed."""
+        """Release trials that are stopped early; Tune calls it when the actor is no longer needed."""
         for attempt in self._attempts:
             attempt.release()
         if self._attempts:
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Work for a while, or in a search for an epoch; return the events."""
+        """Work for a while, or for an epoch in a search; return the events."""
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
@@ -150,7 +150,7 @@ class CohortActor(tune.Trainable):
             return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
 
     def _work(self) -> dict[str, Any]:
-        """Return the result of `step`; raises StoppedMidway if the worker must leave."""
+        """Return the result of `step`; raise StoppedMidway if the worker must leave."""
         if self._metric is None:
             events = collect(self._events, REPORT_S)
             return {"events": events, "done": not events, COMPLETED: not events}
@@ -168,9 +168,9 @@ class CohortActor(tune.Trainable):
 
 
 class _Leaving:
-    """Watcher of whether this worker must leave: the run stops, or its node or process ends.
+    """Watcher that reports when this worker must leave: the run stops, or its node or process ends.
 
-    A node ends when it is drained, as by SIGTERM to `ray start --block`.
+    A node ends when it is drained, for example by SIGTERM to `ray start --block`.
     """
 
     def __init__(self, run: str) -> None:
@@ -182,7 +182,10 @@ class _Leaving:
 
     @contextmanager
     def is_awaited(self) -> Iterator[None]:
-        """Let SIGTERM save the current step; outside this context it ends the process."""
+        """Make SIGTERM interrupt the current step, which is then saved.
+
+        Outside this context SIGTERM ends the process.
+        """
         self._working = True
         try:
             yield
@@ -197,7 +200,7 @@ class _Leaving:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Look until the worker must leave; ignore a head that does not answer."""
+        """Poll until the worker must leave; ignore a head that does not answer."""
         never = threading.Event()
         while not never.wait(LOOK_S):
             with suppress(Exception):
@@ -209,7 +212,10 @@ class _Leaving:
                     return
 
     def _is_draining(self) -> bool:
-        """Return whether Ray is taking the node away, which nothing public says; SIGTERM comes later."""
+        """Return whether Ray is draining the node.
+
+        Ray has no public interface for it; SIGTERM comes later.
+        """
         from ray._private.state import state  # noqa: PLC0415 -- private, so guarded
 
         return self._node in state.get_draining_nodes()
@@ -221,7 +227,7 @@ class _Leaving:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a result that keeps Tune going, without the failures of a machine that this worker leaves."""
+    """Remove machine failures from the result of a worker that leaves, so that Tune continues."""
     events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
     return found | {"events": events, "done": False, COMPLETED: False}
 

@@ -1,6 +1,6 @@
 """Trials on Ray: Tune runs cohorts in reused actors, which write their own results.
 
-Nothing here is needed after a crash: the driver asks again for what the store lacks.
+Nothing here must survive a crash: the next driver finds the missing trials in the store.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from .ray_connection import HeadWatch, connected
 from .worker_code import check_workers_here, look_at_code
 
 MAX_COHORT_DEATHS = 12
-"""A cohort survives this many deaths of its workers; each trial counts its own as well."""
+"""The number of worker deaths after which a cohort is abandoned; each trial counts its own deaths, too."""
 
 COUNTED_S = 2.0
-"""The seconds between two counts of the workers for which there is room."""
+"""The interval at which the workers that fit the cluster are counted, in seconds."""
 
 
 class _NeverPickled:
-    """An object that Tune pickles whole, though the pickle is never read."""
+    """An object that Tune pickles but never unpickles, so its state is left out."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
 
 class _CohortSearcher(_NeverPickled, Searcher):
-    """Searcher that hands a source's cohorts to Tune and reports to the source how they ended."""
+    """Searcher that gives a source's cohorts to Tune, and reports their ends to the source."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class _CohortSearcher(_NeverPickled, Searcher):
         self._again: list[tuple[str, bytes]] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next cohort as a configuration, None to be asked again, or Tune's mark for the end.
+        """Return the next cohort as a configuration, None to be asked later, or Tune's mark for the end.
 
-        One more cohort is handed out than there are workers, for the first worker that is free.
+        There is always one cohort more than workers, for the first worker that is free.
         """
         if not self._stop.requested and len(self._cohorts) > self._room():
             return None
@@ -90,9 +90,9 @@ class _CohortSearcher(_NeverPickled, Searcher):
         return self._workers
 
     def _next_cohort(self) -> tuple[str, bytes] | None:
-        """Return the name and pickled jobs of a cohort whose nodes have left, or of the source's next one.
+        """Return a cohort that lost its nodes, or the source's next one: its name and pickled jobs.
 
-        A worker unpickles the jobs once it has loaded the plug-ins that they may need.
+        A worker unpickles the jobs after it has loaded the plug-ins that they may need.
         """
         if self._again:
             return self._again.pop()
@@ -106,14 +106,14 @@ class _CohortSearcher(_NeverPickled, Searcher):
         return nodes is not None and any(nodes.have_left(self._places[trial]) for trial in self._cohorts)
 
     def begin_again(self) -> bool:
-        """Return whether cohorts must be handed out again on other nodes, after Tune has ended."""
+        """Return whether cohorts must be scheduled again on other nodes, after Tune has ended."""
         if self._stop.requested or not self.has_lost_nodes:
             return False
         self._again, self._cohorts = list(self._cohorts.values()), {}
         return True
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Return whether the source prunes the cohort that has this id in Tune."""
+        """Return whether the source prunes the cohort with this id in Tune."""
         return self._source.should_prune(self._cohorts[trial_id][0], epoch, value)
 
     def on_trial_complete(
@@ -135,13 +135,13 @@ class _CohortSearcher(_NeverPickled, Searcher):
 
 
 class _EventCallback(_NeverPickled, tune.Callback):
-    """Callback that passes the workers' events to the listener."""
+    """Callback that forwards the workers' events to the listener."""
 
     def __init__(self, listener: Listener, nodes: FitNodes | None = None) -> None:
         self._listener, self._nodes = listener, nodes
 
     def on_step_begin(self, iteration: int, trials: list[TuneTrial], **info: object) -> None:
-        """Look which nodes have joined."""
+        """Check which nodes have joined."""
         if self._nodes is not None:
             self._nodes.look()
 
@@ -153,13 +153,13 @@ class _EventCallback(_NeverPickled, tune.Callback):
         result: dict[str, Any],
         **info: object,
     ) -> None:
-        """Pass on what happened since the last result."""
+        """Forward the events since the last result."""
         for event in result.get("events", ()):
             self._listener.on_event(event)
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Stopper of a cohort that the source prunes, and of all cohorts when a stop is requested."""
+    """Stopper for cohorts that the source prunes, and for all cohorts on a requested stop."""
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
@@ -190,11 +190,11 @@ def run_cohorts(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
-    """Run a source's cohorts to their end; return why some were given up, if any.
+    """Run all cohorts of a source on Ray; return why some were abandoned.
 
     With a metric each epoch is reported, and the source may prune a cohort. If at most `at_once` trials can
-    train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at once.
-    Raises NodeError if the cluster of an address has nodes that cannot train trials of these settings.
+    train at the same time, they are spread over all GPUs. A stop while Ray starts ends the run at once. Raise
+    NodeError if the cluster of an address has nodes that cannot train trials of these settings.
     """
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:
@@ -235,7 +235,7 @@ def run_cohorts(
 def _tune(
     actor: type[tune.Trainable], searcher: _CohortSearcher, run_config: tune.RunConfig, head: HeadWatch
 ) -> list[Exception]:
-    """Run all cohorts by Tune, again while nodes leave with some; return the errors of lost cohorts."""
+    """Run all cohorts by Tune, again after nodes left with some; return the errors of lost cohorts."""
     errors: list[Exception] = []
     while True:
         tuner = tune.Tuner(
@@ -270,9 +270,9 @@ def _gpus(machine: Machine) -> float:
 
 
 def _check_room(machine: Machine) -> None:
-    """Raise MachineError if this machine has no room for a trial, or NVIDIA's service none for as many.
+    """Raise MachineError if a trial does not fit this machine, or too many processes share a GPU.
 
-    Tune would wait for room for ever.
+    Tune would wait forever.
     """
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
@@ -295,7 +295,7 @@ def _count_workers(machine: Machine) -> int:
 
 @contextmanager
 def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the store's place for workers; meanwhile a folder for a cluster has a marker file."""
+    """Yield the store's place for workers; a folder for a cluster has a marker file during the context."""
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)

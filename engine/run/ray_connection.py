@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: one of an address, or one of this machine that lives as long as the run."""
+"""A connection to a Ray cluster: an existing one by address, or a local one that ends with the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..trial.machine_failures import HeadLostError, MachineError
 from .worker_code import search_path
 
 LOST_AFTER_S = 5.0
-"""A head that could not be reached for this many seconds is gone."""
+"""The seconds without a connection after which a head counts as gone."""
 
 POLL_S = 0.5
 
@@ -33,10 +33,10 @@ _ResultT = TypeVar("_ResultT")
 
 
 class HeadWatch:
-    """Watcher of whether the head at HOST:PORT accepts connections, until it is closed.
+    """Watcher of a head at HOST:PORT: whether it accepts connections.
 
-    Without a head, Ray ends the driver without a message, and a call of Ray does not return. So each call
-    runs in its own thread, which is abandoned if the head is gone.
+    Without a head, Ray ends the driver without a message, and calls of Ray do not return. So each call runs
+    in its own thread, which is abandoned if the head is gone.
     """
 
     def __init__(self, address: str) -> None:
@@ -47,7 +47,7 @@ class HeadWatch:
         threading.Thread(target=self._look, name="head watch", daemon=True).start()
 
     def run(self, what: Callable[[], _ResultT]) -> _ResultT:
-        """Return what a function returns; raises HeadLostError as soon as the head is gone."""
+        """Call a function; raise HeadLostError as soon as the head is gone."""
         result: Future[_ResultT] = Future()
         thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
         thread.start()
@@ -93,28 +93,26 @@ RAY_ENVIRONMENT = {
     "RAY_gcs_server_port_wait_time_s": "120",
     "RAY_raylet_start_wait_time_s": "120",
 }
-"""Settings of Ray and Tune, unless the environment has others."""
+"""Default environment variables of Ray and Tune."""
 
 STARTS = 4
-"""The number of attempts to start Ray before the run fails.
-
-Ray waits 15 s for its agent and 30 s for its node, which cannot be set in version 2.60. On a busy machine a
-later start is quicker, as all files are in memory then.
-"""
+"""The number of attempts to start Ray before the run fails. Ray waits 15 s for its agent and 30 s for its
+node, which cannot be configured in version 2.60. On a busy machine a later start is quicker, because all
+files are cached by then."""
 
 START_S = 300.0
-"""The most seconds that all these starts may take together."""
+"""The time limit for all these attempts together, in seconds."""
 
 
 class _StartTooSlow(BaseException):
-    """Ray has not started in time; no Exception, which Ray would catch."""
+    """Ray has not started in time; not an Exception, since Ray would catch that."""
 
 
 @contextmanager
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
-    """Connect to the machine's cluster, or start one for the time of the context.
+    """Connect to the machine's cluster, or start one for the duration of the context.
 
-    Raises MachineError if no cluster can be started, and ConnectionError if none answers at the address. Ray
+    Raise MachineError if no cluster can be started, and ConnectionError if none answers at the address. Ray
     replaces the handler of SIGTERM.
     """
     for name, value in RAY_ENVIRONMENT.items():
@@ -137,10 +135,10 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
 
 
 def connect(address: str) -> None:
-    """Connect to the cluster of an address. Raises ConnectionError if none answers.
+    """Connect to the cluster at an address; raise ConnectionError if none answers.
 
-    If there is a token in ~/.ray, `ray start` requires it from everybody. With an address Ray sends it only
-    if RAY_AUTH_MODE asks for it.
+    If there is a token in ~/.ray, `ray start` requires it from every client. With an address Ray sends it
+    only if RAY_AUTH_MODE is set.
     """
     try:
         ray.init(address=address, job_config=_job(), log_to_driver=False, logging_level=logging.ERROR)
@@ -154,9 +152,9 @@ def connect(address: str) -> None:
 
 
 def _start(machine: Machine, listener: Listener) -> None:
-    """Start a cluster of this machine alone; try again if Ray's own time limits were too short.
+    """Start a cluster on this machine only; try again if Ray's own time limits were too short.
 
-    Raises MachineError with the cause.
+    Raise MachineError with the cause.
     """
     attempt = 0
     try:
@@ -198,7 +196,7 @@ def _start_failure(attempts: int, cause: str) -> MachineError:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise _StartTooSlow in the context after this many seconds; outside the main thread, do nothing."""
+    """Raise _StartTooSlow in the context after this many seconds; do nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -216,16 +214,17 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _job() -> JobConfig:
-    """Return the settings of this driver's job: workers find modules where the driver finds them.
+    """Return this driver's job settings: workers get the driver's module search path.
 
-    By default Ray puts the working folder in front, whatever it holds. It does not for a client's job.
+    By default Ray puts the working folder first, except for a client's job.
     """
     return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
 
 
 def gpus_to_hand_out(machine: Machine) -> int:
-    """Return the number of GPUs that a cluster of this machine hands out.
+    """Return the number of GPUs for a cluster on this machine.
 
-    By default Ray counts the driver's GPUs, but the driver may see none, or a GPU may be split.
+    By default Ray counts the driver's GPUs, but the driver may see none, or a GPU may be split into
+    instances.
     """
     return count_gpus_of_processes() if machine.gpus else 0

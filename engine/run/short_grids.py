@@ -1,4 +1,4 @@
-"""Short grids, which train in this process, as Ray would save little; and measured steps."""
+"""Short grids, which train in this process because Ray would save little; and measured step times."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ..core.resources import Machine, cpus_here
 from ..trial.training import Training
 
 MEASURED_FLOPS = 1e10
-"""Steps of at most this many FLOPs are measured; a slow core takes about a second for the largest."""
+"""The largest steps that are measured, in FLOPs; a slow core takes about a second for one."""
 
 MEASURED_S = 0.2
-"""The seconds for which the steps of one kind of trial are measured."""
+"""The seconds of measurement for each kind of trial."""
 
 FLOPS_PER_S = 1e10
-"""The FLOPs that a slow core computes in a second, where no step is measured."""
+"""The assumed FLOP/s of a slow core, if no step is measured."""
 
 STEP_S = 0.02
-"""The seconds that a step takes besides its FLOPs, if none is measured."""
+"""The assumed overhead of a step in seconds, if none is measured."""
 
 
 def short_grid_seconds(
     study: Study, trials: Sequence[Trial], times: TimeEstimator, machine: Machine
 ) -> float | None:
-    """Return the estimated seconds of a grid's trials one after the other; None if Ray is to train them.
+    """Estimate the sequential seconds of a grid's trials; None if Ray should train them.
 
-    Ray trains searches, and grids on a cluster, on several GPUs or with a limit of memory. If the plan knows
-    no time for a trial, some of its steps are measured.
+    Ray trains searches, and grids on a cluster, on several GPUs or with a memory limit. If the plan has no
+    estimate for a trial, some of its steps are measured.
     """
     if study.search is not None or machine.address is not None or machine.memory_limit is not None:
         return None
@@ -57,7 +57,7 @@ def short_grid_seconds(
 
 
 def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
-    """Measure the seconds of steps, given by their FLOPs; None without any, and if one fails."""
+    """Measure the seconds of steps, given by their FLOPs; None if there are none or one fails."""
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
@@ -69,10 +69,10 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of a step, with a step's part of what follows each epoch.
+    """Return the seconds of a step, including its share of the work after each epoch.
 
-    The quickest step counts, so that it is the time of computing alone, however busy the machine is. The
-    evaluation after an epoch is measured only beside short steps, because it takes as long as many of them.
+    The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
+    is measured only for short steps, because it takes as long as many of them.
     """
     device = torch.device(machine.device)
     is_cpu = device.type == "cpu"

@@ -1,7 +1,7 @@
-"""Watcher process that kills its parent if native code does not return after two requests to stop.
+"""Watcher process that kills its parent if native code does not return after two stop signals.
 
-Python runs no handler of a signal while native code runs; the interpreter writes each signal's number to a
-pipe nevertheless, and this program reads it. It is run by its path and needs the standard library alone.
+Python runs no signal handler while native code runs. But the interpreter still writes each signal's number to
+a pipe, and this program reads it. It is run by its path and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 PATIENCE_S = 10.0
-"""The seconds that the parent gets after the second signal to end on its own."""
+"""The seconds that the parent has to end by itself after the second signal."""
 
 
 @contextmanager
 def killed_if_stuck() -> Iterator[None]:
-    """Let the second Ctrl-C or SIGTERM end the calling process, even if it is stuck."""
+    """Make the second Ctrl-C or SIGTERM end the calling process, even if it is stuck."""
     words = [sys.executable, "-I", "-S", __file__]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None, "a pipe was asked for"
@@ -36,7 +36,7 @@ def killed_if_stuck() -> Iterator[None]:
 
 
 def watch(parent: int) -> None:
-    """Read the numbers of signals until the parent closes the pipe; kill it if it is stuck."""
+    """Read signal numbers until the parent closes the pipe; kill it if it is stuck."""
     signals, kill_at = 0, None
     while True:
         left_s = None if kill_at is None else max(kill_at - time.monotonic(), 0.0)

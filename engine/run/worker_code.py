@@ -1,4 +1,4 @@
-"""The code that a process runs: Ray's workers must run the very package of the driver."""
+"""Check that Ray's workers import the same package as the driver."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import ray.exceptions
 from ..trial.machine_failures import MachineError
 
 START_S = 300.0
-"""The most seconds that this machine's first worker may take to start and import the package."""
+"""The time limit for this machine's first worker to start and import the package, in seconds."""
 
 
 class Code(TypedDict):
-    """The folder of the package that a process imports, a digest of its source, and why the import fails."""
+    """The folder of the imported package, a digest of its source, and any import error."""
 
     folder: str
     digest: str
@@ -25,7 +25,7 @@ class Code(TypedDict):
 
 
 def search_path() -> list[str]:
-    """Return the folders in which this process finds modules, in the order in which Ray inserts them."""
+    """Return this process's module search path, in the order in which Ray inserts it."""
     # Ray inserts one after the other at the front; '' is the working folder of the process that has it
     return [entry or str(Path.cwd()) for entry in reversed(sys.path)]
 
@@ -33,7 +33,7 @@ def search_path() -> list[str]:
 def _make_look() -> Callable[[], Code]:
     """Return the function that describes a process's code.
 
-    A function within one travels to a worker as a whole, and needs no package there.
+    An inner function is pickled by value, so a worker needs no package to run it.
     """
 
     def look() -> Code:
@@ -65,13 +65,13 @@ def _make_look() -> Callable[[], Code]:
 
 
 look_at_code = _make_look()
-"""Return the code that this process runs, or as a task of Ray the code that a worker runs."""
+"""Describes the code of this process or, as a Ray task, the code of a worker."""
 
 
 def code_fault(driver: Code, worker: Code) -> str | None:
     """Return how a worker's code differs from the driver's, or None if it is the same.
 
-    A node of a cluster may have the same code in another folder.
+    A cluster's node may have the same code in another folder.
     """
     if worker["fault"]:
         place = f" from {worker['folder']}" if worker["folder"] else ""

@@ -1,8 +1,8 @@
-"""Generators of tasks: seeded draws of inputs and targets, the same for every device.
+"""Generators of tasks: seeded inputs and targets, the same for every device.
 
-`algorithmic` has the algorithmic tasks and the sequences that models are scored on. `long_term` and
-`memory_degradation` are problems of papers. `synthetic` has causal tasks that distinguish mixers. `generated`
-checks what tasks draw, and `conformance` states what every task must hold to.
+`algorithmic` has the algorithmic tasks and their test sequences. `long_term` and `memory_degradation` are
+problems of papers. `synthetic` has causal tasks that distinguish mixers. `generated` checks drawn examples,
+and `conformance` has the checks that every task must pass.
 """
 
 from . import synthetic

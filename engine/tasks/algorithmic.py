@@ -1,6 +1,6 @@
-"""The algorithmic tasks: a seeded draw of inputs, and the rule that gives their targets.
+"""The algorithmic tasks: seeded random inputs, and the function that computes their targets.
 
-Copy, reverse and sort return the symbols of x. Remember and duplicate ask for x again after as many zeros.
+Copy, reverse and sort return the symbols of x. Remember and duplicate require x again after as many zeros.
 The released program's argsort is left out for two reasons. Its answers are positions, so a fixed vocabulary
 would bound the length, which the curriculum grows. And its sorting routine decides the order of equal
 symbols.
@@ -31,11 +31,11 @@ from ...studies.catalog.tasks import AlgorithmicSettings, AlgorithmicTask, requi
 from ..core.random_streams import derive_seed
 
 Draw = Callable[[int, int, int, torch.Generator], Tensor]
-"""(number of symbols, batch size, nominal length, generator) to inputs (batch, tokens)."""
+"""Draws inputs (batch, tokens) from number of symbols, batch size, nominal length and generator."""
 
 
 class Batch(NamedTuple):
-    """Sequences and what must be answered at each of their positions; both (batch, tokens), int64."""
+    """Input sequences and their targets at each position; both (batch, tokens), int64."""
 
     inputs: Tensor
     targets: Tensor
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task: how its inputs are drawn, and the rule that gives the targets of any inputs."""
+    """One task: a function that draws inputs, and one that computes their targets."""
 
     spec: AlgorithmicTask
     draw: Draw
@@ -54,8 +54,8 @@ class Task:
     ) -> Batch:
         """Draw a batch of a nominal length; the same state of the CPU generator gives the same batch.
 
-        It has `vocab` symbols, by default as many as in the paper; tasks of bits always have two. Raises
-        TaskError for a length that the task cannot have.
+        It has `vocab` symbols, by default as many as in the paper; bit tasks always have two. Raise TaskError
+        if the task does not allow the length.
         """
         self.spec.check_length(length)
         inputs = self.draw(vocab or self.spec.vocab, batch_size, length, generator)
@@ -63,37 +63,37 @@ class Task:
 
 
 def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Rows uniform over the vocabulary, symbol 0 included."""
+    """Draw rows uniformly over the vocabulary, symbol 0 included."""
     return torch.randint(vocab, (batch_size, length), generator=generator)
 
 
 def identity(inputs: Tensor) -> Tensor:
-    """X itself, in its own memory."""
+    """Return a copy of the inputs."""
     return inputs.clone()
 
 
 def reverse(inputs: Tensor) -> Tensor:
-    """Return the last symbol first."""
+    """Reverse each row."""
     return inputs.flip(-1)
 
 
 def ascending(inputs: Tensor) -> Tensor:
-    """Return the smallest symbol first."""
+    """Sort each row in ascending order."""
     return inputs.sort(dim=-1).values
 
 
 def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """[x ; 0…0], x uniform over the vocabulary; symbol 0 is one of x's too, as in the released program."""
+    """Draw [x ; 0…0], x uniform over the vocabulary; x may contain symbol 0, as in the released program."""
     return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
 
 
 def shift_right(inputs: Tensor) -> Tensor:
-    """[0…0 ; x]."""
+    """Swap the halves of each row: [x ; 0…0] becomes [0…0 ; x]."""
     return inputs.roll(inputs.shape[-1] // 2, dims=-1)
 
 
 def repeat(inputs: Tensor) -> Tensor:
-    """[x ; x]."""
+    """Add the swapped halves of each row: [x ; 0…0] becomes [x ; x]."""
     return inputs + shift_right(inputs)
 
 
@@ -103,11 +103,11 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Return a separator b, each operand uniform over the n-bit numbers that are not all ones.
+    """Draw operands a and b with a separator, each uniform over n-bit numbers that are not all ones.
 
-    Draws enough candidates for each operand that all are refused with a chance of at most 2^-64, and takes
-    the first good one, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.) If
-    all are refused, the last bit is cleared.
+    Enough candidates are drawn for each operand that all are rejected with a chance of at most 2^-64; the
+    first valid one is taken, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)
+    If all are rejected, the last bit is cleared.
     """
     bits = (length - 1) // 2
     tries = math.ceil(_REJECTION_BITS / bits)
@@ -121,20 +121,20 @@ def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generat
 
 
 def read_numbers(bits: Tensor) -> list[int]:
-    """Return the numbers whose bits are the rows (batch, n), the highest first."""
+    """Read rows of bits (batch, n), the highest first, as numbers."""
     padded = torch.nn.functional.pad(bits, (-bits.shape[-1] % _BYTE, 0))
     return [int.from_bytes(row.tobytes()) for row in np.packbits(padded.to(torch.uint8).numpy(), axis=-1)]
 
 
 def write_bits(numbers: Sequence[int], length: int) -> Tensor:
-    """Return the lowest bits (batch, length) of numbers that have no more, the highest first."""
+    """Write numbers as rows of bits (batch, length), the highest first."""
     size = math.ceil(length / _BYTE)
     packed = np.frombuffer(b"".join(number.to_bytes(size) for number in numbers), dtype=np.uint8)
     return torch.from_numpy(np.unpackbits(packed.reshape(-1, size), axis=-1)[:, -length:]).long()
 
 
 def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
-    """Return the result of an operation on a and b, in whole numbers of any size."""
+    """Compute an operation on a and b, as whole numbers of any size."""
     length = inputs.shape[-1]
     a, b = (read_numbers(inputs[:, part]) for part in (slice(length // 2), slice(length // 2 + 1, None)))
     return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)
@@ -144,17 +144,17 @@ Gate = Callable[[Tensor, Tensor], Tensor]
 
 
 def bits(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Fair bits; the vocabulary's third symbol is never used."""
+    """Draw fair bits; the vocabulary's third symbol is never used."""
     return torch.randint(2, (batch_size, length), generator=generator)
 
 
 def negate(inputs: Tensor) -> Tensor:
-    """1 for 0 and 0 for 1."""
+    """Swap 0 and 1."""
     return 1 - inputs
 
 
 def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
-    """Return the gate's answer at the first position of each pair, the filler everywhere else."""
+    """Return the gate's output at the first position of each pair, and the filler elsewhere."""
     targets = torch.full_like(inputs, filler)
     second = inputs[:, 1::2]  # (batch, pairs)
     targets[:, : 2 * second.shape[1] : 2] = gate(inputs[:, : 2 * second.shape[1] : 2], second)
@@ -185,7 +185,7 @@ _TASKS = {
 
 
 def get_task(name: str) -> Task:
-    """Return the task of that name; TaskError with the nearest name if there is none."""
+    """Return the task with this name; raise TaskError with the nearest name if there is none."""
     return _TASKS[require_algorithmic(name).name]
 
 
@@ -195,7 +195,7 @@ def registered_tasks() -> tuple[str, ...]:
 
 
 _TEST_SEED = 0
-"""Test sequences are the same for every trial."""
+"""The seed of the test sequences, which are the same for every trial."""
 
 
 def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
@@ -210,7 +210,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
 ) -> tuple[Batch, ...]:
-    """Draw sequences from a seed, spread over lengths as evenly as possible."""
+    """Draw sequences from a seed, spread as evenly as possible over the lengths."""
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
     return tuple(

@@ -1,13 +1,12 @@
-"""Checks that every task that draws its examples must pass, whoever wrote it; any test can run them.
+"""Conformance checks of tasks that draw their examples, both built-in and plug-in tasks.
 
-    load_plugin("mqar.py")
+load_plugin("mqar.py")
 
-    @pytest.mark.parametrize("check", CHECKS)
-    def test_my_task_conforms(check):
-        check(subject("mqar", vocab=32, length=16))
+@pytest.mark.parametrize("check", CHECKS) def test_my_task_conforms(check): check(subject("mqar", vocab=32,
+length=16))
 
-A check raises AssertionError if the drawn examples are not what the task states. Settings should be small: a
-few tokens and a few symbols, so that every case is drawn.
+A check raises AssertionError if the drawn examples contradict the task's stated properties. Settings should
+be small: a few tokens and a few symbols, so that every case is drawn.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ EXAMPLES = 256
 """The number of examples to check."""
 
 SHAPES_DRAWN = 5
-"""The number of batches to check if the task states one shape for all."""
+"""The number of batches to check if the task states one shape for all batches."""
 
 _SEEN_OFTEN = 20
-"""A symbol says nothing of targets before it has been met so often."""
+"""The minimum number of occurrences before a symbol can count as determining targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task with its settings: the examples that it draws from a seed, and the properties that it states."""
+    """A task with its settings: it draws examples from a seed, and has the stated properties."""
 
     name: str
     settings: Mapping[str, Any]
@@ -64,7 +63,7 @@ class Subject:
 
 
 def subject(name: str, **settings: object) -> Subject:
-    """Return the task of that name with these keys of [task]; TaskError if it draws no examples."""
+    """Return a task by name, with these keys of [task]; raise TaskError if it draws no examples."""
     spec = require_task(name)
     task = spec.settings.model_validate({"name": name, **settings})
     if not isinstance(task, GeneratedTask):
@@ -85,7 +84,7 @@ def subject(name: str, **settings: object) -> Subject:
 
 
 def seed_decides(task: Subject) -> None:
-    """Check that a seed decides the examples, and that the global generator does not."""
+    """Check that the examples depend on the seed, and not on the global generator."""
     first = task.draw(1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
@@ -112,7 +111,7 @@ def other_processes_draw_the_same(task: Subject) -> None:
 
 
 def examples_fit(task: Subject) -> None:
-    """Check that examples have the types, shapes, symbols and padding of the task's sizes and kind."""
+    """Check that examples have the types, shapes, symbols and padding of the task's kind and sizes."""
     for what, examples in {"the training": task.draw(1), **task.test_sets()}.items():
         faults = list(example_faults(_form(task.kind), task.sizes, examples, None))
         assert not faults, f"{what}: {'; '.join(faults)}"
@@ -120,7 +119,7 @@ def examples_fit(task: Subject) -> None:
 
 
 def shapes_are_one(task: Subject) -> None:
-    """Check that batches have one shape where the task says so: tokens, scored targets, no lengths."""
+    """Check that batches have one shape if the task says so: tokens, scored targets, no lengths."""
     if not task.has_one_shape:
         return
     drawn = [task.draw(seed) for seed in range(SHAPES_DRAWN)]
@@ -145,7 +144,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that scored targets equal the output of `solve` for the inputs, whatever the padding is."""
+    """Check that the scored targets equal the output of `solve` for the inputs, for any padding."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -159,7 +158,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that no input beyond the stated reach moves a target, and that the furthest within it does.
+    """Check that no input beyond the stated reach changes a target, but that the furthest within does.
 
     One input at a time is replaced by the input of another example at the same place.
     """
@@ -182,7 +181,7 @@ def reach_is_needed(task: Subject) -> None:
 
 
 def no_nearer_token_gives_the_target_away(task: Subject) -> None:
-    """Check that no single token nearer than the stated reach decides every target."""
+    """Check that no single token nearer than the stated reach determines every target."""
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
         return
@@ -200,7 +199,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check that own losses are finite, one for each target, and moved by its output alone."""
+    """Check that a task's own losses are finite, one per target, and depend on its output alone."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)
@@ -233,11 +232,11 @@ CHECKS = (
     no_nearer_token_gives_the_target_away,
     losses_are_of_each_target,
 )
-"""All checks, in no order."""
+"""All checks, in any order."""
 
 
 def digest_all(task: Subject) -> str:
-    """Return a digest by which two processes can compare their draws."""
+    """Return a digest of the draws, to compare two processes."""
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 
@@ -259,7 +258,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind whose examples have the same form: a second sequence also consists of symbols."""
+    """Return the kind whose examples have the same form: symbols may also be a second sequence."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

@@ -1,4 +1,4 @@
-"""Draws of tasks, plug-ins' included, checked before a model sees them."""
+"""Draws of built-in and plug-in tasks, checked before a model sees them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from ...studies.catalog.tasks import (
 from ..core.random_streams import derive_seed
 
 _TEST_SEED = 0
-"""Test splits are the same for every trial."""
+"""The seed of test splits, which are the same for every trial."""
 
 _SHOWN = 64
-"""The most numbers of an example to show."""
+"""The maximum number of values to show of an example."""
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
-    """Draw examples for training; raise TaskError for examples that the task cannot have."""
+    """Draw training examples; raise TaskError for examples that violate the task's stated properties."""
     return _checked(task, partial(task.draw, count), generator, count)
 
 
 def draw_test_set(task: GeneratedTask, name: str) -> Examples:
-    """Return a set of the test split by its name."""
+    """Return a named test set."""
     generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))
     return _checked(task, task.test_sets()[name], generator, None)
 
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """Return the beginnings of an input and its target as text, number by number; · is not scored.
+    """Return the beginnings of an input and its target as text, value by value; · is not scored.
 
-    If the input is a picture, return all of it, and the scored part of its target.
+    An image is shown whole, with the scored part of its target.
     """
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
@@ -71,7 +71,7 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
 
 
 def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
-    """Yield the faults of examples of a task of this kind; `count` is their expected number."""
+    """Yield the faults of examples for this kind of task; `count` is their expected number."""
     inputs, targets, lengths = examples
     rows = len(inputs)
     if count is not None and rows != count:
@@ -111,7 +111,7 @@ def _number_faults(what: str, found: Tensor, shape: tuple[int | None, ...]) -> I
 
 
 def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: torch.dtype) -> str | None:
-    """Return the faults of type, device and shape; None stands for any size."""
+    """Return a fault of type, device or shape; None in the shape stands for any size."""
     fits = found.dim() == len(shape) and all(
         size in (None, got) for size, got in zip(shape, found.shape, strict=True)
     )

@@ -1,8 +1,9 @@
 """The long-term problems: two of many numbers are marked, and the model predicts their sum or product.
 
-A sequence has two columns. The first holds numbers, uniform and independent; the second is -1 at both ends, 1
-at two steps and else 0. One marked step is among the first ten, the other before the middle. Neither is the
-very first step, where the mark would cover the -1 (as in the program of Raffel and Ellis 2016).
+A sequence has two columns. The first holds uniform, independent numbers; the second is -1 at both ends, 1 at
+the two marked steps and 0 elsewhere. One marked step is among the first ten, the other before the middle.
+Neither is the very first step, where the mark would overwrite the -1 (as in the program of Raffel and Ellis
+2016).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import torch
 from torch import Tensor
 
 TOLERANCE = 0.04
-"""An answer is right if it is nearer than this (Hochreiter and Schmidhuber 1997, section 5.4)."""
+"""An answer within this distance is correct (Hochreiter and Schmidhuber 1997, section 5.4)."""
 
 _MAX_FIRST_MARK = 9  # steps that the first mark can have: 1 to 9
 _DRAWS = 2**40  # far more values than steps, so that each step is as likely as another
 
 
 class RegressionBatch(NamedTuple):
-    """Sequences (batch, longest, 2), 0 behind their ends; answers (batch,); lengths (batch,)."""
+    """Sequences (batch, longest, 2), padded with 0; answers (batch,); lengths (batch,)."""
 
     inputs: Tensor
     targets: Tensor
@@ -31,13 +32,13 @@ class RegressionBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTermProblem:
-    """One problem: numbers from `low` to 1, and the function that gives the answer to the two marked ones."""
+    """One problem: numbers from `low` to 1, and the function of the two marked ones that gives the answer."""
 
     low: float
     answer: Callable[[Tensor, Tensor], Tensor]
 
     def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
-        """Draw sequences of these lengths (batch,), 12 to `max_length` each, from a CPU generator."""
+        """Draw sequences of these lengths (batch,), each from 12 to `max_length`, from a CPU generator."""
         rows = len(lengths)
         numbers = torch.rand(rows, max_length, generator=generator)
         draws = torch.randint(_DRAWS, (2, rows), generator=generator)
@@ -59,16 +60,16 @@ LONG_TERM_PROBLEMS = {
     "recall_addition": LongTermProblem(low=-1.0, answer=lambda one, other: 0.5 + (one + other) / 4),
     "recall_multiplication": LongTermProblem(low=0.0, answer=torch.mul),
 }
-"""The problems by the names of their tasks."""
+"""The problems by task name."""
 
 
 def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.Generator) -> Tensor:
-    """Return uniform whole numbers (batch,), both ends included."""
+    """Draw uniform whole numbers (batch,), both bounds included."""
     return torch.randint(shortest, longest + 1, (batch_size,), generator=generator)
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two different steps: one of 1 to 9, and one of 1 up to before the middle."""
+    """Return two different steps for the marks: one of 1 to 9, and one from 1 to before the middle."""
     first = 1 + draws[0] % _MAX_FIRST_MARK
     before = lengths // 2 - 1  # steps that the second may have, were it not for the first
     second = 1 + draws[1] % (before - (first <= before).long())

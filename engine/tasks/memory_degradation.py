@@ -1,7 +1,7 @@
-"""Sequences of the toy problems on which memory degrades (Harvat and Martín-Guerrero 2022, appendix A).
+"""Toy problems on which the memory of encoders degrades (Harvat and Martín-Guerrero 2022, appendix A).
 
-All are different from each other. The seed of a problem draws its sequences and its fixed symbols: the tabu
-set and the bigrams.
+All sequences of a problem are distinct. Its seed draws the sequences and its fixed symbols: the tabu set and
+the bigrams.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Sequences(NamedTuple):
 
 
 class _SymbolRows(NamedTuple):
-    """Symbols (sequences, longest), counted from 0 and without meaning beyond `lengths` (sequences,)."""
+    """Symbols (sequences, longest), counted from 0; entries beyond `lengths` (sequences,) are undefined."""
 
     symbols: Tensor
     lengths: Tensor
@@ -35,7 +35,7 @@ class _SymbolRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceSplits:
-    """A problem's sequences: to train on, to validate with, and to measure memory on."""
+    """A problem's sequences for training, validation, and memory measurements."""
 
     train: Sequences
     dev: Sequences
@@ -43,7 +43,7 @@ class SequenceSplits:
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """Return all sequences of a problem; another seed gives others, with other fixed symbols."""
+    """Generate all sequences of a problem; another seed gives other sequences and other fixed symbols."""
     drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
     sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
     train = round(spec.sequences * (1 - spec.dev_fraction))
@@ -55,20 +55,23 @@ def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
 
 
 def as_pairs(sequences: Sequences) -> PairSplit:
-    """Return sequences in the form of sentence pairs, so that they can be batched alike.
+    """Return sequences in the form of sentence pairs, to batch them in the same way.
 
-    Sources have their start and their end, targets their end alone.
+    Sources keep their start and end symbols, targets only the end.
     """
     return PairSplit(source=_to_split(sequences.sources, 0), target=_to_split(sequences.targets, 1))
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """Return the symbols that do not belong into targets, (tabu,), counted from 0."""
+    """Return the symbols that are removed from targets, (tabu,), counted from 0."""
     return torch.randperm(spec.symbols, generator=_fixed_generator(spec, seed))[: spec.num_dropped_symbols]
 
 
 def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """First symbols, all different, their successors, and how probable these are; each (bigrams,)."""
+    """Return distinct first symbols of the bigrams, their successors, and the probabilities.
+
+    Each (bigrams,).
+    """
     generator = _fixed_generator(spec, seed)
     firsts = torch.randperm(spec.symbols, generator=generator)[: spec.num_bigrams]
     seconds = torch.randint(spec.symbols, (spec.num_bigrams,), generator=generator)
@@ -92,7 +95,7 @@ def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
 
 
 def _draw(spec: DegradationProblem, seed: int, count: int, generator: Generator) -> _SymbolRows:
-    """Draw sequences of the problem; some may be equal."""
+    """Draw sequences of the problem, possibly with duplicates."""
     lengths = torch.randint(spec.min_length, spec.max_length + 1, (count,), generator=generator)
     if spec.num_repeated_symbols:
         return _SymbolRows(_repeated(spec, count, generator), lengths)
@@ -108,7 +111,7 @@ def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Genera
 
 
 def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Tensor:
-    """Draw runs of symbols; a run that is too long is cut, and the last one fills the rest."""
+    """Draw runs of symbols; too long runs are cut, and the last one fills the rest."""
     symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
     runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
     places = torch.arange(spec.max_length).expand(count, -1).contiguous()
@@ -117,7 +120,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw uniform symbols, of which 1 to `max_dropped`, at any place, belong to the tabu set."""
+    """Draw uniform symbols; 1 to `max_dropped` of them, at random places, are from the tabu set."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)
@@ -130,7 +133,10 @@ def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Ge
 def _with_bigrams(
     spec: DegradationProblem, bigrams: tuple[Tensor, Tensor, Tensor], count: int, generator: Generator
 ) -> Tensor:
-    """Return uniform symbols, but behind the first of a bigram its second with just its probability."""
+    """Draw uniform symbols.
+
+    A bigram's first symbol is followed by its second with the bigram's probability.
+    """
     firsts, seconds, probable = bigrams
     successor = torch.full((spec.symbols,), -1).index_copy_(0, firsts, seconds)
     probability = torch.zeros(spec.symbols).index_copy_(0, firsts, probable)
@@ -146,7 +152,7 @@ def _with_bigrams(
 
 
 def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolRows:
-    """Return the symbols of the targets: the reversed input, or the input without the tabu set."""
+    """Return the target symbols: the reversed input, or the input without the tabu set."""
     symbols, lengths = drawn
     places = torch.arange(spec.max_length)
     if not spec.num_dropped_symbols:
@@ -168,7 +174,7 @@ def _add_markers(drawn: _SymbolRows) -> Tensor:
 
 
 def _to_split(rows: Tensor, skipped: int) -> Split:
-    """Join padded rows into a split, each without the first numbers that are skipped."""
+    """Join padded rows into a split, each without its first `skipped` numbers."""
     rows = rows[:, skipped:]
     valid = rows != PADDING
     lengths = valid.sum(1)

@@ -1,8 +1,8 @@
 """Optuna's ask-and-tell interface: its studies propose a search's points and receive the results.
 
 With rungs there is an Optuna study for each rung, since values of different rungs are never compared. The
-sampler asks one of them, the highest on which enough points have ended, as in BOHB (Falkner et al. 2018).
-Each study knows all points of the search; those that ended on another rung are failed trials with a note.
+sampler uses the study of the highest rung with enough finished points, as in BOHB (Falkner et al. 2018). Each
+study knows all points of the search; points that ended on another rung are failed trials with a note.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .samplers.told_points import ELSEWHERE, PointKey, point_key
 from .stored_points import PointEnd, SearchPoint
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
-"""Samplers learn from a rung with this many points, and this many more than there are dimensions."""
+"""Samplers learn from a rung that has this many points, and this many more than dimensions."""
 
 MAX_REJECTED_PROPOSALS = 10
-"""After this many known proposals in a row, a point is drawn from the remaining ones."""
+"""After this many known proposals in a row, a point is drawn from the untried ones."""
 
 REJECTED_PROPOSALS = {"grid": 0, "random": 0, "evolution": 50}
-"""The same for samplers that are not asked, and for one that changes more after rejected proposals."""
+"""The same for samplers that are never asked, and for one that mutates more after rejected proposals."""
 
 DRAWN, DRAWN_OF_REALS = 200, 2_000
-"""The most points to draw before the rest are taken in order, or with real dimensions are given up."""
+"""The number of draws before untried points are taken in order or, with real dimensions, the search ends."""
 
 MAX_ENUMERATED_POINTS = 100_000
 """A search ends if none of this many points in order is new."""
@@ -61,7 +61,7 @@ class AskTell:
         self._restored = 0  # points that were restored with a value
 
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
-        """Return Optuna's trial of a point that is chosen already."""
+        """Return Optuna's trial of a point that was chosen already."""
         self.told.asked.enqueue_trial(dict(values))
         trial = self.told.asked.ask()
         self._study.choose(partial(suggest, trial))
@@ -70,9 +70,9 @@ class AskTell:
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
-        """Return a new point, its Optuna trial and the name of what proposed it; None if no point is left.
+        """Return a new point, its Optuna trial and the name of its proposer; None if no point is left.
 
-        `accept` returns the point of values that are new, else None. `begun` is the number of points so far.
+        `accept` returns the point for new values, else None. `begun` is the number of points so far.
         """
         sampler = self._settings.sampler_name
         for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
@@ -89,7 +89,7 @@ class AskTell:
         return None
 
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
-        """Report a metric by epoch, and return whether the scheduler gives the point up."""
+        """Report a metric by epoch; return whether the scheduler prunes the point."""
         gives_up = False
         for epoch, value in course.items():
             trial.report(value, epoch)
@@ -115,7 +115,7 @@ class AskTell:
     def frozen(
         self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
     ) -> FrozenTrial:
-        """Return a point that has ended as Optuna remembers it, with the dimensions that it takes."""
+        """Return an ended point as a frozen Optuna trial, with its active dimensions."""
         return frozen_trial(self._study, point, end, attributes=attributes)
 
 
@@ -128,7 +128,7 @@ def frozen_trial(
     notes: Mapping[str, object] | None = None,
     attributes: Mapping[str, object] | None = None,
 ) -> FrozenTrial:
-    """Return an Optuna trial of a point that has ended, with its metric by epoch, notes and attributes."""
+    """Return an ended point as an Optuna trial, with its metric by epoch, notes and attributes."""
     reported = {end.epoch: end.values[0]} if len(end.values) == 1 else {}
     found = create_trial(
         params=point.values,
@@ -150,7 +150,7 @@ def enough_points(study: Study) -> int:
 
 
 class ToldStudies:
-    """Optuna's studies of a search's rungs, the smallest first."""
+    """Optuna's studies of a search's rungs, smallest fidelity first."""
 
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]
@@ -160,7 +160,7 @@ class ToldStudies:
 
     @property
     def asked(self) -> optuna.Study:
-        """The study that the sampler is asked with."""
+        """The study from which the sampler proposes."""
         for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
             if complete >= self._enough:
                 return study
@@ -206,10 +206,10 @@ class ToldStudies:
 
 
 class UnseenPoints:
-    """The points of a study's space that were not noted: drawn evenly, or in order.
+    """The untried points of a study's space: drawn uniformly, or in order.
 
-    Draws depend on the seed of the search and on how many points it knows, so that a resumed search draws the
-    same.
+    Draws depend on the search's seed and on the number of known points, so that a resumed search repeats
+    them.
     """
 
     def __init__(self, study: Study, seed: int) -> None:
@@ -220,15 +220,18 @@ class UnseenPoints:
         self._noted = set[PointKey]()
 
     def note(self, values: Mapping[str, Level]) -> None:
-        """Leave a point out from now on."""
+        """Mark a point as known."""
         self._noted.add(point_key(values))
 
     def __contains__(self, values: Mapping[str, Level]) -> bool:
-        """Return whether a point was not noted."""
+        """Return whether a point is untried."""
         return point_key(values) not in self._noted
 
     def draw(self, known: int) -> Iterator[Values]:
-        """Yield new points, drawn evenly in each dimension; `known` points in the search seed the draw."""
+        """Yield untried points, drawn uniformly in each dimension.
+
+        The number `known` of points seeds the draw.
+        """
         rng = Random(f"{self._seed} {known}")
 
         def value(name: str, dimension: Dimension) -> Level:
@@ -240,7 +243,7 @@ class UnseenPoints:
                 yield values
 
     def in_order(self) -> Iterator[Values]:
-        """Yield points in order, each once in a search; none of a space with real dimensions."""
+        """Yield points in order, each once per search; none if a dimension is real."""
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
             if values in self:
                 yield values

@@ -1,11 +1,9 @@
 """Conformance suite of samplers and schedulers, also for plug-ins.
 
-    @pytest.mark.parametrize("check", SAMPLER_CHECKS)
-    def test_my_sampler_conforms(check):
-        check("my_sampler")
+@pytest.mark.parametrize("check", SAMPLER_CHECKS) def test_my_sampler_conforms(check): check("my_sampler")
 
 A check takes a name and raises AssertionError if the sampler or scheduler breaks its contract. The search has
-all kinds of dimensions, and only half of the points have one of them.
+all kinds of dimensions; one of them is active in only half of the points.
 """
 
 from __future__ import annotations
@@ -57,16 +55,16 @@ rate = "real(1e-4, 1e-1, log=true)"
 NUMBERS = STUDY.replace(
     'mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}))"\n', ""
 ).replace("{mixer}", "sa(heads={heads}) + conv(k={kernel}) + conv(k={other})")
-"""A search without a choice, for samplers whose points must all have the same dimensions."""
+"""A search without a choice, for samplers that need the same dimensions in every point."""
 
 _POINTS = 25
-"""The number of points: enough for samplers that begin with drawn points."""
+"""The number of points: enough for samplers with random initial points."""
 
 _EPOCHS = 8
 
 
 def points_are_within_the_space(name: str) -> None:
-    """Check that each point has the dimensions that it takes, each within its bounds."""
+    """Check that each point has exactly its active dimensions, each within its bounds."""
     for values in _search(name, 0, _POINTS):
         taken = {"rate", "heads", "kernel", "other"}
         if "mixer" in values:
@@ -79,12 +77,12 @@ def points_are_within_the_space(name: str) -> None:
 
 
 def points_are_not_all_one(name: str) -> None:
-    """Check that more than one point is proposed."""
+    """Check that more than one distinct point is proposed."""
     assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "the same point is proposed always"
 
 
 def sampler_seed_decides(name: str) -> None:
-    """Check that the seed alone decides the points, and that Python's own generator is left alone."""
+    """Check that the points depend only on the seed, and that Python's generator is not used."""
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
@@ -123,24 +121,24 @@ SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
     restarted_search_is_the_same,
     failed_points_are_survived,
 )
-"""Every check of a sampler; each is called as `check(name)`."""
+"""All checks of a sampler, called as `check(name)`."""
 
 
 def best_point_is_kept(name: str) -> None:
-    """Check that a point that is better than all others at each epoch is trained to its end."""
+    """Check that a point that is better than all others at each epoch is not pruned."""
     courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
     given_up = _given_up(name, courses)
     assert given_up[-1] is None, f"the best of {_POINTS} points is given up after epoch {given_up[-1]}"
 
 
 def first_point_is_kept(name: str) -> None:
-    """Check that the first point, which has nothing to compare with, is trained to its end."""
+    """Check that the first point, which has no others for comparison, is not pruned."""
     (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
     assert given_up is None, f"the only point is given up after epoch {given_up}"
 
 
 def scheduler_is_repeatable(name: str) -> None:
-    """Check that the same courses are pruned at the same epochs, because a resumed search replays them."""
+    """Check that the same curves are pruned at the same epochs, because a resumed search replays them."""
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
     assert _given_up(name, courses) == _given_up(name, courses), "the same courses are given up otherwise"
@@ -151,7 +149,7 @@ SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
     first_point_is_kept,
     scheduler_is_repeatable,
 )
-"""Every check of a scheduler; each is called as `check(name)`."""
+"""All checks of a scheduler, called as `check(name)`."""
 
 
 def _the_study(sampler: str) -> Study:

@@ -1,4 +1,4 @@
-"""Factories of a search's sampler and scheduler by name: built-in, from Optuna or from a plug-in."""
+"""Factories of a search's sampler and scheduler by name: built-in, Optuna's, or a plug-in's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .samplers.restartable import CmaEsSampler, MakeSampler, RestartableSampler,
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """Return the object that a plug-in makes. Raises PluginError if it is no instance of the base."""
+    """Return the object that a plug-in makes. Raise PluginError if it is not an instance of the base."""
     with named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
@@ -40,7 +40,7 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
 
 @contextmanager
 def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Convert the errors of a plug-in's code to a PluginError with its owner and its name."""
+    """Convert errors of a plug-in's code to a PluginError with its owner and its name."""
     try:
         yield
     except Exception as error:
@@ -49,9 +49,9 @@ def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """Return the sampler of a study's search; "grid" enumerates, and never asks it.
+    """Return the sampler of a study's search; a "grid" search never calls it.
 
-    Raises PluginError if it cannot be made.
+    Raise PluginError if it cannot be made.
     """
     sampler, seed = settings.sampler or default_sampler(settings), settings.seed
     if (make := SAMPLERS[sampler.name].make) is not None:
@@ -75,9 +75,9 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the generation of a point that ended after `ended` others, for Optuna's genetic samplers.
+    """Return the generation of the point that ended after `ended` others, for Optuna's genetic samplers.
 
-    They note it on each trial as they propose it; for points from the store it follows from their order.
+    They store it on each trial when they propose it; for points from the store it follows from their order.
     """
     genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
     if genetic is None or genetic.population_size is None:
@@ -104,7 +104,7 @@ _OPTUNAS: dict[str, MakeSampler] = {
 
 
 def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
-    """Return the pruner of a search. Raises PluginError if it cannot be made."""
+    """Return the pruner of a search. Raise PluginError if it cannot be made."""
     scheduler = settings.scheduler
     make = SCHEDULERS[scheduler.name].make
     if make is not None:

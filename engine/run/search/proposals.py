@@ -1,7 +1,7 @@
-"""Points that a search would try next, and points that a program hands in.
+"""Interface of a search for other programs: its next points, and points that a program submits.
 
-Nothing is trained here. A point that is handed in is stored as begun and unfinished. The next run trains it,
-and a search that already runs notices it. Results come from trainings alone.
+Nothing is trained here. A submitted point is stored as begun and unfinished. The next run trains it, and a
+running search notices it. Results come only from trainings.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .search import Search
 from .stored_points import SearchPoint
 
 KEYS = ("values", "recipe", "id")
-"""The keys that identify a point; values or a recipe are enough, and all that is given must agree."""
+"""Keys that identify a point; values or a recipe suffice, and all given keys must agree."""
 
 PROPOSAL_KEYS = ("schema", "recipe_id", "proposed_by", "parameters", "seeds", "trials", "settings")
-"""Further keys of a proposal, so that it can be handed in unchanged."""
+"""Further keys of a proposal, allowed so that it can be submitted unchanged."""
 
 RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score", "loss", "accuracy")
-"""Keys that hold a result, besides names of metrics; they are refused."""
+"""Keys that hold a result, besides names of metrics; lines with them are rejected."""
 
 
 class PointError(ActivememError):
-    """A line that is not a point of a search, with all its faults."""
+    """A line that does not describe a point of the search; the message lists all faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -50,10 +50,10 @@ class PointError(ActivememError):
 
 
 def read_handed_in(study: Study, line: object) -> SearchPoint:
-    """Return the point of a line of JSON: its `values` by dimension, its `recipe`, or both.
+    """Return the point of a line of JSON, given by its `values` by dimension, its `recipe`, or both.
 
-    The values must include all dimensions that the recipe does not determine. Raises PointError if the line
-    is not a point of the study's space or has a result: results come from trainings alone.
+    The values must include all dimensions that the recipe does not determine. Raise PointError if the line is
+    no point of the study's space or has a result: results come only from trainings.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])
@@ -167,14 +167,14 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A point that a search would try next, and its source: the sampler, "random", "grid" or "baseline"."""
+    """The next point of a search, and its source: the sampler, "random", "grid" or "baseline"."""
 
     point: SearchPoint
     proposed_by: str
 
 
 class PointAnswer(StrEnum):
-    """The answers to a point that was handed in."""
+    """The possible answers to a submitted point."""
 
     ACCEPTED = "accepted"  # the next run trains it
     WAITING = "waiting"  # it was handed in before, or begun by a run
@@ -184,7 +184,7 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedIn:
-    """The answer to a point that was handed in; `trials` has the stored outcomes of a known one, by seed."""
+    """The answer to a submitted point; `trials` has the stored outcomes of a known one, by seed."""
 
     answer: PointAnswer
     point: SearchPoint | None = None
@@ -193,9 +193,9 @@ class HandedIn:
 
 
 class SearchDesk:
-    """A study's search for programs: it proposes points to a program, and accepts the program's own points.
+    """A study's search as a service for programs: it proposes points, and accepts submitted ones.
 
-    Raises StudyError for a study that is no search.
+    Raise StudyError for a study that is not a search.
     """
 
     def __init__(self, study: Study, store: Store) -> None:
@@ -213,7 +213,7 @@ class SearchDesk:
         return found
 
     def hand_in_text(self, text: str) -> HandedIn:
-        """Take a point as `hand_in` does, from its JSON."""
+        """Submit a point as `hand_in` does, given as JSON text."""
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -223,7 +223,7 @@ class SearchDesk:
         return self.hand_in(line)
 
     def hand_in(self, line: object) -> HandedIn:
-        """Store a point of the study's space, given as JSON, for the next run; or return why it is refused.
+        """Submit a point of the study's space, given as JSON, for the next run; or return why it is rejected.
 
         For a known point return the outcomes of its trainings. It is not trained again.
         """
@@ -234,7 +234,7 @@ class SearchDesk:
         return found
 
     def look_up(self, line: object) -> HandedIn:
-        """Return what `hand_in` would answer; store nothing."""
+        """Return the answer of `hand_in` without storing anything."""
         try:
             point = read_handed_in(self._study, line)
         except PointError as error:

@@ -1,8 +1,8 @@
-"""A race over seeds: a point gets its first seed, and each further one only while it may still be the best.
+"""A race over seeds: a point is trained on another seed only while it may still be the best.
 
-As in F-Race (Birattari et al. 2002), points are compared on the same seeds. The best point so far owes a part
-of its lead to noise. So the limit grows with the number of points that it was chosen from (Hsu 1984). Tests
-by ranks would need more seeds: for three differences of the same sign, the Wilcoxon test gives p = 0.125.
+As in F-Race (Birattari et al. 2002), points are compared on the same seeds. Part of the best point's lead is
+noise, so the limit grows with the number of points that it was chosen from (Hsu 1984). Rank tests would need
+more seeds: for three differences of the same sign, the Wilcoxon test gives p = 0.125.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class SeedRace:
     """A race between points over seeds.
 
     The noise is the part of the losses that points and seeds do not explain. It is assumed to be normal and
-    equal for all points. `bench/race.py` measures how often the race drops the best point if it is neither.
+    equal for all points. `bench/race.py` measures how often the race drops the best point if that does not
+    hold.
     """
 
     def __init__(self, seeds: Sequence[int], risk: float) -> None:
@@ -44,7 +45,7 @@ class SeedRace:
             self._count += 1
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a point with these losses may be the best; not if a loss is NaN."""
+        """Return whether a point with these losses may still be the best; false if a loss is NaN."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -61,7 +62,7 @@ class SeedRace:
 
 
 def make_race(study: Study) -> SeedRace | None:
-    """Return the race of a study's search, if it has one."""
+    """Return the race of a study's search; None if it has none."""
     search = study.search
     if search is None or not isinstance(search.scheduler, RaceSettings):
         return None
@@ -71,7 +72,7 @@ def make_race(study: Study) -> SeedRace | None:
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     """Return the standard deviation that rows and columns do not explain, and its degrees of freedom.
 
-    Return None if it cannot be estimated, or if nothing varies.
+    None if it cannot be estimated, or if nothing varies.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)

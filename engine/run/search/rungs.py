@@ -1,8 +1,8 @@
-"""Rungs: a point is trained at a small fidelity first, and at the next one if it is among the best there.
+"""Rungs: a point is first trained at a low fidelity, and at the next one if it is among the best.
 
-Asynchronous successive halving (Li et al. 2020, Algorithm 2) and, with brackets, Hyperband (Li et al. 2018).
-No point is dropped: one that is not among the best of its rung may be once more points have ended there.
-The board follows from the rows in the store alone, so that a search can resume.
+This is asynchronous successive halving (Li et al. 2020, Algorithm 2) and, with brackets, Hyperband (Li et al.
+2018). No point is dropped for good: it may be promoted later, after more points have ended on its rung. The
+state follows from the stored rows alone, so that a search can resume.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....studies.fidelity import Fidelity, promoted_count
 
 
 class RungBoard:
-    """The losses of the points of each bracket on each rung, and the points that go on."""
+    """The losses of each bracket's points on each rung, which decide the promotions."""
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
@@ -25,11 +25,11 @@ class RungBoard:
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
 
     def next_first(self) -> int:
-        """Return the rung on which the next point begins."""
+        """Return the rung on which the next point starts."""
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
-        """Note that a point is trained on a rung; its first rung is its bracket."""
+        """Record that a point is trained on a rung; its first rung is its bracket."""
         if point not in self._first:
             self._first[point] = rung
             self._counts[rung] += 1

@@ -1,8 +1,8 @@
-"""Search driver: a source of cohorts, each the trials of a point that Optuna proposes.
+"""Search driver: a source of cohorts, each with the trials of a point proposed by Optuna.
 
 The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
-and then asks for new ones. A point is known by the id of its first trial, so that values that make the same
-model are one point.
+and then asks for new ones. A point is identified by the id of its first trial, so that values that make the
+same model are one point.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .rungs import RungBoard
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 BASELINE = "baseline"
-"""The source of the point with which a study begins."""
+"""The source of a study's baseline point."""
 
 
 class PointState(Enum):
@@ -44,17 +44,17 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A point on one of its rungs; `trial` is Optuna's, if the point was asked for."""
+    """A point on one of its rungs; `trial` is Optuna's, if Optuna proposed it."""
 
     point: SearchPoint
     trial: optuna.Trial | None = None
     jobs: list[Job] = field(default_factory=list[Job])
     judged: int = 0
-    """the last epoch that was reported to the scheduler"""
+    """the last epoch reported to the scheduler"""
 
 
 class TrackedPoints:
-    """The points of a search by their state; points on different rungs are tracked apart."""
+    """The points of a search by state; points on different rungs are tracked separately."""
 
     def __init__(self) -> None:
         self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}
@@ -65,15 +65,15 @@ class TrackedPoints:
         return any(point.name in several for several in self._points.values())
 
     def of(self, state: PointState) -> list[TrackedPoint]:
-        """Return the points in a state, in the order in which they came to it."""
+        """Return the points in a state, in the order in which they entered it."""
         return list(self._points[state].values())
 
     def running_here(self, name: str) -> TrackedPoint:
-        """Return a point whose trials this driver trains."""
+        """Return a point that this driver trains."""
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Put a point into a state; from PROPOSED on it counts as begun."""
+        """Change a point's state; from PROPOSED on it counts as begun."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
@@ -81,12 +81,12 @@ class TrackedPoints:
             self.begun[tracked.point.known_by] = tracked.point.values
 
     def drop(self, tracked: TrackedPoint) -> None:
-        """Forget a point that cannot be trained."""
+        """Remove a point that cannot be trained."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
 
     def count(self) -> int:
-        """Return the number of points; a point counts once on all its rungs."""
+        """Return the number of points; a point counts once over all its rungs."""
         return len(self.begun.keys() | {each.point.known_by for each in self.of(PointState.PROPOSED)})
 
 
@@ -95,8 +95,8 @@ class Search:
 
     Points over the study's budget are skipped. In a race over seeds a cohort is one training; with rungs it
     is a point on one rung. Other drivers may search the same study: their points count, and Optuna receives
-    their results. `gone` maps trials of other drivers to the last attempt whose driver is dead. A search that
-    only `looks` stores nothing.
+    their results. `gone` maps trials of other drivers to the last attempt whose driver is dead. With `looks`
+    a search stores nothing.
     """
 
     def __init__(
@@ -144,17 +144,17 @@ class Search:
         return None
 
     def has_next(self) -> bool:
-        """Return whether there is a cohort, which `next_cohort` then returns."""
+        """Return whether there is another cohort, which `next_cohort` then returns."""
         self._found = self.next_cohort()
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a point in training may get another seed, or get on to another rung."""
+        """Return whether a point in training may get another seed, or be promoted to another rung."""
         has_more = self._race is not None or self._rungs is not None
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next point that no driver has begun, and what proposes it; None if there are no more.
+        """Return the next point that no driver has begun, and its proposer; None if there are no more.
 
         From now on the point counts as one in training.
         """
@@ -168,7 +168,7 @@ class Search:
         return None
 
     def count_known(self) -> int:
-        """Return how many points have been tried or begun, by any driver."""
+        """Return how many points any driver has begun."""
         self._learn_from_others()
         return self._tracked.count()
 
@@ -181,7 +181,7 @@ class Search:
         return tuple(self._stored[trial.id] for trial in point.trials if trial.id in self._stored)
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether the scheduler gives a point up after an epoch with this value of the metric."""
+        """Return whether the scheduler prunes a point after an epoch with this value of the metric."""
         if not self._settings.compares_epochs:
             return False
         tracked = self._tracked.running_here(name)
@@ -192,7 +192,7 @@ class Search:
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Report the point's value to Optuna; if the cohort was given up, store its trials as pruned."""
+        """Report the point's value to Optuna; if the cohort was pruned, store its trials as pruned."""
         tracked = self._tracked.running_here(name)
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
@@ -219,7 +219,7 @@ class Search:
         return None if proposed is None else proposed[0]
 
     def _next_promoted(self) -> TrackedPoint | None:
-        """Return an unfinished or a newly promoted point; None if there is none or the budget is spent."""
+        """Return an unfinished or newly promoted point; None if there is none or the budget is spent."""
         if self._rungs is None:
             return None
         self._learn_from_others()
@@ -284,7 +284,7 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the point of values that are new and within the study's budget; they are not drawn again."""
+        """Return the point of values if it is new and within budget; the values are not drawn again."""
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.known_by not in self._tracked.begun
@@ -349,7 +349,7 @@ class Search:
     def _give_up_with_others(self, point: SearchPoint) -> None:
         """Store the begun trials of a point as pruned if others of it are, as its driver would have.
 
-        The driver was killed in between; trained on, they would be compared with trials of fewer epochs.
+        The driver was killed in between; trained further, they would be compared with trials of fewer epochs.
         """
         stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
         if any(row["status"] == "pruned" for row in stored):

@@ -1,4 +1,4 @@
-"""The store's view of a search: the points whose trials have rows or checkpoints, and how they have ended."""
+"""The points of a search in the store: points whose trials have rows or checkpoints, and their ends."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ COLUMNS = (
     *("trial", "attempt", "study", "task", "seed", "status", "reason", "factors", "settings"),
     *("metrics", "epochs", *COSTS, "started", "finished"),
 )
-"""The columns of rows that a search reads at every point."""
+"""The columns of stored rows that a search reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """The values of the dimensions that a point takes, and its trials, ordered by seed.
+    """A point: the values of its active dimensions, and its trials ordered by seed.
 
     With rungs the trials belong to one `rung`, and `whole` is the id of the first trial of the last rung.
     """
@@ -48,20 +48,20 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """The id of the point on its rung, which is the id of its first trial."""
+        """Return the id of the point on its rung, which is the id of its first trial."""
         return self.trials[0].id
 
     @property
     def known_by(self) -> str:
-        """The id of the point on all rungs, which is the id of the first trial of the last rung."""
+        """Return the id of the point on all rungs, which is the id of the last rung's first trial."""
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """The end of a point: its state, its last epoch and its objectives; there are none if it failed.
+    """The end of a point: its state, its last epoch and its objectives (empty if it failed).
 
-    `excess` is how far the point exceeds each limit that only a training shows.
+    `excess` is how far the point exceeds each limit on a trained value.
     """
 
     state: TrialState
@@ -71,7 +71,7 @@ class PointEnd:
 
 
 class StoredPoints:
-    """Points by the attempts at trials in the store, as they were last read."""
+    """The points in the store, from the last reading of attempts and rows."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
@@ -90,7 +90,7 @@ class StoredPoints:
             self.attempts.refresh()
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
-        """Return the point of these values, on the last rung by default."""
+        """Return the point of these values, by default on the last rung."""
         if self._last is None or self._last.values != values:  # a point is often asked for twice in a row
             trials = self._study.point_trials(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
@@ -99,7 +99,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the points of trials with these levels, each once on a rung; none of another space."""
+        """Return the distinct points of trials with these levels; levels outside the space are skipped."""
         fidelity = self._study.fidelity
         found = (
             (read_point(self._study.choose, each), fidelity.rung_of(each) if fidelity else None)
@@ -145,12 +145,12 @@ class StoredPoints:
         return PointEnd(state, epoch, tuple(values), excess)
 
     def is_given_up(self, point: SearchPoint) -> bool:
-        """Return whether a trial of a point was given up."""
+        """Return whether a trial of a point was pruned."""
         rows = (self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts)
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return the first objective as a loss by ended seed; NaN if its trials failed."""
+        """Return the first objective as a loss for each ended seed; NaN for failed trials."""
         objective = self._search.objectives[0]
         losses: dict[int, list[float | None]] = {}
         for trial in point.trials:
@@ -164,31 +164,34 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def rung_loss(self, point: SearchPoint) -> float:
-        """Return the first objective of an ended point as a loss; infinity for a failure or excess."""
+        """Return the first objective of an ended point as a loss.
+
+        Infinity for a failure or an exceeded limit.
+        """
         end = self.end(point)
         if end.state != TrialState.COMPLETE or any(excess > 0 for excess in end.excess.values()):
             return math.inf
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether an ended point is within the limits that only a training shows."""
+        """Return whether an ended point is within the limits on trained values."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """Return the mean of a metric or cost over rows; NaN if one of them has none."""
+        """Return the mean of a metric or cost over rows; NaN if a row lacks it."""
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """Return the mean of the metric over rows after an epoch; NaN if one of them has none."""
+        """Return the mean of the metric over rows after an epoch; NaN if a row lacks it."""
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return the mean over a point's trials after each epoch that all of them have."""
+    """Return the mean over a point's trials, for each epoch that all of them have reached."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
@@ -199,7 +202,7 @@ MissingTrials = Callable[[SearchPoint], Sequence[object]]
 
 
 class BegunPoints:
-    """Points of a search that a driver has begun, each found once; `own` are the trials of this driver.
+    """Points of a search that a driver has begun, each reported once; `own` are the trials of this driver.
 
     `spent` adds up the costs of the study's stored trainings.
     """
@@ -217,7 +220,7 @@ class BegunPoints:
         self._counted: dict[str, Mapping[str, Any]] = {}  # the rows in it, by trial
 
     def new(self) -> list[SearchPoint]:
-        """Return the points with new rows or checkpoints; of other studies, only whole points."""
+        """Return the points with new rows or checkpoints; from other studies, only complete points."""
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
         arrived = stored.since(self._read)
@@ -249,7 +252,7 @@ class BegunPoints:
         ]
 
     def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
-        """Record that this driver trains trials of a point, and take over trials of other studies."""
+        """Record that this driver trains trials of a point, and adopt trials of other studies."""
         self.own.update(trial.id for trial in trials)
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
@@ -259,7 +262,7 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when this search learnt how a trial ended."""
+        """Return when this search learnt of a trial's end."""
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The fifteen tasks of the Chomsky hierarchy, written by hand a string at a time."""
+"""The fifteen tasks of the Chomsky hierarchy, each string generated on its own."""
 
 from __future__ import annotations
 

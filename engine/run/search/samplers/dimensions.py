@@ -1,4 +1,4 @@
-"""A study's search dimensions in Optuna's terms, and the places of values in their ranges, from 0 to 1."""
+"""Optuna distributions of a study's search dimensions, and relative positions in their ranges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .....studies.schema.settings import Level
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
-    """Return a uniformly drawn value, on the logarithmic scale where the range has one."""
+    """Draw a value uniformly; on the logarithmic scale if the range has one."""
     match distribution:
         case CategoricalDistribution():
             return rng.choice(distribution.choices)
@@ -53,7 +53,7 @@ def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
-    """Return Optuna's proposal for a dimension; the other dimensions need not be known."""
+    """Return Optuna's suggestion for a dimension; the other dimensions need not be known."""
     match dimension:
         case IntegerDimension():
             return trial.suggest_int(
@@ -68,7 +68,7 @@ def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
 
 
 def distribution(dimension: Dimension) -> BaseDistribution:
-    """Optuna's name for a dimension of the recipe language."""
+    """Return the Optuna distribution of a dimension of the recipe language."""
     match dimension:
         case IntegerDimension():
             return IntDistribution(

@@ -1,12 +1,11 @@
-"""Regularised evolution (Real et al. 2019).
+"""Regularised evolution (Real et al.
 
-The oldest point dies, and the best of a few is changed a little. With several objectives, points on the front
-survive first, and then points that are far apart. Points beyond a limit lose to points within all limits.
-
-A point is a tree: below a choice are the dimensions of the option taken. Changing a dimension keeps all
-others; the dimensions below a newly taken option are drawn. A proposal depends only on Optuna's points, in
-the order in which they ended, and on random numbers that the points so far seed. So a search that was killed
-continues as it would have.
+2019): the oldest point dies, and the best of a few is mutated. With several objectives, points on the Pareto
+front survive first, and then points that are far apart. Points beyond a limit lose to points within all
+limits. A point is a tree: below a choice are the dimensions of the chosen option. A mutation of a dimension
+keeps all others; dimensions below a newly chosen option are drawn. A proposal depends only on Optuna's
+points, in the order in which they ended, and on random numbers seeded by these points. So a killed search
+continues as if it had not been killed.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from .dimensions import at, draw, place_of
 from .told_points import ENDED, KnownOfStudy, Proposals, when_ended
 
 Worth = tuple[float, ...]
-"""The values by which points are compared; less is better."""
+"""The values by which points are compared; lower is better."""
 
 
 class Population:
-    """The living points: with one objective the last that ended, with several those that survive.
+    """The living points: with one objective the last that ended, with several the survivors.
 
-    With several objectives, each point that ends beyond the size makes the worst point die. Points are
-    compared by their excess over the limits, then by their front, then by how crowded it is around them (Deb
-    et al. 2002). `proposals` counts points on whichever rung; `space` has the dimensions of all that ended.
+    With several objectives, each point that ends beyond the population's size makes the worst point die.
+    Points are compared by their excess over the limits, then by their front, then by crowding distance (Deb
+    et al. 2002). `proposals` counts points on any rung; `space` has the dimensions of all ended points.
     """
 
     def __init__(self, study: optuna.Study, size: int) -> None:
@@ -53,7 +52,7 @@ class Population:
         self._worths: list[Worth] = []  # of the living, made when they are asked for
 
     def learn(self, before: int) -> None:
-        """Take note of all trials with a lower number, once before each trial."""
+        """Read all trials with a lower number; call it once before each trial."""
         if before == self._before:
             return
         self._before = before
@@ -62,7 +61,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the value by which a living point is compared."""
+        """Return the values by which a living point is compared."""
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]
@@ -77,9 +76,9 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the values by which living points are compared.
+        """Return the values by which living points are compared: their excess over limits first.
 
-        They are the excess over limits, then the value, or front and crowding distance.
+        Then come the loss, or front and crowding distance.
         """
         excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
         losses = [self._losses(trial) for trial in self.living]
@@ -94,32 +93,29 @@ class Population:
         return found
 
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
-        """Return the objectives as losses.
-
-        Pruned points have no comparable value and get the worst.
-        """
+        """Return the objectives as losses; pruned points have no comparable value and get the worst loss."""
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
 
 
 CROSSOVER = 0.25
-"""The share of points that have two parents."""
+"""The share of proposals by crossover of two parents."""
 
 STEP = 0.15
-"""The standard deviation of a step of a number, as a share of its range, or of its range in logarithms."""
+"""The standard deviation of a mutation of a number, relative to its range or its logarithmic range."""
 
 TRIES_PER_CHANGE = 20
-"""After this many known proposals in a row, one more dimension is changed."""
+"""After this many known proposals in a row, a mutation changes one more dimension."""
 
 _MAX_UNORDERED = 4
-"""With at most this many whole numbers, another one is drawn evenly; with more, one nearby."""
+"""With at most this many whole numbers, a mutation draws any other one; with more, one nearby."""
 
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
-    """Sampler that draws `population` points, then changes the best of `sample` random living ones.
+    """Sampler that draws `population` points, then mutates the best of `sample` random living ones.
 
-    Pruned points are members of the population, but never win. Failed points are no members.
+    Pruned points belong to the population, but never win. Failed points do not belong to it.
     """
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:
@@ -168,9 +164,9 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
 
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-    """Return each value from one parent or the other.
+    """Cross two points: each value comes from either parent.
 
-    A value that only one parent has is used if its option is taken.
+    A value that only one parent has is used if its option is chosen.
     """
     shared = [name for name in sorted(first) if name in second]
     both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}
@@ -178,7 +174,7 @@ def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> d
 
 
 class PointChanges:
-    """Changes points of a space, each in one dimension."""
+    """Mutations of points of a space, each in one dimension."""
 
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
         self._neighbours = {
@@ -186,7 +182,7 @@ class PointChanges:
         }
 
     def of(self, values: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-        """Return the values with one dimension changed; unchanged if none has another value."""
+        """Return the values with one dimension changed; unchanged if no dimension has another value."""
         free = [name for name in self._neighbours if name in values]
         if not free:
             return dict(values)
@@ -195,9 +191,9 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that draws another value.
+    """Return a function that draws another value: any option, or a number by a normal step.
 
-    It draws any option, or a number by a normal step of it or of its logarithm.
+    The step is on the logarithmic scale if the range has one.
     """
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)
@@ -221,6 +217,6 @@ def _nearby(numbers: IntDistribution | FloatDistribution, value: float, rng: Ran
 
 
 def _reflected(place: float) -> float:
-    """Return a place beyond an end of the range reflected into it."""
+    """Reflect a position beyond an end of the range [0, 1] back into it."""
     inside = place % 2
     return 2 - inside if inside > 1 else inside

@@ -1,7 +1,6 @@
-"""Exact regression with a Gaussian process (Rasmussen and Williams 2006, chapter 2).
+"""Exact Gaussian process regression (Rasmussen and Williams 2006, chapter 2).
 
-The kernel is a Gaussian one of the distance between points, in which each of several groups of their numbers
-has a length of its own.
+The kernel is Gaussian; each of several groups of features has its own length scale.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSettings:
-    """The length scale of each group of numbers, and the variance of the noise relative to the signal's."""
+    """The length scale of each group of features, and the noise variance relative to the signal's."""
 
     lengths: tuple[float, ...]
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Return the numbers of all groups divided by their length scales, a row for each point."""
+        """Return the features of all groups divided by their length scales, a row for each point."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
@@ -45,9 +44,9 @@ def squared_distances(first: Numbers, second: Numbers) -> Numbers:
 
 
 class GaussianProcess:
-    """A Gaussian process of values at points; their mean is 0, the variance of the signal is estimated.
+    """A zero-mean Gaussian process fitted to values at points; the signal variance is estimated.
 
-    `points` has an array for each group of numbers, with a row for each point.
+    `points` has an array for each group of features, with a row for each point.
     """
 
     def __init__(self, points: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> None:
@@ -64,19 +63,19 @@ class GaussianProcess:
         return inner.T @ self._whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
     def smooth(self) -> Numbers:
-        """Return the mean at the observed points: their values without noise."""
+        """Return the posterior mean at the observed points: their values without noise."""
         solved = solve_triangular(self._root, self._whitened, lower=True, trans=1, check_finite=False)
         return self._values - self._settings.noise * solved
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """Return the settings with the greatest likelihood of the values; the first among equals."""
+    """Return the settings with the highest likelihood of the values; the first among equals."""
     distances = [squared_distances(each, each) for each in points]
     return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
 
 
 def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
-    """Return the log marginal likelihood of the values at the best variance, up to a constant."""
+    """Return the log marginal likelihood at the best signal variance, up to a constant."""
     root = _cholesky(distances, settings)
     whitened = solve_triangular(root, values, lower=True, check_finite=False)
     signal = max((whitened @ whitened) / len(values), 1e-300)
@@ -84,7 +83,7 @@ def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: Kern
 
 
 def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -> list[KernelSettings]:
-    """Return all combinations of length scales of the groups, and of noises."""
+    """Return all combinations of the groups' length scales and the noise levels."""
     return [KernelSettings(lengths=tuple(each), noise=noise) for *each, noise in product(*lengths, noises)]
 
 

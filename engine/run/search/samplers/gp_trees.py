@@ -1,10 +1,10 @@
 """Bayesian optimisation over recipes: a Gaussian process on their trees proposes promising points.
 
 As in NAS-BOWL (Ru et al. 2021), points are similar if the Weisfeiler-Lehman labels of their trees are, and
-candidates are mutations of the best points. Most candidates are kept until the settings of the process are
-chosen again. Values are replaced by their ranks, so that an outlier does not distort the model. A proposal
-depends only on Optuna's points, in the order in which they ended. So a search with one worker that is killed
-continues as it would have.
+candidates are mutations of the best points. Most candidates are kept until the hyperparameters of the process
+are chosen again. Values are replaced by their ranks, so that an outlier does not distort the model. A
+proposal depends only on Optuna's points, in the order in which they ended. So a killed search with one worker
+continues as if it had not been killed.
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ from .recipe_features import PLACES, RecipeFeatures
 from .told_points import BestAndLast, EndedPoint, KnownOfStudy, PointKey, ToldPoints, point_key
 
 WIDTH = 0.15
-"""The standard deviation of the best value around a named number, as a share of its range."""
+"""The standard deviation of the best value around the prior's value, relative to its range."""
 
 NAMED = 0.8
-"""The probability that the best point has the named option, if the prior is right."""
+"""The probability that the best point has the prior's option, if the prior is right."""
 
 LASTING = 10.0
-"""The number of points after which a prior has half of its weight."""
+"""The number of points after which the weight of a prior is halved."""
 
 _NORMAL = NormalDist()
 
 
 class Prior:
-    """Likely values by dimension; other dimensions may have any value.
+    """A prior over the best point, given by likely values of some dimensions.
 
-    A prior is a mixture: with `confidence` the best point is near the named values, otherwise it is anywhere.
-    Its weight falls as points are tried, as in πBO (Hvarfner et al. 2022): with confidence c it is
-    c · 10 / (10 + n) after n points, so that a wrong prior is overcome.
+    It is a mixture: with `confidence` the best point is near the given values, otherwise it is anywhere. Its
+    weight falls as points are tried, as in πBO (Hvarfner et al. 2022): with confidence c it is c · 10 / (10 +
+    n) after n points, so that a wrong prior is overcome.
     """
 
     def __init__(self, values: Mapping[str, Any], confidence: float) -> None:
         self._values, self._confidence = dict(values), confidence
 
     def trust(self, begun: int) -> float:
-        """Return the confidence that is left after `begun` points."""
+        """Return the remaining confidence after `begun` points."""
         return self._confidence * LASTING / (LASTING + begun)
 
     def draw(self, name: str, distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- any kind
-        """Draw a value near the named one, if there is one."""
+        """Draw a value, near the prior's value if the dimension has one."""
         if name not in self._values or distribution.single():
             return draw(distribution, rng)
         value = self._values[name]
@@ -84,15 +84,15 @@ class Prior:
         )
 
     def log_ratio(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
-        """Return the logarithm of how much likelier the prior makes a point."""
+        """Return the log of the point's prior density relative to a uniform one."""
         return math.log(self._confidence * self.likelihood(values, space) + 1 - self._confidence)
 
     def likelihood(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
-        """Return how much likelier a point is near the named values than anywhere."""
+        """Return a point's density under the informative part of the prior, relative to a uniform one."""
         return math.prod(self._ratio(name, space[name], value) for name, value in values.items())
 
     def _ratio(self, name: str, distribution: BaseDistribution, value: Any) -> float:  # noqa: ANN401 -- any kind
-        """Return how much likelier a value is near the named one than anywhere."""
+        """Return the density of a value near the prior's value, relative to a uniform one."""
         if name not in self._values or distribution.single():
             return 1.0
         named = self._values[name]
@@ -115,41 +115,43 @@ Values = dict[str, Level]
 Goodness = tuple[bool, int, float]
 
 DRAWN = 10
-"""The number of points to draw before the process proposes any."""
+"""The number of random points before the process proposes any."""
 
 POOL_DRAWN, POOL_CHANGED = 64, 192
-"""The numbers of candidates, drawn ones and changes of the best, that last until new settings are chosen."""
+"""The numbers of random candidates and of mutated best points in the pool, which is renewed with the
+hyperparameters."""
 
 REFINED = 4
-"""Every this many points, and after each rejected one, more candidates are made for that point alone."""
+"""Extra candidates are made for a single point after every this many points, and after each rejection."""
 
 PARENTS, CHILDREN = 8, 6
-"""These are `CHILDREN` changes of the `PARENTS` best points, and as many of the best candidates."""
+"""The extra candidates: `CHILDREN` mutations of the `PARENTS` best points, and of as many best candidates."""
 
 CROSSOVER, ANOTHER_CHANGE = 0.25, 0.3
-"""The share of candidates that have two parents, and of those that are changed once more."""
+"""The shares of candidates by crossover, and of those that are mutated once more."""
 
 WINDOW, KEPT = 128, 64
-"""The process knows at most `WINDOW` points: the `KEPT` best ones, and the last ones."""
+"""The process is fitted to at most `WINDOW` points: the `KEPT` best ones, and the latest ones."""
 
 GROWTH, RENEWAL = 0.25, 64
-"""New settings are chosen when the number of ended points has grown by this share, or by this number."""
+"""Hyperparameters are chosen again when the number of ended points has grown by this share, or by this
+number."""
 
 LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
-"""The settings to try: lengths, in median distances of the points, and the noise's share of the signal."""
+"""The grid of hyperparameters: length scales in median distances of the points, and noise relative to the
+signal."""
 
 _LEAST_DEVIATION = 1e-12
-"""Predictions have no deviation at all where all values are equal."""
+"""The lowest standard deviation of a prediction; it would be 0 where all values are equal."""
 
 _ROOT = math.sqrt(2 * math.pi)
 
 
 class TreeSampler(optuna.samplers.BaseSampler):
-    """Proposer of the points of one study's search, which has one objective.
+    """Sampler of one search with one objective: a Gaussian process with expected improvement.
 
-    A `prior` multiplies the expected improvement of each point by how much likelier it makes the point. That
-    factor has the exponent 10 / n after n points (πBO, Hvarfner et al. 2022). Random points come from the
-    prior too.
+    A `prior` multiplies the expected improvement of a point by its relative density, with the exponent 10 / n
+    after n points (πBO, Hvarfner et al. 2022). Random points come from the prior, too.
     """
 
     def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
@@ -185,7 +187,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
 
     def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
-        """Return the candidate with the greatest expected improvement; None if all have been proposed."""
+        """Return the candidate with the highest expected improvement; None if all have been proposed."""
         told = beliefs.told
         beliefs.update()
         promising = beliefs.promising()
@@ -225,7 +227,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Return the point of these values: without those that it does not take, missing ones drawn."""
+        """Complete a point: drop inactive dimensions, and draw missing active ones."""
 
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
@@ -236,14 +238,14 @@ class TreeSampler(optuna.samplers.BaseSampler):
 
 @dataclass(frozen=True, slots=True)
 class PointCandidates:
-    """Points that may be proposed, and by the belief the logarithms of how much likelier each is."""
+    """Candidate points, and the log prior density of each."""
 
     points: Sequence[Values]
     log_ratios: Numbers | None
 
 
 class Beliefs:
-    """The predictions for points from those that have ended; points in training count as average."""
+    """Predictions for points by the Gaussian process; points in training count as average."""
 
     def __init__(
         self,
@@ -268,7 +270,7 @@ class Beliefs:
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def update(self) -> None:
-        """Learn from the points that have ended since the last time, and of those that are in training."""
+        """Fit the process to newly ended points and to points in training."""
         told, renewed = self.told, last_renewal(len(self.told.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
@@ -294,17 +296,17 @@ class Beliefs:
             self._scores = normal_scores(self._order)
 
     def promising(self) -> list[Values]:
-        """Return the points of the pool with the greatest expected improvement, the best first."""
+        """Return the pool's points by falling expected improvement."""
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: PointCandidates) -> Values | None:
-        """Return the point with the greatest expected improvement; None if all have been proposed."""
+        """Return the candidate with the highest expected improvement; None if all have been proposed."""
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: PointCandidates) -> Iterator[Values]:
-        """Yield points that were not proposed yet, each once, by falling expected improvement.
+        """Yield unproposed candidates, each once, by falling expected improvement.
 
-        Improvements on the best are multiplied by how much likelier the belief makes each.
+        Improvements are weighted by the prior's density.
         """
         means, deviations = self._process.predict(self._groups(candidates.points))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
@@ -332,7 +334,7 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return after how many of the ended points settings were chosen last."""
+    """Return the number of ended points at the last choice of hyperparameters."""
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
         found += grown

@@ -1,9 +1,9 @@
-"""The points of a search as numbers; similar points have a small distance.
+"""Features of a search's points: similar recipes have a small distance.
 
-The first numbers count the Weisfeiler-Lehman labels of the tree (Shervashidze et al. 2011). A label is a
-node's name, then the name with its children's labels, and again with theirs. Neighbours in a series are
-labels too, following the flow of data that Ru et al. (2021) label in networks. The numbers of the search's
-dimensions come after these.
+The first features count the Weisfeiler-Lehman labels of the recipe's tree (Shervashidze et al. 2011). A label
+is a node's name, then the name with its children's labels, and so on. Neighbours in a series are labels too,
+following the data flow that Ru et al. (2021) label in networks. The values of the search's dimensions come
+after these.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ ROUNDS = 2
 """The number of rounds in which a node's label absorbs its children's labels."""
 
 PLACES = 512
-"""The number of features of a tree; labels share them by their hashes."""
+"""The number of hashed features of a tree."""
 
 _KEPT = 1024
 """The number of points whose features are cached."""
 
 _MAX_COPIES = 8
-"""The most copies of a repeat that are labelled."""
+"""The maximum number of copies of a repeat that are labelled."""
 
 Labels = tuple[int, ...]
-"""A node's label after each round."""
+"""A node's labels after each round."""
 
 Occurrences = tuple[tuple[int, int], ...]
-"""Labels, and how often each occurs."""
+"""Labels with their counts."""
 
 
 class RecipeFeatures:
-    """The points of a study's search as numbers: first the features of the tree, then the values."""
+    """The points of a study's search as feature vectors: first the features of the tree, then the values."""
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
@@ -70,7 +70,7 @@ class RecipeFeatures:
         self._known: dict[frozenset[tuple[str, Level]], Numbers] = {}
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        """Return the numbers of points, a row for each."""
+        """Return the feature matrix of points, a row for each."""
         keys = [frozenset(values.items()) for values in points]
         new = {key: values for key, values in zip(keys, points, strict=True) if key not in self._known}
         if len(self._known) + len(new) > _KEPT:
@@ -80,7 +80,7 @@ class RecipeFeatures:
         return np.array([self._known[key] for key in keys]).reshape(-1, self.size)
 
     def _rows(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        """Return the numbers of new points: positions of labels, and of values' numbers."""
+        """Return the features of points that are not cached: label positions, and value positions."""
         found, counts = np.zeros((len(points), self.size)), [self.labels(each) for each in points]
         labels = np.array([*chain.from_iterable(counts)], dtype=np.int64)
         occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
@@ -104,7 +104,7 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Return the filling of a hole: a part of a recipe where the level can be parsed as one."""
+        """Return the filling of a hole: a part of a recipe if the level can be parsed as one."""
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root
@@ -114,7 +114,7 @@ class RecipeFeatures:
 
 
 class _LabelWalk:
-    """A walk over a tree which counts its labels; holes are filled as `filling` says."""
+    """A walk over a tree that counts its labels; `filling` fills the holes."""
 
     def __init__(self, filling: Callable[[str], Value]) -> None:
         self._filling = filling
@@ -140,7 +140,7 @@ class _LabelWalk:
                 return _leaf(node)
 
     def _block(self, node: BlockNode) -> Labels:
-        """Return the labels of a block; cache them if all its arguments are numbers and words."""
+        """Return the labels of a block; they are cached if all its arguments are numbers and words."""
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)
@@ -153,7 +153,7 @@ class _LabelWalk:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
     def parts(self, node: Value) -> list[Labels]:
-        """Return the labels of the parts of a series, copies written out."""
+        """Return the labels of a series' parts, with copies written out."""
         match node:
             case HoleNode():
                 return self.parts(self._filling(node.name))
@@ -188,7 +188,7 @@ class _LabelWalk:
 
 
 class _ValuePlaces:
-    """The numbers that represent a dimension's value; all zeros for a point that does not take it."""
+    """The feature values of one dimension; all zeros for a point in which it is inactive."""
 
     def __init__(self, dimension: Dimension) -> None:
         options = dimension.options if isinstance(dimension, ChoiceDimension) else ()
@@ -200,7 +200,7 @@ class _ValuePlaces:
             self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
-        """Places and the numbers there: of a choice one place, of a number a point of a quarter circle."""
+        """Return feature indices and values: a one-hot option, or a number as a point of a quarter circle."""
         if self._places:
             return [(self._places[value], 1.0)]
         angle = self._turn * ((math.log(float(value)) if self._log else float(value)) - self._low)

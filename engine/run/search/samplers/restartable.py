@@ -1,4 +1,4 @@
-"""Optuna's samplers, made afresh for each point so that a resumed search proposes the same points."""
+"""Optuna's samplers, created anew for each point so that a resumed search proposes the same points."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from optuna.trial import FrozenTrial, TrialState
 from .told_points import KnownOfStudy, Proposals, whole_study
 
 DRAWN = 10
-"""The number of points with a value before CMA-ES learns from them."""
+"""The number of random points before CMA-ES learns from results."""
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Optuna's scrambled Sobol sequence, begun at a place of it."""
+    """Optuna's scrambled Sobol sequence, started at a given position."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -28,13 +28,13 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the place; Optuna counts places in the study, and a restored study has no count."""
+        """Return the position; Optuna counts positions in the study, and a restored study has no count."""
         del study, search_space
         return self._place
 
 
 class CmaEsSampler(optuna.samplers.CmaEsSampler):
-    """Optuna's CMA-ES, started from the best of all points that have ended."""
+    """Optuna's CMA-ES, started from the best ended point."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -59,15 +59,15 @@ class CmaEsSampler(optuna.samplers.CmaEsSampler):
 
 
 MakeSampler = Callable[[int, int], BaseSampler]
-"""Makes one of Optuna's samplers from a seed and from the number of points proposed before."""
+"""Makes one of Optuna's samplers from a seed and the number of points proposed before."""
 
 
 class RestartableSampler(BaseSampler):
-    """Delegates each proposal to a new sampler, seeded by the search's seed and by the points so far.
+    """Sampler that delegates each proposal to a new one, seeded by the search's seed and the points so far.
 
-    Optuna's samplers keep a random generator from proposal to proposal, which a killed search loses. Here
-    all that a proposal depends on is in the store: the points that have begun, and their values. What a
-    sampler raises goes through the context `errors`.
+    Optuna's samplers keep a random generator between proposals, which a killed search loses. Here a proposal
+    depends only on the store: the begun points, and their values. Exceptions of the sampler pass through the
+    context `errors`.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RestartableSampler(BaseSampler):
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """One of the samplers, if they are genetic."""
+        """Return one of the samplers if they are genetic."""
         return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(

@@ -1,4 +1,4 @@
-"""Points that were reported to Optuna, in the order in which they ended; each trial is read once."""
+"""Points reported to Optuna, in the order in which they ended; each trial is read once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 PointKey = frozenset[tuple[str, Any]]
-"""The key of a point; equal points have the same."""
+"""The key of a point; equal points have equal keys."""
 
 ELSEWHERE = "elsewhere"
-"""The attribute of a trial whose point has ended on another rung: it has begun, but has no value here."""
+"""The attribute of a trial whose point ended on another rung: it counts as begun, but has no value here."""
 
 
 ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -26,7 +26,7 @@ KnownT = TypeVar("KnownT")
 
 
 def point_key(values: Mapping[str, Any]) -> PointKey:
-    """Return the key of a point's values, whatever their order."""
+    """Return a key of a point's values that does not depend on their order."""
     return frozenset(values.items())
 
 
@@ -36,14 +36,14 @@ def whole_study(study: optuna.Study) -> optuna.Study:
 
 
 class KnownOfStudy(Generic[KnownT]):
-    """Cache of what a sampler has read of its latest Optuna study; a search with rungs has several."""
+    """Cache of a sampler's state for its latest Optuna study; a search with rungs has several studies."""
 
     def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
         self._make = make
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """Return what is known of a study; read it again if it is not the last one."""
+        """Return the state for a study; rebuild it if the last study was another one."""
         whole = whole_study(study)
         if self._last is None or self._last[0] is not whole:
             self._last = whole, self._make(whole)
@@ -52,10 +52,10 @@ class KnownOfStudy(Generic[KnownT]):
 
 @dataclass(frozen=True, slots=True)
 class EndedPoint:
-    """A point that has ended; the greater its `goodness`, the better it is.
+    """An ended point; higher `goodness` is better.
 
     Pruned points are worse than all others. Among them, points pruned later are better, and then points with
-    the better value. `excess` is how far a point is beyond limits, which `worth` counts first.
+    the better value. `excess` is the distance beyond limits, which `worth` compares first.
     """
 
     values: dict[str, Any]
@@ -64,12 +64,12 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """The goodness under limits."""
+        """Return the sorting key of a point under limits: excess first, then goodness."""
         return -self.excess, self.goodness
 
 
 class BestAndLast:
-    """Selects the last of the points that have ended, and the best of those before."""
+    """Selection of the latest ended points, and of the best ones before them."""
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
@@ -88,7 +88,7 @@ class BestAndLast:
 class Proposals:
     """The points of a search that have begun, on any rung, and the proposals rejected since the last of them.
 
-    A point whose training failed counts as rejected.
+    A point with a failed training counts as rejected.
     """
 
     def __init__(self, study: optuna.Study) -> None:
@@ -98,21 +98,21 @@ class Proposals:
         self._rejected = Counter[PointKey]()  # since the last point has begun
 
     def __contains__(self, key: PointKey) -> bool:
-        """Return whether a point has begun, or been rejected since the last that has."""
+        """Return whether a point has begun, or was rejected since the last begun point."""
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
     def begun(self) -> int:
-        """The number of points."""
+        """Return the number of begun points."""
         return self._here.total() + len(self._elsewhere)
 
     @property
     def tries(self) -> int:
-        """The number of proposals since the last point has begun."""
+        """Return the number of proposals since the last point has begun."""
         return self._rejected.total()
 
     def read(self, before: int) -> list[FrozenTrial]:
-        """Return the trials of lower numbers that are new, or were open before."""
+        """Return the trials with lower numbers that are new, or were open before."""
         trials, end = self._study.get_trials(deepcopy=False), self._end
         while end < len(trials) and trials[end].number < before:
             end += 1
@@ -145,7 +145,7 @@ def _is_no_point(trial: FrozenTrial) -> bool:
 
 
 class ToldPoints(Proposals):
-    """The points of an Optuna study with one objective: those that have ended, and those in training."""
+    """The points of an Optuna study with one objective: ended ones, and those in training."""
 
     def __init__(self, study: optuna.Study) -> None:
         super().__init__(study)
@@ -154,7 +154,7 @@ class ToldPoints(Proposals):
         self.training: list[dict[str, Any]] = []
 
     def learn(self, before: int) -> None:
-        """Read the new trials of lower numbers."""
+        """Read new trials with lower numbers."""
         found = self.read(before)
         self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
@@ -164,7 +164,7 @@ class ToldPoints(Proposals):
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
-    """Return how good an ended trial is; the greater, the better."""
+    """Return the goodness of an ended trial; higher is better."""
     if trial.state == TrialState.COMPLETE:
         assert trial.value is not None, "a trial that is complete"
         return True, 0, sign * trial.value
@@ -173,5 +173,5 @@ def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
 
 
 def when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    """Return the sorting key of the order in which trials ended; open trials come first."""
+    """Return a sorting key for the order in which trials ended; open trials come first."""
     return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number
