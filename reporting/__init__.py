@@ -1,10 +1,10 @@
 """Tables, figures, verdicts and pages from a study's stored results; nothing here trains or prints.
 
-`results` opens a study with its store, and `notebook` shows its tables and figures in a notebook. `frames`
-turns rows of the store into one tidy frame. `subject` holds the selected trials of one result with its words.
-`kinds` has a module for each kind of table and figure, and `tables` and `curves` have the code that they
-share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide more of them. `page` is the
-report of a study, and `serve` shows it while the study runs.
+`results` opens a study with its store. `snapshot` is both at one moment, and makes tables, figures and
+verdicts of it. `frames` turns rows of the store into a tidy frame. `subject` has the selected trials of one
+result with its words. `kinds` has a module for each kind of table and figure, and `tables` and `curves` have
+the code that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide more of them.
+`page` is the report of a study, and `serve` shows it while the study runs.
 
 `scores` puts methods on one scale. `paper_tables` are a paper's own tables. `recipes` shows what a recipe
 costs, and `search` what a search found. `statistics` has the tests and intervals for a few seeds. `outcomes`

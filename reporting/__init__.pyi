@@ -3,8 +3,6 @@ from .claims.verdicts import ClaimResult as ClaimResult
 from .claims.verdicts import Verdict as Verdict
 from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
-from .notebook import CurveDisplay as CurveDisplay
-from .notebook import TableDisplay as TableDisplay
 from .output_comparison import compare_outputs as compare_outputs
 from .page import report as report
 from .recipes.display import RecipeComparison as RecipeComparison

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from html import escape
 from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ..diagnostics import replace_unprintable
 from ..studies.ladder import step_tokens
 from ..studies.planning.memory_estimates import StepMemory, TrialTest
 from ..studies.planning.plan import ModelCost, Plan
@@ -67,6 +69,24 @@ class MachineNotes:
         if plan.estimate.seconds is None:
             return cls(total=NO_ESTIMATE)
         return cls(total=f"{_time(plan.estimate)} of training, one trial after the other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PlanDisplay(Plan):
+    """A plan that shows itself as `activemem study plan` prints it."""
+
+    study: Study
+
+    @classmethod
+    def of(cls, study: Study, plan: Plan) -> PlanDisplay:
+        """Return the plan of a study."""
+        return cls(study=study, **{field.name: getattr(plan, field.name) for field in fields(plan)})
+
+    def __str__(self) -> str:
+        return format_plan(self.study, self, MachineNotes.of_plan(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
 
 
 def format_plan(

@@ -27,15 +27,16 @@ from ..studies.text.document import parse_document
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
 from .added_seeds.of_tables import decided_differences
-from .claims.check import check_claims, needs_metrics
+from .claims.check import needs_metrics
 from .claims.verdicts import ClaimResult
-from .curves.curve import CurveError, build_curve
+from .curves.curve import Curve, CurveError
 from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
-from .notebook import CurveDisplay, PlanDisplay, TableDisplay
 from .outcomes import load_outcomes
 from .paper_tables import paper_tables, published_tables_of, studies_of_paper
-from .tables.table import TableError, build_table
+from .plan_text import PlanDisplay
+from .snapshot import Snapshot
+from .tables.table import Table, TableError
 
 if TYPE_CHECKING:
     from ..errors import ActivememError
@@ -61,6 +62,11 @@ class StudyResults:
 
     study: Study
     store: Store
+
+    @property
+    def now(self) -> Snapshot:
+        """Return what the store has of the study now."""
+        return Snapshot.of(self.study, self.store)
 
     @property
     def trials(self) -> pl.DataFrame:
@@ -95,15 +101,14 @@ class StudyResults:
             return None
         return find_points(self.study, load_outcomes(self.store, self.study))
 
-    def best_table(self, points: int = 10) -> TableDisplay:
+    def best_table(self, points: int = 10) -> Table:
         """Return the best points of a search as a table; TableError for a grid."""
         if self.study.search is None:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
         check_arguments(number_fault("points", points, least=1), error=TableError)
         from .kinds.points import PointsTable  # noqa: PLC0415 -- studies without a search do without it
 
-        spec = PointsTable(kind="points", name="best", points=points)
-        return TableDisplay(build_table(self.study, spec, load_outcomes(self.store, self.study)))
+        return self.now.tables([PointsTable(kind="points", name="best", points=points)])[0]
 
     @property
     def noise(self) -> list[str]:
@@ -155,36 +160,26 @@ class StudyResults:
         selected = select_trials(self.study, only) if only else None
         return PlanDisplay.of(self.study, make_plan(self.study, self.store, selected))
 
-    def table(self, name: str | None = None, *, published: bool = True) -> TableDisplay:
+    def table(self, name: str | None = None, *, published: bool = True) -> Table:
         """Return a table of the study file, by default its first, the published numbers beside."""
         return self.tables(name, published=published)[0]
 
-    def tables(self, name: str | None = None, *, published: bool = True) -> list[TableDisplay]:
+    def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
         """Return all tables of the study file, or the one of that name; TableError where there is none."""
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
-        outcomes = load_outcomes(self.store, self.study)
-        begun = started_trials(self.study, self.store, set(outcomes["trial"]))
-        return [
-            TableDisplay(build_table(self.study, spec, outcomes, published=published, begun=begun))
-            for spec in specs
-        ]
+        return self.now.tables(specs, published=published)
 
-    def curve(self, name: str | None = None) -> CurveDisplay:
+    def curve(self, name: str | None = None) -> Curve:
         """Return a figure of the study file, by default its first."""
         return self.curves(name)[0]
 
-    def curves(self, name: str | None = None) -> list[CurveDisplay]:
+    def curves(self, name: str | None = None) -> list[Curve]:
         """Return all figures of the study file, or the one of that name; CurveError where there is none."""
-        specs = _select_specs(self, "curve", self.study.curves, name, CurveError)
-        metrics = self._load_metrics(self.study) if any(spec.needs_history for spec in specs) else None
-        outcomes = load_outcomes(self.store, self.study)
-        return [CurveDisplay(build_curve(self.study, spec, outcomes, metrics)) for spec in specs]
+        return self.now.curves(_select_specs(self, "curve", self.study.curves, name, CurveError))
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
-        study = self.study.with_later_seeds()
-        metrics = self._load_metrics(study) if needs_metrics(study) else None
-        return check_claims(study, load_outcomes(self.store, study), metrics)
+        return self.now.claims()
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
         """Return the next seeds for undecided claims and tables; None where there are none.
@@ -193,8 +188,9 @@ class StudyResults:
         `run_study(study.with_trials(found.trials), store)`.
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
-        metrics = self._load_metrics(self.study.with_later_seeds()) if needs_metrics(self.study) else None
-        return next_seeds(self.study, load_outcomes(self.store, self.study), metrics, seconds=seconds)
+        now = self.now
+        metrics = now.metrics if needs_metrics(self.study) else None
+        return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
         """Return how many differences are decided, and how many there are, in tables with a margin."""
@@ -229,9 +225,6 @@ class StudyResults:
         from .page import latex_section  # noqa: PLC0415 -- loads matplotlib, which tables do without
 
         return latex_section(self.study, self.store, form=form)
-
-    def _load_metrics(self, study: Study) -> pl.DataFrame:
-        return self.store.metrics([trial.id for trial in study.trials])
 
     def __repr__(self) -> str:
         study = self.study
@@ -300,7 +293,7 @@ def open_study(
     return StudyResults(study, store)
 
 
-def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[TableDisplay]:
+def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
     """Return all tables that a paper printed, or the one of that name, beside our studies of it."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     store = open_store(store)
@@ -308,4 +301,4 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
     outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])
     begun = {trial for study in studies for trial in started_trials(study, store, ended)}
-    return [TableDisplay(table) for table in paper_tables(printed, studies, outcomes, begun)]
+    return list(paper_tables(printed, studies, outcomes, begun))

@@ -20,7 +20,7 @@ def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
     """Return all tables of a study from the store; none if its file has none."""
     shown = StudyResults(study, store).tables() if study.tables else []
     return [
-        TrackedTable(name=each.table.name, markdown=each.render("markdown"), csv=each.render("csv"))
+        TrackedTable(name=each.name, markdown=each.render("markdown"), csv=each.render("csv"))
         for each in shown
     ]
 

@@ -13,7 +13,7 @@ from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import print_json, print_stdout, print_waiting
 
 if TYPE_CHECKING:
-    from ...reporting.notebook import CurveDisplay
+    from ...reporting.curves.curve import Curve
 
 app = typer.Typer(help="Draw the figures of a paper from a study's results.", no_args_is_help=True)
 
@@ -49,18 +49,18 @@ def render(
     chosen = open_study(study, load_settings({"results": results}).store)
     curves = chosen.curves(curve)
     require_results(chosen)
-    names = [each.curve.name for each in curves]
+    names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
         from ..pages import CurveRenderPage
 
-        print_json(CurveRenderPage(curves=[asdict(each.curve) for each in curves]))
+        print_json(CurveRenderPage(curves=[asdict(each) for each in curves]))
     else:
         print_waiting(f"drawing {plural(len(curves), 'figure')}")
         _write_images(curves, paths, image_format)
 
 
-def _write_images(curves: list[CurveDisplay], paths: list[Path], image_format: FigureFormat) -> None:
+def _write_images(curves: list[Curve], paths: list[Path], image_format: FigureFormat) -> None:
     for each, path in zip(curves, paths, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(each.render(image_format))

@@ -80,7 +80,7 @@ def _show_best(
 
     store = load_settings({"results": results}).store
     opened = open_study(study, store, overrides or ())
-    table = opened.best_table(count).table
+    table = opened.best_table(count)
     if as_json:
         from ..pages import StudyShowPage
 

@@ -65,9 +65,9 @@ def render(
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
         from ..pages import TableRenderPage
 
-        print_json(TableRenderPage(cells=[cell for each in tables for cell in iter_records(each.table)]))
+        print_json(TableRenderPage(cells=[cell for each in tables for cell in iter_records(each)]))
         return
-    print_stdout("\n".join(_render_table(each.table, found.values.format) for each in tables), styled=True)
+    print_stdout("\n".join(_render_table(each, found.values.format) for each in tables), styled=True)
 
 
 def _render_table(table: Table, table_format: str) -> str:

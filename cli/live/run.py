@@ -183,7 +183,7 @@ def print_first_table(study: Study, store: Store) -> None:
         return
     columns, lines = shutil.get_terminal_size((WIDTH, MAX_TABLE_LINES))
     styled = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-    table = results.table(published=False).table
+    table = results.table(published=False)
     shown = rich.render(table, width=columns if sys.stderr.isatty() else WIDTH, ansi=styled).splitlines()
     room = max(lines, MAX_TABLE_LINES) - 4
     print_stderr("\n".join(["", *shown[:room]]), styled=styled)

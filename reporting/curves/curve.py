@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import polars as pl
 
-from ...errors import ActivememError
+from ...diagnostics import hint
+from ...errors import ActivememError, describe_value
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..outcomes import stale_sentence
+from . import FigureFormat
 
 if TYPE_CHECKING:
     from .draw.panel import PanelLayout, Plot
@@ -121,6 +123,19 @@ class Curve:
     y: Axis
     panels: tuple[Panel, ...]
     provenance: str
+
+    def render(self, form: FigureFormat = "svg") -> bytes:
+        """Return the figure as svg, png or pdf."""
+        if form not in (known := get_args(FigureFormat)):
+            raise CurveError(
+                f"form: expected {', '.join(known)}, got {describe_value(form)}{hint(str(form), known)}"
+            )
+        from .draw.figure import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
+
+        return draw(self, form)
+
+    def _repr_svg_(self) -> str:
+        return self.render("svg").decode()
 
     def __repr__(self) -> str:
         return f"<Curve {self.name}: {plural(len(self.panels), 'panel')}>"

@@ -17,12 +17,11 @@ from ...storage import Store
 from ...studies.schema.level_names import level_names, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
-from ..curves.curve import Curve, build_curve
+from ..curves.curve import Curve
+from ..snapshot import Snapshot
 from ..tables.render import render
 from ..tables.render.latex import escape
-from ..tables.table import build_table
 from . import section_results
-from .inputs import PageInputs, load_inputs
 from .section_study import leading_comment
 
 COLUMN_FIGURE = 0.6 * 460
@@ -47,9 +46,12 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """
-    inputs = load_inputs(study, store)
-    tables, curves = list(_tables(inputs, form)), list(_curves(inputs))
-    figures = {_file_name(study, curve): _draw(curve) for curve in curves}
+    inputs = Snapshot.of(study, store)
+    tables, curves = list(_tables(inputs, form)), inputs.curves() if len(inputs.own_outcomes) else []
+    figures = {
+        _file_name(study, curve): replace(curve, caption="", notes=(), provenance="").render("pdf")
+        for curve in curves
+    }
     floats = [*tables, *(_figure(study, curve, figures[_file_name(study, curve)]) for curve in curves)]
     packages = tables[0].partition("\n")[0] if tables else _PACKAGES
     lines = [
@@ -68,27 +70,9 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
     return LatexSection(text="\n".join(lines), figures=figures)
 
 
-def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
-    study = inputs.study
-    for spec in study.tables:
-        table = build_table(study, spec, inputs.outcomes, published=True, begun=inputs.status.started)
-        yield render(replace(table, name=f"{study.name}-{table.name}"), form)
-
-
-def _curves(inputs: PageInputs) -> Iterator[Curve]:
-    study = inputs.study
-    if not study.curves or not len(inputs.own_outcomes):
-        return
-    needed = any(spec.needs_history for spec in study.curves)
-    metrics = inputs.store.metrics([trial.id for trial in study.trials]) if needed else None
-    for spec in study.curves:
-        yield build_curve(study, spec, inputs.outcomes, metrics)
-
-
-def _draw(curve: Curve) -> bytes:
-    from ..curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib
-
-    return draw(replace(curve, caption="", notes=(), provenance=""), "pdf")
+def _tables(inputs: Snapshot, form: str) -> Iterator[str]:
+    for table in inputs.tables():
+        yield render(replace(table, name=f"{inputs.study.name}-{table.name}"), form)
 
 
 def _file_name(study: Study, curve: Curve) -> str:
@@ -115,7 +99,7 @@ def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
     )
 
 
-def _question(inputs: PageInputs) -> Iterator[str]:
+def _question(inputs: Snapshot) -> Iterator[str]:
     study = inputs.study
     if lead := leading_comment(study.text):
         yield from (escape(lead), "")
@@ -140,7 +124,7 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
     yield f"{noun}{'s' * bool(first)}~{listed} {verb[bool(first)]} the results."
 
 
-def _claims(inputs: PageInputs) -> Iterator[str]:
+def _claims(inputs: Snapshot) -> Iterator[str]:
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return
@@ -160,7 +144,7 @@ def _p_words(p: str) -> str:
     return f"p {p}" if p.startswith("<") else f"p = {p}" if p else ""
 
 
-def _provenance(inputs: PageInputs) -> Iterator[str]:
+def _provenance(inputs: Snapshot) -> Iterator[str]:
     study = inputs.study
     yield from ("", r"\paragraph{Provenance}")
     sentences: list[str] = []

@@ -18,10 +18,10 @@ from ...storage import Store
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
+from ..snapshot import Snapshot
 from . import section_results, section_study
-from .inputs import PageInputs, load_inputs
 
-SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | None]], ...] = (
+SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None]], ...] = (
     ("question", "Question", section_study.question),
     ("status", "Status", section_results.status),
     ("recipes", "Recipes", section_study.models),
@@ -72,7 +72,7 @@ def report(study: Study, store: Store) -> str:
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """
-    inputs = load_inputs(study, store)
+    inputs = Snapshot.of(study, store)
     sections = [
         (name, title, _TEMPLATES.get_template(f"{name}.html").render(values))
         for name, title, find in SECTIONS

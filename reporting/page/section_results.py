@@ -20,7 +20,6 @@ from ...studies.searches.points import best_of, find_points
 from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..claims.check import check_claims, needs_metrics
 from ..claims.terminal import (
     format_missing,
     format_numbers,
@@ -30,16 +29,14 @@ from ..claims.terminal import (
     settings_sentences,
 )
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts
-from ..curves.curve import build_curve
 from ..frames import study_levels
 from ..outcomes import short_commit, torch_words
 from ..search.promotion import column_levels, column_names
+from ..snapshot import Snapshot
 from ..tables.render import html
-from ..tables.table import build_table
-from .inputs import PageInputs
 
 
-def status(inputs: PageInputs) -> Mapping[str, object]:
+def status(inputs: Snapshot) -> Mapping[str, object]:
     """Return the counts, the time that training took, the best points of a search, the best first."""
     own = inputs.own_outcomes
     return {
@@ -79,9 +76,14 @@ def _value(values: Mapping[str, Level], name: str) -> str:
     return level_text(values[name]) if name in values else "–"
 
 
-def failures(inputs: PageInputs) -> Mapping[str, object] | None:
+def failures(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return how often each reason occurred, then every failed trial with its levels."""
-    failed = inputs.own_outcomes.filter(pl.col("status") == "failed").select("trial", "epochs", "reason")
+    return failed_trials(inputs, inputs.own_outcomes.filter(status="failed"))
+
+
+def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
+    """Return how often each reason occurred, then these failed trials; None without any."""
+    failed = rows.select("trial", "epochs", "reason")
     if not len(failed):
         return None
     levels = study_levels(inputs.study, inputs.outcomes)
@@ -99,7 +101,7 @@ def failures(inputs: PageInputs) -> Mapping[str, object] | None:
 _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version", "device")
 
 
-def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
+def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the programs and devices that trained, in the order of use, and the trials of other studies."""
     outcomes = inputs.own_outcomes
     if not len(outcomes):
@@ -127,14 +129,11 @@ def _told(group: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def tables(inputs: PageInputs) -> Mapping[str, object] | None:
+def tables(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return every table that the study asks for."""
-    study = inputs.study
-    if not study.tables:
+    if not inputs.study.tables:
         return None
-    begun = inputs.status.started
-    made = [build_table(study, spec, inputs.outcomes, published=True, begun=begun) for spec in study.tables]
-    return {"tables": [html.render(each) for each in made]}
+    return {"tables": [html.render(each) for each in inputs.tables()]}
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
@@ -150,29 +149,20 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
     return (IncumbentFigure(kind="incumbent", name=name), *study.curves)
 
 
-def figures(inputs: PageInputs) -> Mapping[str, object] | None:
+def figures(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return every figure of the page, once there is something to draw."""
-    study = inputs.study
-    curves = shown_curves(study)
-    if not curves or not len(inputs.own_outcomes):
+    specs = shown_curves(inputs.study)
+    if not specs or not len(inputs.own_outcomes):
         return None
-    from ..curves.draw.figure import draw  # noqa: PLC0415  loads matplotlib
-
-    needed = any(spec.needs_history for spec in curves)
-    metrics = inputs.store.metrics([trial.id for trial in study.trials]) if needed else None
-    made = [build_curve(study, spec, inputs.outcomes, metrics) for spec in curves]
-    return {"figures": [(each, draw(each, "svg").decode()) for each in made]}
+    return {"figures": [(each, each.render("svg").decode()) for each in inputs.curves(specs)]}
 
 
-def claims(inputs: PageInputs) -> Mapping[str, object] | None:
+def claims(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the verdicts, what the numbers mean, and every comparison on demand."""
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None
-    judged = study.with_later_seeds()
-    ids = [trial.id for trial in judged.trials]
-    metrics = inputs.store.metrics(ids) if needs_metrics(study) else None
-    checked = check_claims(judged, inputs.outcomes, metrics)
+    checked = inputs.claims()
     return {
         "counts": count_verdicts(checked, " · "),
         "legend": " ".join(

@@ -17,7 +17,14 @@ import polars as pl
 from ...grammar.canonical import render
 from ...plugins import PluginError
 from ...studies.catalog.metrics import METRICS
-from ...studies.planning.plan import SIZE_KEYS, ModelCost, group_by_model, model_costs, predict_reach_limits
+from ...studies.planning.plan import (
+    SIZE_KEYS,
+    ModelCost,
+    group_by_model,
+    make_plan,
+    model_costs,
+    predict_reach_limits,
+)
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens
@@ -35,13 +42,13 @@ from ...studies.text.errors import StudyError
 from ...studies.text.toml_positions import KeyPath
 from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
 from ..recipes.display import show_recipe
-from .inputs import PageInputs
+from ..snapshot import Snapshot
 
 _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 """The parts of a study besides the settings that each of its trials has."""
 
 
-def question(inputs: PageInputs) -> Mapping[str, object]:
+def question(inputs: Snapshot) -> Mapping[str, object]:
     """Return the question, and what is varied to answer it."""
     study = inputs.study
     tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials}
@@ -76,7 +83,7 @@ def leading_comment(text: str) -> str:
     return one_line(" ".join(line.lstrip("#") for line in lines))
 
 
-def settings(inputs: PageInputs) -> Mapping[str, object] | None:
+def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the texts of each setting, named as in the study file; the seed is a factor.
 
     Where the study has a table [source], all else that needs a source there follows: recipes and factors,
@@ -99,7 +106,7 @@ def settings(inputs: PageInputs) -> Mapping[str, object] | None:
     return {"settings": texts | others, "sources": sources} if texts else None
 
 
-def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
+def _iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
     """Yield the settings of every trial of the grid, or of every trial of a search in the store."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
@@ -125,7 +132,7 @@ def _unquoted(value: str) -> str:
     return read if isinstance(read, str) else value
 
 
-def reproduce(inputs: PageInputs) -> Mapping[str, object]:
+def reproduce(inputs: Snapshot) -> Mapping[str, object]:
     """Return the commands in their order; the file is part of the page, so that the page is enough."""
     study, packaged = inputs.study, _is_packaged(inputs.study)
     file = study.name if packaged else f"{study.name}.toml"
@@ -151,7 +158,7 @@ _MIB = 2**20
 _NONE = "–"
 
 
-def models(inputs: PageInputs) -> Mapping[str, object] | None:
+def models(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return a row for each model, what is predicted of them, and their diagrams.
 
     Return None without models, and where a plug-in's block cannot be measured: the page shows its failures.
@@ -162,9 +169,9 @@ def models(inputs: PageInputs) -> Mapping[str, object] | None:
         return None
 
 
-def _planned_models(inputs: PageInputs) -> Mapping[str, object] | None:
+def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the models of a grid."""
-    plan = inputs.make_plan()
+    plan = make_plan(inputs.study, inputs.store)
     if not plan.models:
         return None
     return {
@@ -183,7 +190,7 @@ def _planned_models(inputs: PageInputs) -> Mapping[str, object] | None:
     }
 
 
-def _searched_models(inputs: PageInputs) -> Mapping[str, object]:
+def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
     """Return the models of the best points of a search, or of the ends of its space while it has none."""
     study = inputs.study
     found = find_points(study, inputs.outcomes)
@@ -220,7 +227,7 @@ def _resolved(study: Study, trial: Trial) -> str:
 
 
 def _rows(
-    inputs: PageInputs, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
+    inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
     """Return the table of models and their diagrams; `groups` has the trials of each, if there are any."""
     size_match = inputs.study.design.matched_size
@@ -248,7 +255,7 @@ def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str
     yield f"{model.step_flops / size:,.1f}"
 
 
-def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str]:
+def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
     ids = [trial.id for trial in trials]
     done = inputs.own_outcomes.filter(pl.col("trial").is_in(ids) & (pl.col("status") == "done"))
     yield format_reach(reach(trials[0].settings))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlencode
@@ -16,11 +16,11 @@ import polars as pl
 
 from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
-from ...studies.planning.status import study_status
 from ..outcomes import mark_divergence, named_metrics
 from ..page import section_results
-from ..page.inputs import PageInputs
 from ..page.report import make_environment
+from ..snapshot import Snapshot
+from ..tables.render import html
 from .learning import HEIGHT, WIDTH, learning_curves, trains_for_epochs
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow
@@ -90,17 +90,14 @@ class StudyValues:
         self._keeper = CourseKeeper(now.store) if earlier is None else earlier._keeper
 
     @cached_property
-    def inputs(self) -> PageInputs:
-        """Return the inputs for sections of the report."""
+    def inputs(self) -> Snapshot:
+        """Return the snapshot from which sections of the report are made."""
         study, store = self.now.study, self.now.store
         outcomes = pl.concat([self.now.outcomes, self.now.stale])
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
             outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")
-        told = mark_divergence(outcomes, self._losses, study)
-        status = study_status(study, store, told)
-        own = told.join(self.now.outcomes.select("trial"), on="trial", how="semi")
-        return PageInputs(study=study, store=store, outcomes=told, own_outcomes=own, status=status)
+        return Snapshot(study=study, store=store, outcomes=mark_divergence(outcomes, self._losses, study))
 
     @cached_property
     def courses(self) -> pl.DataFrame:
@@ -175,9 +172,8 @@ def _learning(values: StudyValues, view: View) -> Mapping[str, object] | None:
 
 
 def _tables(values: StudyValues, _: View) -> Mapping[str, object] | None:
-    started = tuple(each.trial.id for each in values.now.begun)
-    inputs = replace(values.inputs, status=replace(values.inputs.status, started=started))
-    return section_results.tables(inputs)
+    begun = [each.trial.id for each in values.now.begun]
+    return {"tables": [html.render(each) for each in values.inputs.tables(begun=begun)]}
 
 
 def _figures(values: StudyValues, _: View) -> Mapping[str, object] | None:
@@ -201,7 +197,7 @@ def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
     count = -(-len(failed) // MAX_FAILURES)
     number = min(view.failures, max(count, 1))
     shown = failed.slice((number - 1) * MAX_FAILURES, MAX_FAILURES)
-    found = section_results.failures(replace(inputs, own_outcomes=shown))
+    found = section_results.failed_trials(inputs, shown)
     return None if found is None else {**found, "view": view, "pages": count, "page": number}
 
 

@@ -19,7 +19,6 @@ from ... import __version__
 from ...storage import Store
 from ...studies.schema.level_names import one_line
 from ...studies.text.errors import StudyError
-from ..curves.curve import build_curve
 from ..page.section_results import shown_curves
 from .progress import study_progress
 from .recipe_plan import FIELDS, plan_recipe
@@ -247,15 +246,11 @@ class Site:
         spec = next((each for each in shown_curves(now.study) if each.name == figure), None)
         if spec is None or not len(now.outcomes):
             return None
-        from ..curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib
 
         def make() -> str:
-            values = StudyValues(now, self._values.get(study))
-            metrics = (
-                now.store.metrics([trial.id for trial in now.study.trials]) if spec.needs_history else None
-            )
+            (curve,) = StudyValues(now, self._values.get(study)).inputs.curves([spec])
             with _DRAWING:
-                return draw(build_curve(now.study, spec, values.inputs.outcomes, metrics), "svg").decode()
+                return curve.render("svg").decode()
 
         kept = self._kept.get((study, "figure", figure), now.rows, make)
         return Answer(content=iter([kept.text.encode()]), kind=_KINDS[".svg"])

@@ -159,6 +159,24 @@ class Table:
     center: Center = "mean"
     spread: Spread = "sd"
 
+    def frame(self) -> pl.DataFrame:
+        """Return one row a cell with all its digits: row, column, value, spread, n and what else is known."""
+        from .tidy import tidy_frame  # noqa: PLC0415 -- it makes frames of tables
+
+        return tidy_frame(self)
+
+    def render(self, form: str = "rich") -> str:
+        """Return the table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
+        from .render import render  # noqa: PLC0415 -- formats are of tables
+
+        return render(self, form)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _repr_html_(self) -> str:
+        return self.render("html")
+
     def __repr__(self) -> str:
         return f"<Table {self.name}: {plural(len(self.rows), 'row')}, {plural(len(self.columns), 'column')}>"
 

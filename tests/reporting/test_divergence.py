@@ -48,7 +48,7 @@ def found(tmp_path_factory):
 
 
 def test_a_table_shows_the_sound_seeds_and_tells_the_one_that_diverged(found):
-    made = found.table().table
+    made = found.table()
     cell, cost = made.cells[0]
     assert (cell.status, cell.estimate.n, cost.estimate.n) == ("partial", 2, 3)
     assert cell.estimate.value < 302
@@ -84,4 +84,4 @@ def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
 
 
 def test_a_figure_leaves_out_what_diverged_and_says_so(found):
-    assert "Left out of 6 trials: 1 diverged." in found.curve().curve.notes
+    assert "Left out of 6 trials: 1 diverged." in found.curve().notes

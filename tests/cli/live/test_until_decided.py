@@ -72,8 +72,8 @@ def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_p
     assert " of 1 difference decided; added seeds trained for " in summary
     table = open_study(path).table()
     assert table.frame()["n"].to_list() == [5, 5]
-    assert "mean ± s.d. of 5 seeds" in table.table.caption[0]
-    assert "96.9 % interval" in table.table.caption[1]
+    assert "mean ± s.d. of 5 seeds" in table.caption[0]
+    assert "96.9 % interval" in table.caption[1]
 
 
 def test_a_path_is_judged_with_all_rounds_that_the_run_went_on_with(run, tmp_path):

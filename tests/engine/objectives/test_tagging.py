@@ -210,7 +210,7 @@ def test_a_study_draws_its_accuracy_by_length(tmp_path):
     study = load_study(STUDY)
     store = Store(tmp_path)
     run_study(study, store, local=True)
-    figure = open_study(study, tmp_path).curve("far").curve
+    figure = open_study(study, tmp_path).curve("far")
     assert (figure.x.title, figure.x.log) == ("Length", True)
     assert figure.caption == "Accuracy on test sequences, share that is right, by length"
     lines = figure.panels[0].content.lines

@@ -19,11 +19,11 @@ HOURS = '[[curve]]\nname = "hours"\nkind = "incumbent"\nx = "hours"\nvalue = "lo
 @pytest.fixture(scope="module")
 def figures(search_store):
     results = StudyResults(load_study(SEARCH + FIGURES + HOURS), search_store)
-    return {each.curve.name: each for each in results.curves()}
+    return {each.name: each for each in results.curves()}
 
 
 def content(figures, name):
-    return [panel.content for panel in figures[name].curve.panels]
+    return [panel.content for panel in figures[name].panels]
 
 
 def test_the_best_so_far_never_falls(figures):
@@ -33,7 +33,7 @@ def test_the_best_so_far_never_falls(figures):
     assert [(point.x, point.y) for point in trace.best] == [
         (1, 11), (3, 11), (3, 15), (6, 15), (6, 17.5), (7, 17.5)
     ]  # fmt: skip
-    assert figures["incumbent"].curve.notes[1] == "5 points, each the mean of 2 seeds."
+    assert figures["incumbent"].notes[1] == "5 points, each the mean of 2 seeds."
 
 
 def test_hours_are_of_all_trainings_and_a_loss_is_better_where_it_is_lower(figures):
@@ -65,5 +65,5 @@ def test_figures_are_drawn_the_same_each_time(figures):
 
 def test_a_search_without_points_has_nothing_to_draw(tmp_path):
     for each in StudyResults(load_study(SEARCH + FIGURES), Store(tmp_path)).curves():
-        assert "Nothing to draw: no point of it is done." in each.curve.notes
+        assert "Nothing to draw: no point of it is done." in each.notes
         assert each.render("svg")

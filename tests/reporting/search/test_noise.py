@@ -39,20 +39,20 @@ def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
     results = searched(tmp_path, 10.3)
     noise = measure_noise(find_points(results.study, results.store.trials()), "max_length")
     assert (noise.degrees, noise.points) == (14, 12)
-    caption = " ".join(results.best_table().table.caption)
+    caption = " ".join(results.best_table().caption)
     assert "(14 degrees of freedom)" in caption
     assert noise.sd == pytest.approx(math.sqrt((2.0 + 11 * 0.5) / 14))
 
 
 def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
-    caption = " ".join(searched(tmp_path / "small", 12.0).best_table().table.caption)
+    caption = " ".join(searched(tmp_path / "small", 12.0).best_table().caption)
     assert "The best leads the baseline by 1.00; of 11 points no better than it one would lead by" in caption
     assert "so that this may be noise" in caption
     assert "of 12 points cannot be told from the best" in caption
-    caption = " ".join(searched(tmp_path / "large", 20.0).best_table().table.caption)
+    caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
     assert "which this is not" in caption
     assert "cannot be told" not in caption
-    assert "No point is better" in " ".join(searched(tmp_path / "none", 10.0).best_table().table.caption)
+    assert "No point is better" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
 
 
 def test_a_plateau_begins_where_the_first_of_its_points_ended(tmp_path):
@@ -90,7 +90,7 @@ def test_an_incumbent_stands_over_a_band_of_chance(tmp_path):
     made = searched(tmp_path, 12.0).study
     results = StudyResults(load_study(text), Store(tmp_path))
     assert made.dimensions == results.study.dimensions
-    figure = results.curve().curve
+    figure = results.curve()
     baseline = figure.panels[0].content.baseline
     assert (baseline.y, baseline.low, baseline.n) == (11.0, 11.0, 4)
     assert 12.5 < baseline.high < 13.0

@@ -15,7 +15,7 @@ TABLE = '[[table]]\nname = "best"\nkind = "points"\npoints = 3\n'
 
 @pytest.fixture(scope="module")
 def table(search_store):
-    return StudyResults(load_study(SEARCH + TABLE), search_store).table("best").table
+    return StudyResults(load_study(SEARCH + TABLE), search_store).table("best")
 
 
 def test_points_are_ranked_by_the_mean_over_all_seeds(search_store):

@@ -63,7 +63,7 @@ def test_the_claims_are_decided_by_the_fresh_trainings_alone(results, tmp_path):
         ("best_1 has a higher max_length than baseline", "confirmed"),
         ("best_2 has a higher max_length than baseline", "undecided"),
     ]
-    assert found.table().table.rows == ("baseline", "best_1", "best_2")
+    assert found.table().rows == ("baseline", "best_1", "best_2")
 
 
 def test_without_a_baseline_the_first_is_held_against_the_others(search_store):
@@ -248,7 +248,7 @@ def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
     known = set(store.trials()["trial"])
     for trial in (each for each in follow_rounds(path, store).trials if each.id not in known):
         keep(store, trial, metrics=(("loss", 1.0),))
-    rows = StudyResults(follow_rounds(path, store), store).table().table.rows
+    rows = StudyResults(follow_rounds(path, store), store).table().rows
     assert rows == ("baseline", "+ conv(k=3) (first)", "+ conv(k=3) (second)")
 
 

@@ -22,7 +22,7 @@ def store(tmp_path_factory):
 
 
 def test_what_none_surpasses_comes_first(store):
-    table = StudyResults(load_study(TWO), store).best_table().table
+    table = StudyResults(load_study(TWO), store).best_table()
     assert [row[1].text for row in table.cells] == ["1,700", "1,500", "1,000", "3,000", "3,000"]
     assert (
         "first those that none surpasses in all of the highest max_length, the lowest parameters"
@@ -31,21 +31,21 @@ def test_what_none_surpasses_comes_first(store):
 
 
 def test_what_is_optimised_has_the_arrow_of_its_direction_and_its_best_in_bold(store):
-    table = StudyResults(load_study(TWO), store).best_table().table
+    table = StudyResults(load_study(TWO), store).best_table()
     assert [str(getattr(column, "text", column)) for column in table.columns[:2]] == [
         "max_length ↑",
         "parameters ↓",
     ]
     assert [row[1].best for row in table.cells] == [False, False, True, False, False]
     away = load_study(TWO, ['search.direction=["max", "max"]'])
-    table = StudyResults(away, store).best_table().table
+    table = StudyResults(away, store).best_table()
     assert str(getattr(table.columns[1], "text", table.columns[1])) == "parameters ↑"
     assert [cell.text for row in table.cells for cell in row[1:2] if cell.best] == ["3,000", "3,000"]
 
 
 def test_a_table_of_points_can_have_their_recipes(store):
     study = load_study(TWO + '[[table]]\nname = "recipes"\nkind = "points"\npoints = 2\nshow = "recipe"\n')
-    table = StudyResults(study, store).table().table
+    table = StudyResults(study, store).table()
     assert [column.text if hasattr(column, "text") else column for column in table.columns][-2:] == [
         "recipe",
         "lr",
@@ -57,7 +57,7 @@ def test_a_table_of_points_can_have_their_recipes(store):
 
 
 def test_a_front_is_of_what_is_optimised(store):
-    curve = StudyResults(load_study(TWO + FRONT), store).curve().curve
+    curve = StudyResults(load_study(TWO + FRONT), store).curve()
     assert [(point.x, point.y) for point in curve.panels[0].content.front] == [
         (1000, 8),
         (1500, 15),
@@ -75,7 +75,7 @@ def test_only_what_is_measured_is_claimed(store):
 
 def test_points_beyond_a_limit_are_told_and_left_out(store):
     limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 10" }', 1)
-    table = StudyResults(load_study(limited), store).best_table().table
+    table = StudyResults(load_study(limited), store).best_table()
     assert table.rows == ()
     assert "Left out: 6 points beyond a limit of the search." in table.caption
 

@@ -1,0 +1,88 @@
+"""A study and what a store has of it at one moment: the source of every table, figure and verdict.
+
+A store may grow while results are made. All results of one snapshot show the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ..storage import Store
+from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
+from ..studies.study import Study
+from .claims.check import check_claims, needs_metrics
+from .claims.verdicts import ClaimResult
+from .curves.curve import Curve, build_curve
+from .outcomes import load_outcomes
+from .tables.table import Table, build_table
+
+if TYPE_CHECKING:
+    from ..studies.presentation.kinds import CurveKind, TableKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A study with the latest attempts in its store, of all studies."""
+
+    study: Study
+    store: Store
+    outcomes: pl.DataFrame
+
+    @classmethod
+    def of(cls, study: Study, store: Store) -> Snapshot:
+        """Read the store; raises StoreError."""
+        return cls(study=study, store=store, outcomes=load_outcomes(store, study))
+
+    @cached_property
+    def own_outcomes(self) -> pl.DataFrame:
+        """Return the latest attempts at trials of the study."""
+        return study_outcomes(self.study, self.outcomes)
+
+    @cached_property
+    def status(self) -> StudyStatus:
+        """Return how far the study is."""
+        return study_status(self.study, self.store, self.outcomes)
+
+    @cached_property
+    def begun(self) -> Sequence[str]:
+        """Return the trials of a grid that have a checkpoint and no outcome."""
+        return started_trials(self.study, self.store, set(self.outcomes["trial"]))
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """Return the stored history of the study's trials, those with later seeds among them."""
+        return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
+
+    def tables(
+        self,
+        specs: Sequence[TableKind] | None = None,
+        *,
+        published: bool = True,
+        begun: Collection[str] | None = None,
+    ) -> list[Table]:
+        """Return these tables, by default those of the study file; TableError for what does not fit it.
+
+        `begun` are the trials that have begun, where that is known better than by their checkpoints.
+        """
+        started = self.begun if begun is None else begun
+        return [
+            build_table(self.study, spec, self.outcomes, published=published, begun=started)
+            for spec in (self.study.tables if specs is None else specs)
+        ]
+
+    def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
+        """Return these figures, by default those of the study file; CurveError for what does not fit it."""
+        return [
+            build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
+            for spec in (self.study.curves if specs is None else specs)
+        ]
+
+    def claims(self) -> tuple[ClaimResult, ...]:
+        """Return the verdict on each claim of the study file, with all of its comparisons."""
+        metrics = self.metrics if needs_metrics(self.study) else None
+        return check_claims(self.study.with_later_seeds(), self.outcomes, metrics)
