@@ -123,12 +123,6 @@ def new_group_name() -> str:
     return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
 
-def new_salvaged_path(compacted: Path) -> Path:
-    """Return a new file for what is intact of a merged file; it has its time, and so its rank."""
-    time_of_merge = compacted.stem.split("-")[1]
-    return compacted.with_name(f"{_COMPACTED}{time_of_merge}-{secrets.token_hex(4)}.parquet")
-
-
 def data_files(partition: Path) -> tuple[Path, ...]:
     """List the data files of a partition, merged ones first, then by name; a missing folder has none."""
     return tuple(

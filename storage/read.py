@@ -8,8 +8,8 @@ import polars as pl
 
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .integrity.regular_file import read_regular
-from .parquet_file import salvage, verify_checksum
-from .paths import data_files, is_compacted, is_of_one, new_salvaged_path
+from .parquet_file import verify_checksum
+from .paths import data_files, is_compacted, is_of_one
 from .quarantine import Quarantine
 from .rows import SCHEMAS
 
@@ -104,37 +104,20 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
-    """Return a file's bytes; of a merged file that is damaged, one with its intact row groups.
+    """Return a file's bytes, or None if it is damaged or no store wrote it.
 
-    A damaged file is then quarantined, and one that no store wrote is left out; if there is nothing to read,
-    nothing is returned. Raises `FileNotFoundError`, and `StoreError` for an unknown schema version.
+    A damaged file is quarantined, and a foreign one is left out. Raises `FileNotFoundError`, and `StoreError`
+    for an unknown schema version.
     """
-    data = b""
     try:
         data = read_regular(path)
         verify_checksum(data)
     except DamagedError as error:
-        return _rescue(path, data, quarantine, str(error))
+        quarantine.move(path, str(error))
+        return None
     except (UnreadableError, ForeignError) as error:
         quarantine.leave(path, str(error))
         return None
     except StoreError as error:
         raise StoreError(f"{path}: {error}") from error
     return data
-
-
-def _rescue(path: Path, data: bytes, quarantine: Quarantine, reason: str) -> bytes | None:
-    """Quarantine a damaged file, after what is intact of a merged one is in a new file beside it."""
-    salvaged = salvage(data) if is_compacted(path) else None
-    if salvaged is None or salvaged.data is None:
-        quarantine.move(path, reason)
-        return None
-    what = f"{salvaged.intact} of {salvaged.total} row groups are intact; the rest count as missing"
-    try:
-        if not quarantine.dry:
-            quarantine.layout.place.put(new_salvaged_path(path), salvaged.data)
-    except OSError:  # a store that cannot be written: the damaged file stays, and is salvaged again
-        quarantine.leave(path, f"{reason}; {what}")
-    else:
-        quarantine.move(path, reason, what)
-    return salvaged.data

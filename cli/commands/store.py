@@ -42,10 +42,10 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 
 @app.command()
 def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Move damaged files to the store's quarantine, and keep what is intact of them.
+    """Move damaged files to the store's quarantine.
 
-    A damaged place in a merged file costs one row group of trials; those and trials that lack their metrics
-    or their weights are trained again by `study run`. Ends with status 1 if something cannot be mended.
+    Trials that have lost their rows, their metrics or their weights are trained again by `study run`. Ends
+    with status 1 if something cannot be mended.
     """
     from ..views import store_upkeep as views
 

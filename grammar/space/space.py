@@ -18,7 +18,7 @@ from ..dimensions import dimensions
 from ..model_config import ModelConfig, Norm
 from ..nodes import RealDimension, Value, children
 from ..recipe import Expression, Recipe, parse
-from .derivations import count_derivations, derive, find_derivation, has_overlaps, rebuild
+from .derivations import count_derivations, derive, find_derivation, rebuild
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,15 +154,12 @@ class Space:
 
     @cached_property
     def count(self) -> Cardinality:
-        """The number of members before any budget.
-
-        It is an upper bound where derivations overlap and there are more than MAX_LISTED.
-        """
+        """The number of members before any budget, or an upper bound of more than MAX_LISTED."""
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
             infinite=any(each.low < each.high for each in reals),
-            exact=self._forms is not None or not self._overlaps,
+            exact=self._forms is not None,
         )
 
     def remaining(self, rng: Random) -> BudgetShare:
@@ -231,25 +228,19 @@ class Space:
 
     @property
     def _is_small(self) -> bool:
-        return self._size <= MAX_LISTED and not self.count.infinite
-
-    @cached_property
-    def _overlaps(self) -> bool:
-        return has_overlaps(self.recipe.root)
+        return self._forms is not None and not self.count.infinite
 
     @cached_property
     def _forms(self) -> list[Recipe] | None:
-        """The members, ranges of real numbers left open, of a small space whose derivations may overlap."""
-        return list(self._iter_forms()) if self._size <= MAX_LISTED and self._overlaps else None
+        """The members of a small space, with ranges of real numbers left open."""
+        return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
         """Yield what derivations give, each once."""
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one
-            if not self._overlaps:
-                yield found
-            elif found not in seen:
+            if found not in seen:
                 seen.add(found)
                 yield found
 

@@ -1,7 +1,7 @@
 """Upkeep of a store: compaction, checks, repair, removal of trials, and new names of studies."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -15,9 +15,9 @@ from ..integrity.regular_file import read_regular
 from ..latest_attempts import last_numbers, read_latest
 from ..leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
 from ..parquet_file import encode
-from ..paths import entries, is_compacted, validate_study_name
+from ..paths import entries, validate_study_name
 from ..quarantine import Quarantine
-from ..read import load_partition, read_verified
+from ..read import load_partition
 from ..rows import SCHEMAS
 from ..study_records import StudyRecords, rename_in_record
 from .checking import Finding, FindingKind, StoreCheck, check_store, remove_leftovers, size_bytes
@@ -74,17 +74,13 @@ class StoreUpkeep:
     def repair(self) -> list[Finding]:
         """Move every damaged file to quarantine, and return what was wrong with each.
 
-        Of a merged file the intact row groups are written to a new one first. Trials that have lost their row
-        or their metrics run again. A trial with a damaged checkpoint resumes from the one before.
+        Trials that have lost their row or their metrics run again. A trial with a damaged checkpoint resumes
+        from the one before.
         """
         quarantine = Quarantine(self._layout)
         damaged = [each for each in self.check().findings if each.kind is FindingKind.DAMAGED]
         for finding in damaged:
-            if is_compacted(finding.path):
-                with suppress(FileNotFoundError, StoreError):
-                    read_verified(finding.path, quarantine)
-            else:
-                quarantine.move(finding.path, finding.reason)
+            quarantine.move(finding.path, finding.reason)
         return damaged
 
     def clean(self, *, dry: bool = False) -> list[Finding]:

@@ -24,7 +24,7 @@ from activemem.grammar.nodes import (
     make_series,
     make_sum,
 )
-from activemem.grammar.space.derivations import count_derivations, has_overlaps
+from activemem.grammar.space.derivations import count_derivations
 from activemem.grammar.space.space import Cardinality, Space, SpaceError
 
 QUICK = settings(
@@ -146,14 +146,17 @@ def test_every_member_is_drawn_equally_often(text: str):
         ("choice(2 * sa, integer(1, 3) * sa)", "3 architectures"),
         ("{mixer} >> ff(integer(8, 64))", "57 architectures"),
         ("tied(choice(2, 3) * choice(sa, tied(2 * sa)))", "4 architectures"),
-        ("ff(integer(1, 1000, log=true)) >> ff(integer(1, 1001, step=10))", "101,000 architectures"),
-        ("each(4, choice(sa, conv(k=integer(3, 40))))", "2,313,441 architectures"),
+        ("ff(integer(1, 1000, log=true)) >> ff(integer(1, 1001, step=10))", "at most 101,000 architectures"),
+        ("each(4, choice(sa, conv(k=integer(3, 40))))", "at most 2,313,441 architectures"),
         ("choice(each(2, choice(sa, lstm)), each(3, choice(sa, lstm)))", "12 architectures"),
         (" + ".join(["choice(sa, conv(k=integer(1, 9)))"] * 3), "220 architectures"),
         (" + ".join(["choice(sa, conv(k=integer(1, 9)))"] * 10), "at most 10,000,000,000 architectures"),
         ("choice(conv(k=integer(2, 1002, step=4)), conv(k=integer(4, 1000, step=6)))", "335 architectures"),
-        (" >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 20), "6.63e+31 architectures"),
-        (" >> ".join(["choice(conv(k=2), conv(k=2) >> ff(integer(1, 9)))"] * 30), "1.00e+30 architectures"),
+        (" >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 20), "at most 6.63e+31 architectures"),
+        (
+            " >> ".join(["choice(conv(k=2), conv(k=2) >> ff(integer(1, 9)))"] * 30),
+            "at most 1.00e+30 architectures",
+        ),
     ],
 )
 def test_architectures_are_counted_whatever_leads_to_them(text: str, count: str):
@@ -189,14 +192,6 @@ def test_what_is_drawn_is_a_member(root: Node, seed: int):
     assert drawn in space
     assert parse(drawn.text).root == drawn.root
     assert space.sample(Random(seed)) == drawn
-
-
-@QUICK
-@given(SPACES)
-def test_derivations_that_do_not_overlap_give_different_members(root: Node):
-    assume(count_derivations(root) <= MOST_WAYS)
-    assume(not has_overlaps(root))
-    assert len(set(settlings(root))) == count_derivations(root)
 
 
 def test_a_huge_space_is_drawn_from_without_listing_it():

@@ -42,7 +42,8 @@ def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
     assert (remaining.exact, remaining.samples) == (False, ESTIMATE_SAMPLES)
     assert remaining.within == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
     assert str(remaining) == (
-        "about 3.0e+7 of 90,224,199 architectures are within the budget: 32.7% ± 1.5%, from 1,000 draws"
+        "about 3.0e+7 of at most 90,224,199 architectures are within the budget: "
+        "32.7% ± 1.5%, from 1,000 draws"
     )
 
 

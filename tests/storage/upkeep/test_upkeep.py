@@ -118,7 +118,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
         (
             "damaged",
             f"trials/alpha/{merged.name}",
-            "its bytes do not match its checksum; 2 of 3 row groups are intact; the rest count as missing",
+            "its bytes do not match its checksum",
         ),
         ("damaged", f"weights/{make_trial_id(2)}.safetensors", "its bytes do not match its checksum"),
         ("unreadable", f"trials/alpha/{make_trial_id(203)}-0.parquet", "expected a file, got a pipe"),
@@ -136,7 +136,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
     assert caplog.messages == []
 
 
-def test_a_repair_keeps_what_is_intact_and_leaves_nothing_damaged(root, sound):
+def test_a_repair_leaves_nothing_damaged(root, sound):
     before = Store(root).trials()["trial"].to_list()
     (merged,) = (root / "trials/alpha").glob("compacted-*")
     flip(merged, 10)
@@ -148,7 +148,7 @@ def test_a_repair_keeps_what_is_intact_and_leaves_nothing_damaged(root, sound):
     assert sound.upkeep.check().quarantined[0] == 4
     left = Store(root).trials()["trial"].to_list()
     assert set(left) < set(before)
-    assert len(before) - len(left) == 64
+    assert len(before) - len(left) == 150
     assert not sound.files.weights_file(make_trial_id(2)).exists()
     assert [path.name for path in sound.files.checkpoint_dir(make_trial_id(300)).iterdir()] == ["previous.pt"]
     assert sound.upkeep.repair() == []
@@ -176,13 +176,13 @@ def test_a_trial_whose_metrics_are_damaged_is_incomplete_until_it_has_run_again(
     assert store.upkeep.check().findings == ()
 
 
-def test_a_damaged_row_group_of_metrics_makes_its_trials_incomplete_and_no_others(root, sound):
+def test_a_damaged_file_of_merged_metrics_makes_its_trials_incomplete_and_no_others(root, sound):
     (merged,) = (root / "metrics/alpha").glob("compacted-*")
     flip(merged, 10)
     sound.upkeep.compact()
     statuses = sound.latest_attempts()
     incomplete = [trial for trial, (status, _) in statuses.items() if status == "incomplete"]
-    assert incomplete == [make_trial_id(number) for number in range(1, 65)]
+    assert incomplete == [make_trial_id(number) for number in range(1, 151)]
     assert len(statuses) == 152
 
 
