@@ -23,7 +23,7 @@ from ..page.section_results import shown_curves
 from .progress import study_progress
 from .recipe_plan import FIELDS, plan_recipe
 from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, render_section
-from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, Snapshot, StoreReader, StudyNow
+from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
 
 _STATIC = Path(__file__).with_name("static")
 _PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
@@ -186,7 +186,7 @@ class Site:
             kept = self._kept.get((name, section.name, view), depends, make, section.rest_s)
         return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
 
-    def _studies(self, snapshot: Snapshot) -> tuple[str, str]:
+    def _studies(self, snapshot: StoreNow) -> tuple[str, str]:
         lines = [
             {"name": name, "error": str(found), "last": None}
             if isinstance(found, StudyError)

@@ -71,7 +71,7 @@ class StudyNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class StoreNow:
     """The contents of a store at one moment: its studies, or why one cannot be read, and damaged files."""
 
     studies: Mapping[str, StudyNow | StudyError]
@@ -93,9 +93,9 @@ class StoreReader:
         self._notes: dict[str, tuple[int, CheckpointNote | None]] = {}
         self._trials: dict[str, Trial | None] = {}
         self._held: frozenset[str] = frozenset()
-        self._snapshot: Snapshot | None = None
+        self._snapshot: StoreNow | None = None
 
-    def current(self) -> Snapshot:
+    def current(self) -> StoreNow:
         """Return a recent snapshot of the store; raises StoreError if the store cannot be read."""
         if self._snapshot is None or self._clock() >= self._due:
             if self._snapshot is None:
@@ -123,7 +123,7 @@ class StoreReader:
             now = self._clock()
             self._due = now + max(self._look_s, min(REST * (now - begun_at), MAX_REST_S))
 
-    def _read(self, state: StoreState) -> Snapshot:
+    def _read(self, state: StoreState) -> StoreNow:
         latest, before = self._latest, self._state
         if latest is None or (before is not None and before.rows - state.rows):  # removed, or merged
             latest = self._store.follow()
@@ -142,7 +142,7 @@ class StoreReader:
                 studies[name] = study
             else:
                 studies[name] = self._now(study, outcomes, notes, state)
-        return Snapshot(studies=studies, read_at=datetime.now(UTC))
+        return StoreNow(studies=studies, read_at=datetime.now(UTC))
 
     def _now(
         self,
