@@ -21,6 +21,7 @@ from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
 from .kinds.cells import CellsTable
+from .tables.published import PAPER_ONLY_HEADING
 from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
@@ -59,7 +60,8 @@ def paper_tables(
 ) -> tuple[Table, ...]:
     """Return each published table, once for every study of it with a trial in `outcomes`.
 
-    A table without such a study is returned once, with its published numbers alone.
+    Studies that have the same columns and other rows of it are joined in one table. A table without such a
+    study is returned once, with its published numbers alone.
     """
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
@@ -71,12 +73,73 @@ def paper_tables(
             for spec in study.tables
             if isinstance(spec, CellsTable) and _reproduces(theirs, study, spec)
         ]
+        beside: list[Table] = []
         for study, spec in ours:
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
-            tables.append(replace(table, name=name, provenance=f"study {study.name} · {table.provenance}"))
-        tables += [] if ours else [published_only_table(theirs)]
+            beside.append(replace(table, name=name, provenance=f"study {study.name} · {table.provenance}"))
+        tables += _join_tables(theirs, beside) if ours else [published_only_table(theirs)]
     return tuple(tables)
+
+
+def _join_tables(theirs: PublishedTable, tables: Sequence[Table]) -> list[Table]:
+    """Return the tables, with those joined that have the same columns beside other rows of the paper."""
+    joined: list[Table] = []
+    for table in tables:
+        for number, known in enumerate(joined):
+            if set(known.keys) == set(table.keys) and not _own_rows(theirs, known) & _own_rows(theirs, table):
+                joined[number] = _join(theirs, known, table)
+                break
+        else:
+            joined.append(table)
+    return joined
+
+
+def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
+    """Return the paper's rows for which a table has rows of ours."""
+    beside = {id(cell.published) for number in _own_numbers(table) for cell in table.cells[number]}
+    return {row for (row, _), number in theirs.cells.items() if id(number) in beside}
+
+
+def _own_numbers(table: Table) -> list[int]:
+    """Return the numbers of the rows that are not the paper's alone."""
+    groups = table.groups or ("",) * len(table.rows)
+    return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
+
+
+def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
+    """Return one table with the rows of both, in the first one's columns; its notes are marked afresh."""
+    notes = Footnotes()
+    order = [second.keys.index(key) for key in first.keys]
+    parts = ((first, _own_numbers(first), range(len(order))), (second, _own_numbers(second), order))
+    left = [
+        number
+        for number in range(len(first.rows))
+        if number not in parts[0][1] and first.rows[number] not in _own_rows(theirs, second)
+    ]
+    places = [*((part, number, columns) for part, own, columns in parts for number in own)]
+    places += [(first, number, parts[0][2]) for number in left]
+
+    def marked(table: Table, cell: Cell) -> Cell:
+        texts = {note.mark: note.text for note in table.footnotes}
+        return replace(cell, marks=tuple(notes.mark(texts[mark]) for mark in cell.marks))
+
+    cells = tuple(
+        tuple(marked(table, table.cells[number][column]) for column in columns)
+        for table, number, columns in places
+    )
+    groups = tuple(table.groups[number] if table.groups else "" for table, number, _ in places)
+    return replace(
+        first,
+        name=f"{theirs.paper}-{theirs.name}",
+        caption=tuple(dict.fromkeys((*first.caption, *second.caption))),
+        corner=" / ".join(dict.fromkeys((first.corner, second.corner))),
+        rows=tuple(table.rows[number] for table, number, _ in places),
+        cells=cells,
+        footnotes=notes.as_tuple(),
+        groups=groups if any(groups) else (),
+        provenance=f"{first.provenance}; {second.provenance}",
+    )
 
 
 def published_only_table(theirs: PublishedTable) -> Table:

@@ -62,6 +62,7 @@ from ..tables.published import add_paper_only, add_published_columns, match_publ
 from ..tables.table import ColumnKey, Footnotes, Table
 from ..tables.tally import CellKey, Tally, pick_best, tallies_at_looks, tally_trials
 from ..tables.unsolved import note_unsolved
+from ..tables.untrained import untrained_remarks
 
 if TYPE_CHECKING:
     from ...studies.study import Study
@@ -132,6 +133,9 @@ class CellsTable(TableKind):
     """each cell shows its best level of `over` by the first metric, instead of the mean over all"""
     otherwise: str | None = None
     """a metric that is shown in parentheses in cells without a `value`"""
+    untrained: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
+    """by metric, the value that a training must reach to count as trained; cells with trainings that end
+    worse have a footnote with their number"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric, where they are not the metric's own"""
 
@@ -178,6 +182,8 @@ class CellsTable(TableKind):
         yield from super().named_metrics()
         if self.otherwise:
             yield ("otherwise",), self.otherwise
+        for name in self.untrained:
+            yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
         """Return the keys with levels for names, also under headings and beside names of the paper."""
@@ -335,6 +341,11 @@ def _group_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> 
 
 def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
     yield from metric_faults(spec.value, spec.digits, [spec.otherwise] if spec.otherwise else [])
+    for name in spec.untrained:
+        if metric_family(name) not in METRICS_AND_COSTS:
+            yield ("untrained",), unknown_metric(name)
+        elif find_metric(name).higher_is_better is None:
+            yield ("untrained",), f"expected a metric of which higher or lower is better, got '{name}'"
     first = spec.value[0]
     if (
         spec.pick
@@ -427,6 +438,7 @@ def make_filler(
         by_look = [tally([each for each in trials if each.levels[SEED] in seeds]) for seeds in looks]
         first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
         grown, pick_remarks = tallies_at_looks(first, later), dict[CellKey, str]()
+    untrained = untrained_remarks(spec, study.name, trials, outcomes) if spec.untrained else {}
     levels = selected_levels(spec.select, study.factors)
     rows = rows_of_changes(changes) if changes else rows_of(spec, levels)
     settings = [trial.settings for trial in trials]
@@ -443,6 +455,7 @@ def make_filler(
         counts=counts,
         fallbacks={place[:2]: tallies[-1] for place, tallies in grown.items() if place[2] == spec.otherwise},
         pick_remarks=pick_remarks,
+        untrained=untrained,
         over_budget=_over_budget(study, spec, changes),
         baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
         baselines=baselines,

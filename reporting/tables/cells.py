@@ -30,9 +30,10 @@ class CellFiller:
     `trials` are the trials of its cells with all seeds that count, each at the level of its row. `grown` has
     the tallies of each place, one for each look. Looks are held at `counts` of seeds, and the last is shown.
     `fallbacks` has, by row and column, the tally of the metric that is shown if the last look has no value.
-    `pick_remarks` name the levels without a value among the levels that a place is picked from. `over_budget`
-    has the rows and columns whose trials the budget does not allow. `baselines` maps each row to the row that
-    it is compared with, and `baseline` names the baseline in words. `differences` has the differences of each
+    `pick_remarks` name the levels without a value among the levels that a place is picked from. `untrained`
+    says, by row and column, how many trainings have learnt too little to count as trained. `over_budget` has
+    the rows and columns whose trials the budget does not allow. `baselines` maps each row to the row that it
+    is compared with, and `baseline` names the baseline in words. `differences` has the differences of each
     column, by metric and level.
     """
 
@@ -44,6 +45,7 @@ class CellFiller:
     counts: Sequence[int]
     fallbacks: Mapping[tuple[str, str], Tally]
     pick_remarks: Mapping[CellKey, str]
+    untrained: Mapping[tuple[str, str], str]
     over_budget: Collection[tuple[str, str]]
     baseline: str
     baselines: Mapping[str, str]
@@ -164,6 +166,8 @@ class CellFiller:
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
         if pick_remark := self.pick_remarks.get(place, ""):
             remarks.append(pick_remark)
+        if remark := self.untrained.get(place[:2], ""):
+            remarks.append(remark)
         return remarks
 
     def _published_text(

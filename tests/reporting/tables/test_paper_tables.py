@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from activemem.reporting.outcomes import load_outcomes
 from activemem.reporting.paper_tables import (
     paper_tables,
     published_only_table,
@@ -13,7 +14,7 @@ from activemem.reporting.paper_tables import (
     studies_of_paper,
 )
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import CellStatus, ColumnKey, TableError
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError
 from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage import Store
 from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT, published_tables
@@ -94,6 +95,27 @@ def test_two_studies_of_one_table_are_two_tables(everything: Study, rows: pl.Dat
     other = load_study(everything.text.replace('name = "everything"', 'name = "again"'))
     made = paper_tables(published_tables_of(PAPER, "table4"), [everything, other], rows)
     assert [each.name for each in made] == [f"{PAPER}-table4-everything", f"{PAPER}-table4-again"]
+
+
+def test_two_studies_with_other_rows_of_one_table_are_one_table():
+    store = Store(Path(__file__).parents[3] / "studies" / "results")
+    names = ("memory-degradation", "memory-degradation-translation")
+    studies = [load_study(Path(__file__).parents[3] / "studies" / f"{name}.toml") for name in names]
+    theirs = published_tables_of("memory-degradation", "table2")
+    (made,) = paper_tables(theirs, studies, load_outcomes(store, *studies))
+    apart = [paper_tables(theirs, [study], load_outcomes(store, study))[0] for study in studies]
+    assert made.rows == (*apart[0].rows[:4], *apart[1].rows[:4])
+    assert (made.groups, made.corner, made.keys) == ((), "task / corpus", apart[0].keys)
+    for number, row in enumerate(made.cells):
+        whole, offset = (apart[0], 0) if number < 4 else (apart[1], 4)
+        for key, cell in zip(made.keys, row, strict=True):
+            other = whole.cells[number - offset][whole.keys.index(key)]
+            assert (cell.full_text, cell.published_text) == (other.full_text, other.published_text)
+            assert _notes(made, cell) == _notes(whole, other)
+
+
+def _notes(made: Table, cell: Cell) -> list[str]:
+    return [note.text for note in made.footnotes if note.mark in cell.marks]
 
 
 def test_the_studies_of_a_paper_are_those_that_come_along_and_those_that_ran(tmp_path, everything: Study):

@@ -1,0 +1,74 @@
+"""A table marks the cells whose trainings have not learnt the task: their other values would mislead."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from activemem.reporting.tables.table import Table, build_table
+from activemem.storage.rows import trial_frame
+from activemem.studies.study import Study, load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+from ..conftest import made_row
+
+ACCURACIES = {"sa": (0.9, 0.8, 0.7), "lstm": (0.1, 0.9, 0.25), "gru": (0.1,)}
+
+
+def study_of(**keys: Any) -> Study:
+    return load_study(
+        study_text(
+            model={"recipe": "{mixer}"},
+            task={"name": "copy"},
+            factors={"mixer": [*ACCURACIES], "task": None, "seed": [0, 1, 2]},
+            table=[{"name": "costs", "rows": "mixer", "value": "loss", **keys}],
+        )
+    )
+
+
+def table_of(study: Study) -> Table:
+    rows = [
+        made_row(trial, {"loss": 1.0, "accuracy": ends[seed]}, number)
+        for number, trial in enumerate(study.trials)
+        if (seed := int(trial.levels["seed"])) < len(ends := ACCURACIES[str(trial.levels["mixer"])])
+    ]
+    return build_table(study, study.tables[0], pl.concat(map(trial_frame, rows)))
+
+
+def notes_of_rows(made: Table) -> list[list[str]]:
+    texts = {note.mark: note.text for note in made.footnotes}
+    return [[texts[mark] for mark in cells[-1].marks] for cells in made.cells]
+
+
+def test_a_cell_says_how_many_of_its_trainings_learnt_too_little():
+    made = table_of(study_of(untrained={"accuracy": 0.5}))
+    assert notes_of_rows(made) == [
+        [],
+        ["2 of 3 trainings ended untrained: accuracy 0.100 to 0.250, below 0.500"],
+        ["2 of 3 seeds not run", "1 of 3 trainings ended untrained: accuracy 0.100, below 0.500"],
+    ]
+    assert [cells[-1].text for cells in made.cells] == ["1.0000"] * 3
+
+
+def test_a_table_without_the_key_marks_nothing():
+    assert notes_of_rows(table_of(study_of()))[1] == []
+
+
+def test_a_lower_value_is_better_for_a_loss():
+    made = table_of(study_of(untrained={"loss": 0.5}))
+    assert notes_of_rows(made)[0] == [
+        "3 of 3 trainings ended untrained: loss 1.0000, above 0.5000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("acuracy", "accuracy"),
+        ("gamma", "expected a metric of which higher or lower is better, got 'gamma'"),
+    ],
+)
+def test_an_unknown_metric_or_one_without_a_direction_is_refused(metric: str, message: str):
+    with pytest.raises(StudyError, match=message):
+        study_of(untrained={metric: 0.5})
