@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..engine.inference.trained_model import TrainedModel
     from ..engine.run.driver import Summary
     from ..engine.run.search.proposals import HandedIn, Proposal
+    from ..reporting.missing_ablations import MissingAblations, RequestCost
 
 
 class Page(BaseModel):
@@ -532,6 +533,52 @@ class StudyNoisePage(Page):
     noise: Mapping[str, NoiseFloor | None]
 
 
+class MissingEntry(Page):
+    """One thing that a reviewer will ask for: the change, the models that it is made in, and its cost.
+
+    `kind` is part, neighbour, baseline, setting or seeds. `trials` are those that the store, the study and
+    earlier entries lack; `flops` and `estimate` are about them.
+    """
+
+    kind: str
+    change: str
+    models: Sequence[str]
+    recipes: Sequence[str]
+    trials: Sequence[str]
+    flops: float
+    estimate: TimeEstimate
+
+
+class StudyMissingPage(Page):
+    """What a reviewer will ask for; `held` has the levels of other factors at which it is asked."""
+
+    study: str
+    seeds: Sequence[int]
+    held: Mapping[str, Level]
+    requests: Sequence[MissingEntry]
+
+    @classmethod
+    def of(cls, missing: MissingAblations, costs: Sequence[RequestCost]) -> Self:
+        """Return the page of these requests and their costs."""
+        return cls(
+            study=missing.study.name,
+            seeds=missing.seeds,
+            held=missing.held,
+            requests=[
+                MissingEntry(
+                    kind=request.kind,
+                    change=request.change,
+                    models=list(dict.fromkeys(cell.model for cell in request.cells)),
+                    recipes=list(dict.fromkeys(cell.settings.model.recipe for cell in request.cells)),
+                    trials=cost.trials,
+                    flops=cost.flops,
+                    estimate=cost.estimate,
+                )
+                for request, cost in zip(missing.requests, costs, strict=True)
+            ],
+        )
+
+
 class StudyQueryPage(Page):
     """The rows of an answer, each by column."""
 
@@ -865,6 +912,7 @@ PAGES: Mapping[str, type[Any]] = {
     "study list": StudyListPage,
     "study query": StudyQueryPage,
     "study noise": StudyNoisePage,
+    "study missing": StudyMissingPage,
     "study propose": ProposalLine,
     "study tell": AnswerLine,
     "probe run": ProbeRunPage,

@@ -40,12 +40,12 @@ def plan_here(
         settings.store,
         only,
         memory=memory,
-        measure=_measure_steps(settings),
+        measure=measure_steps(settings),
         locate=lambda dataset: _locate(settings.data, dataset),
     )
 
 
-def _measure_steps(settings: ResolvedSettings) -> MeasureSteps:
+def measure_steps(settings: ResolvedSettings) -> MeasureSteps:
     """Return what measures steps on this machine's CPU, where trials are to train on it.
 
     Measured steps are remembered, so that only the first plan of a study loads torch.

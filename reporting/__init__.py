@@ -9,8 +9,9 @@ the code that they share. `claims` has the verdicts, and `added_seeds` chooses s
 `scores` puts methods on one scale. `paper_tables` are a paper's own tables. `recipes` shows what a recipe
 costs, and `search` what a search found. `statistics` has the tests and intervals for a few seeds. `outcomes`
 loads the latest attempts and says where they were computed. `noise_floor` finds the differences that the
-spread over seeds hides, and `output_comparison` tests whether written outputs differ. `kept_models` lists the
-models in the store. `sql` runs queries over rows in a separate process, `sql_process`.
+spread over seeds hides, and `output_comparison` tests whether written outputs differ. `missing_ablations`
+finds what a reviewer will ask for. `kept_models` lists the models in the store. `sql` runs queries over rows
+in a separate process, `sql_process`.
 """
 
 from ..lazy_exports import lazy_exports

@@ -1,4 +1,4 @@
-"""`activemem study show`, `new` and `promote`: what a study says, a new file, its best points."""
+"""More commands of `activemem study`: what a study says and lacks, new files, and searches."""
 
 from __future__ import annotations
 
@@ -166,6 +166,61 @@ def promote(
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))
+
+
+@app.command()
+def missing(
+    study: StudyFile,
+    *,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the study file that trains them.")
+    ] = None,
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what a reviewer will ask for and the study lacks, with the cost of each.
+
+    It looks for parts of the recipes that were never removed, simpler blocks that were never tried, another
+    learning rate of the baseline, settings that were never varied, and cells with one seed. Width, depth and
+    length are halved and doubled. Requests are about the cells in which other factors have the baseline's
+    level.
+    """
+    from ...reporting.missing_ablations import MissingError, find_missing
+    from ...studies.study import load_study
+    from ...studies.text.command_line import command_line
+    from ...studies.text.errors import StudyError
+    from ...studies.text.units import plural
+    from ..machine_settings import load_settings
+    from ..plan_costs import measure_steps
+    from ..views.missing import cost_words, format_missing, request_words
+
+    if write is not None and write.exists():
+        raise MissingError(f"expected a new file, got {write}, which is there")
+    configured = load_settings({"results": results})
+    found = find_missing(load_study(study, overrides or ()))
+    costs = found.costs(configured.store, measure_steps(configured))
+    if as_json:
+        from ..pages import StudyMissingPage
+
+        print_json(StudyMissingPage.of(found, costs))
+    else:
+        print_stdout("\n".join(format_missing(found, costs)))
+    if write is None:
+        return
+    notes = [
+        f"{request_words(request)}: {', '.join(cost_words(cost))}"
+        for request, cost in zip(found.requests, costs, strict=True)
+    ]
+    write.parent.mkdir(parents=True, exist_ok=True)
+    write.write_text(found.study_text(notes), encoding="utf-8")
+    try:
+        written = load_study(write)
+    except StudyError:
+        write.unlink()
+        raise
+    print_stderr(f"{write}: {written.name}, {plural(len(written.trials), 'trial')}")
+    print_stderr(command_line("study", "plan", str(write)))
 
 
 @app.command()

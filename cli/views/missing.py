@@ -1,0 +1,61 @@
+"""What a reviewer will ask for, kind by kind, with the cost of each request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...reporting.missing_ablations import HEADINGS, MODEL, MissingAblations, Request, RequestCost
+from ...studies.planning.time_estimates import TimeEstimate, total_time
+from ...studies.schema.level_names import level_name
+from ...studies.text.units import format_duration, plural, si_prefix
+
+
+def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> Iterator[str]:
+    """Yield a heading for each kind, a line for each request, and the total."""
+    held = ", ".join(f"{name} = {level_name(level)}" for name, level in missing.held.items())
+    yield (
+        f"{missing.study.name}: {plural(len(missing.models), MODEL)}{f' at {held}' if held else ''}, "
+        f"{plural(len(missing.seeds), 'seed')} each"
+    )
+    if not missing.requests:
+        yield "a reviewer will miss nothing that is looked for here"
+        return
+    words = [request_words(request) for request in missing.requests]
+    texts = [cost_words(cost) for cost in costs]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for kind, heading in HEADINGS.items():
+        own = [place for place, request in enumerate(missing.requests) if request.kind == kind]
+        if own:
+            yield f"\n{heading}"
+        for place in own:
+            cells = (f"{text:>{width}}" for text, width in zip(texts[place], widths, strict=True))
+            yield f"  {'  '.join(cells)}   {words[place]}"
+    whole = RequestCost(
+        trials=tuple(trial for cost in costs for trial in cost.trials),
+        flops=sum(cost.flops for cost in costs),
+        estimate=total_time(cost.estimate for cost in costs),
+    )
+    yield f"\nAll together: {', '.join(cost_words(whole))}"
+
+
+def request_words(request: Request) -> str:
+    """Return a request on one line: `− ff(64) · of sa`, or how many models it is about."""
+    models = list(dict.fromkeys(cell.model for cell in request.cells))
+    if request.kind == "seeds":
+        return f"{request.change} in {plural(len(request.cells), 'cell')}"
+    return f"{request.change} · {models[0] if len(models) == 1 else plural(len(models), MODEL)}"
+
+
+def cost_words(cost: RequestCost) -> tuple[str, str, str]:
+    """Return the trials, the operations and the time of a request."""
+    prefix, scale = si_prefix(cost.flops)
+    flops = f"{cost.flops / scale:.1f} {prefix}FLOPs"
+    return plural(len(cost.trials), "trial"), flops, _time(cost.estimate)
+
+
+def _time(estimate: TimeEstimate) -> str:
+    if estimate.seconds is None:
+        return "time unknown"
+    if estimate.expected is not None:
+        return f"about {format_duration(estimate.expected)}"
+    return f"{'at most ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"

@@ -1,0 +1,599 @@
+"""The trainings that a reviewer will ask for and a study lacks, and the study file that trains them.
+
+Every request is a cell beside a model of the study: another recipe, or another value of one setting. A model
+is a recipe of the study, in the cell in which all other factors are at the baseline's level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..errors import ActivememError
+from ..grammar import Recipe, RecipeError, parse
+from ..grammar.ablation import ablations
+from ..grammar.canonical import identity, render
+from ..grammar.difference import describe_difference
+from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, walk
+from ..grammar.vocabulary.registry import builtin_names, spec_of
+from ..grammar.vocabulary.spec import REQUIRED, Spec
+from ..storage import Store
+from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
+from ..studies.presentation.kinds import ResultKeys
+from ..studies.resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
+from ..studies.resolve.resolve import resolve_settings
+from ..studies.resolve.template import D_MODEL_PATH, RECIPE_PATH, TRIAL_TABLES, Template
+from ..studies.resolve.trial import Trial
+from ..studies.schema.design import level_key
+from ..studies.schema.factors import ABSENT, SEED
+from ..studies.schema.level_names import level_name, one_line, short_level_names
+from ..studies.schema.settings import Level, TrialSettings, read_recipe
+from ..studies.study import Study
+from ..studies.text.document import parse_document
+from ..studies.text.strict_model import InvalidTableError
+from ..studies.text.toml_positions import KeyPath
+from ..studies.text.toml_writer import toml_comment, toml_table
+from ..studies.text.units import plural
+
+SEEDS = 3
+"""The seeds of every request where the study has a single one."""
+
+MODEL, CHANGE, AS_IS = "model", "change", "as it is"
+"""The labels of the cells that are written, and the change of a model that has none."""
+
+RequestKind = Literal["part", "neighbour", "baseline", "setting", "seeds"]
+
+HEADINGS: Mapping[RequestKind, str] = {
+    "part": "Parts that were never removed",
+    "neighbour": "Simpler blocks that were never tried",
+    "baseline": "The baseline at another learning rate",
+    "setting": "Settings that were never varied",
+    "seeds": "Cells with one seed",
+}
+"""The heading of each kind of request, in the order in which they are listed."""
+
+_RATE: KeyPath = ("train", "optimizer", "lr")
+_LENGTHS: tuple[KeyPath, ...] = (
+    ("task", "length"),
+    ("task", "lengths"),
+    ("task", "context"),
+    ("train", "lengths"),
+)
+
+
+class MissingError(ActivememError):
+    """A study without cells, or requests that no study file can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedCell:
+    """A cell to train: its two labels, its tables with every hole filled, and the settings of one seed."""
+
+    model: str
+    change: str
+    tables: Mapping[str, Any]
+    settings: TrialSettings
+
+    def trials(self, study: str, seeds: Sequence[int]) -> list[Trial]:
+        """Return the trials of the cell."""
+        labels: dict[str, Level] = {MODEL: self.model, CHANGE: self.change}
+        return [
+            Trial(
+                study=study,
+                levels={**labels, SEED: seed},
+                settings=self.settings.model_copy(update={"seed": seed}),
+            )
+            for seed in seeds
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One thing that a reviewer will ask for, in the cells of one model or of several."""
+
+    kind: RequestKind
+    change: str
+    cells: tuple[RequestedCell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCost:
+    """The cost of a request: the trials that the store and requests before it lack."""
+
+    trials: tuple[str, ...]
+    flops: float
+    estimate: TimeEstimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingAblations:
+    """The requests of a study, the cells of its models, and the seeds of all of them.
+
+    `held` has the other factors with several levels, with the level at which the models are taken.
+    """
+
+    study: Study
+    seeds: tuple[int, ...]
+    held: Mapping[str, Level]
+    models: tuple[RequestedCell, ...]
+    requests: tuple[Request, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the study that trains them."""
+        return f"{self.study.name}-missing"
+
+    def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
+        """Return the cost of each request by what the store has; `measure` gives times that it lacks."""
+        outcomes = store.trials()
+        done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
+        by_request = [
+            [trial for cell in request.cells for trial in cell.trials(self.name, self.seeds)]
+            for request in self.requests
+        ]
+        every = [trial for trials in by_request for trial in trials]
+        estimator = TimeEstimator(outcomes, every, measure)
+        found: list[RequestCost] = []
+        for trials in by_request:
+            left = {trial.id: trial for trial in trials if trial.id not in done}
+            done |= left.keys()
+            flops = (
+                max_training_flops(each.settings) + flops_of_test(each.settings) for each in left.values()
+            )
+            found.append(
+                RequestCost(
+                    trials=tuple(left),
+                    flops=sum(flops),
+                    estimate=total_time(map(estimator.estimate, left.values())),
+                )
+            )
+        return found
+
+    def study_text(self, notes: Sequence[str]) -> str:
+        """Return the file of a study of the models and all requests, each with its note as a comment."""
+        bases = [(cell, "a model of the study") for cell in self.models]
+        asked = [
+            (cell, note) for request, note in zip(self.requests, notes, strict=True) for cell in request.cells
+        ]
+        cells = list({(cell.model, cell.change): (cell, note) for cell, note in [*asked, *bases]}.values())
+        cells.sort(key=lambda each: each[0].change != AS_IS)
+        tables, levels = _with_holes([cell for cell, _ in cells])
+        if self.study.own_corpus is not None:
+            data = parse_document(self.study.name, self.study.text, self.study.overrides).data
+            tables["task"]["corpus"] = data["task"]["corpus"]
+        labels = (MODEL, CHANGE) if self._has_models else (CHANGE,)
+        return "\n".join(
+            [
+                toml_comment(
+                    f"What a reviewer will ask for and {self.study.name} lacks, found by activemem study "
+                    "missing. Delete the cells that you do not need."
+                ),
+                "",
+                toml_table(
+                    "[study]",
+                    {
+                        "name": self.name,
+                        "title": f"What a reviewer will ask for: {one_line(self.study.title)}",
+                        "labels": labels,
+                    },
+                ),
+                *(toml_table(f"[{name}]", tables[name]) for name in TRIAL_TABLES),
+                toml_table("[factors]", {SEED: self.seeds}),
+                *(
+                    toml_table(f"[[cells]]  # {note}", {**_labels(cell, labels), **own})
+                    for (cell, note), own in zip(cells, levels, strict=True)
+                ),
+                toml_table("[[table]]", self._table()),
+            ]
+        )
+
+    @property
+    def _has_models(self) -> bool:
+        return len({cell.model for request in self.requests for cell in request.cells}) > 1
+
+    def _table(self) -> dict[str, Any]:
+        columns = {"columns": MODEL} if self._has_models else {}
+        return {
+            "name": "missing",
+            "rows": CHANGE,
+            **columns,
+            "value": _shown_metric(self.study.tables),
+            "baseline": AS_IS,
+        }
+
+
+def find_missing(study: Study) -> MissingAblations:
+    """Return what a reviewer will ask for of a grid; raise MissingError for a search."""
+    if study.search is not None:
+        raise MissingError(
+            f"{study.name} is a search: first write the study of its best points, with activemem study "
+            "promote"
+        )
+    first_seed, *others = study.seeds
+    seeds = study.seeds if others else tuple(range(first_seed, first_seed + SEEDS))
+    first = [cell for cell in study.cells if cell.levels[SEED] == first_seed]
+    bases = _base_cells(study, first)
+    models = [_cell_of(study, label, AS_IS, trial) for label, trial in bases.items()]
+    trained = {read_recipe(trial.settings.model.recipe).identity for trial in first}
+    requests = [
+        *(request for model in models for request in _parts(model, trained)),
+        *(request for model in models for request in _simpler_blocks(model, trained)),
+        *_rates(models, first),
+        *_settings(models, first),
+        *(() if others else _more_seeds(study, bases, first)),
+    ]
+    names = _recipe_factors(study)
+    held = {
+        name: level
+        for name, level in next(iter(bases.values())).levels.items()
+        if name not in (*names, SEED) and len(study.factors[name]) > 1 and level != ABSENT
+    }
+    return MissingAblations(
+        study=study, seeds=seeds, held=held, models=tuple(models), requests=tuple(requests)
+    )
+
+
+def _recipe_factors(study: Study) -> list[str]:
+    """Return the factors whose levels are parts of the recipe, not numbers in it."""
+    names = study.template.names_at(RECIPE_PATH, study.factors)
+    return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
+
+
+def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
+    """Return the short names of a cell's parts of the recipe; the study's recipe if they do not vary."""
+    varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
+    parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
+    return ", ".join(parts) or one_line(study.template.texts[RECIPE_PATH])
+
+
+def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
+    """Return the cell of each model by the model's label, the baseline first.
+
+    It is the cell with the most levels of the baseline among those of the model.
+    """
+    names = _recipe_factors(study)
+    standard = study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})
+
+    def differing(trial: Trial, among: Iterable[str]) -> int:
+        return sum(level_key(trial.levels[name]) != level_key(standard[name]) for name in among)
+
+    groups: dict[str, list[Trial]] = {}
+    for trial in cells:
+        groups.setdefault(_model_name(study, names, trial), []).append(trial)
+    found = {
+        label: min(trials, key=lambda trial: differing(trial, trial.levels))
+        for label, trials in groups.items()
+    }
+    return dict(sorted(found.items(), key=lambda each: differing(each[1], names) > 0))
+
+
+def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
+    """Return a cell of the study with its holes filled, and with the sizes that the study solved for it."""
+    absent = [name for name, level in trial.levels.items() if level == ABSENT]
+    values = {name: level for name, level in trial.levels.items() if name not in absent}
+    if study.design.matched_size is not None:
+        name, size = study.design.matched_size
+        match = study.size_matches.get(trial.id)
+        values[name] = match.size if match is not None and match.size is not None else size
+    tables = study.template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
+    tables["model"]["recipe"] = trial.settings.model.recipe
+    cell = _resolved(model, change, tables)
+    assert cell is not None, "a cell of a study that was read has settings"
+    own, filled = (each.train.model_dump(mode="json") for each in (trial.settings, cell.settings))
+    changed = {key: value for key, value in own.items() if value != filled[key]}  # as a ladder changes it
+    if not changed:
+        return cell
+    tables["train"] |= changed
+    found = _resolved(model, change, tables)
+    assert found is not None, "a trial's settings are valid"
+    return found
+
+
+def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
+    """Return the cell of these tables; None if they do not fit together."""
+    try:
+        settings = resolve_settings(Template(tables=tables), {})
+    except InvalidTableError:
+        return None
+    return RequestedCell(model=model, change=change, tables=tables, settings=settings)
+
+
+def _changed(model: RequestedCell, change: str, path: KeyPath, value: object) -> RequestedCell | None:
+    """Return a model's cell with another value of one key; None if it does not fit the others."""
+    tables = deepcopy(dict(model.tables))
+    table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
+    for key in path[:-1]:
+        table = table[key]
+    table[path[-1]] = value
+    return _resolved(model.model, change, tables)
+
+
+def _recipe_of(cell: RequestedCell) -> Recipe:
+    return read_recipe(cell.settings.model.recipe)
+
+
+def _with_recipe(model: RequestedCell, recipe: Recipe) -> RequestedCell | None:
+    change = describe_difference(_recipe_of(model).root, recipe.root)
+    return _changed(model, change, RECIPE_PATH, recipe.text)
+
+
+def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
+    """Yield the model without each part, and add the recipes to those that are trained.
+
+    An argument is a part if the model has no more parameters without it.
+    """
+    weights = parameter_count(model.settings)
+    for recipe in ablations(_recipe_of(model)):
+        cell = None if recipe.identity in trained else _with_recipe(model, recipe)
+        if cell is not None and parameter_count(cell.settings) <= weights:
+            trained.add(recipe.identity)
+            yield Request(kind="part", change=cell.change, cells=(cell,))
+
+
+def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
+    """Yield the model with a simpler block in place of each block, as `_parts` does."""
+    root = _recipe_of(model).root
+    blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
+    for block in blocks.values():
+        cell = _simplest_change(model, root, block)
+        if cell is not None and (own := _recipe_of(cell).identity) not in trained:
+            trained.add(own)
+            yield Request(kind="neighbour", change=cell.change, cells=(cell,))
+
+
+def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
+    """Return the model with the nearest simpler block in place of this one; None if there is none.
+
+    Simpler means fewer parameters and no more operations. The nearest block has the same role and shares the
+    most arguments, which keep their values.
+    """
+    weights, flops = parameter_count(model.settings), step_flops(model.settings)
+    for other in _similar_blocks(block):
+        try:
+            recipe = parse(render(_replaced(root, block, other)))
+        except RecipeError:
+            continue
+        cell = _with_recipe(model, recipe)
+        if cell and parameter_count(cell.settings) < weights and step_flops(cell.settings) <= flops:
+            return cell
+    return None
+
+
+def _similar_blocks(block: BlockNode) -> list[BlockNode]:
+    """Return blocks of the same role that take one of its arguments, the most similar first."""
+    spec, given = spec_of(block.name), dict(block.arguments)
+    own = {parameter.name for parameter in spec.parameters}
+
+    def likeness(other: Spec) -> float:
+        names = {parameter.name for parameter in other.parameters}
+        return len(own & names) / len(own | names)
+
+    others = [each for name in builtin_names() if (each := spec_of(name)).role is spec.role]
+    fitting = [
+        other
+        for other in others
+        if other.name != block.name
+        and any(p.name in given for p in other.parameters)
+        and all(p.name in given for p in other.parameters if p.default is REQUIRED)
+    ]
+    return [
+        BlockNode(other.name, tuple((p.name, given[p.name]) for p in other.parameters if p.name in given))
+        for other in sorted(fitting, key=likeness, reverse=True)
+    ]
+
+
+def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
+    """Return a recipe with one block in place of another, wherever it stands."""
+    match node:
+        case BlockNode() if identity(node) == identity(old):
+            return new
+        case SumNode():
+            return SumNode(tuple(_replaced(part, old, new) for part in node.parts))
+        case SeriesNode():
+            return SeriesNode(tuple(_replaced(part, old, new) for part in node.parts))
+        case RepeatNode():
+            return RepeatNode(node.count, _replaced(node.body, old, new))
+        case TiedNode():
+            body = _replaced(node.body, old, new)
+            assert isinstance(body, RepeatNode), "a repeat stays one"
+            return TiedNode(body)
+        case _:
+            return node
+
+
+def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
+    """Yield other learning rates of the baseline, and of the other models if the study has only one rate."""
+    baseline, *others = models
+    rate = baseline.settings.train.optimizer.lr
+    own = _recipe_of(baseline).identity
+    rates = {
+        trial.settings.train.optimizer.lr
+        for trial in cells
+        if read_recipe(trial.settings.model.recipe).identity == own
+    }
+    near = [float(f"{each:.1g}") for each in (rate / 3, 3 * rate)]
+    if len(rates) == 1:
+        yield from _request("baseline", [baseline], _RATE, near)
+    if others and len({trial.settings.train.optimizer.lr for trial in cells}) == 1:
+        yield from _request("setting", others, _RATE, near)
+
+
+def _request(
+    kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
+) -> Iterator[Request]:
+    """Yield a request for each value of a key, with the cells of all models that it fits."""
+    for value in values:
+        change = f"{path[-1]} = {value}"
+        cells = tuple(cell for each in models if (cell := _changed(each, change, path, value)) is not None)
+        if cells:
+            yield Request(kind=kind, change=change, cells=cells)
+
+
+def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
+    """Yield half and twice of each size that the study does not vary: width, depth and length."""
+    if len({trial.settings.model.d_model for trial in cells}) == 1:
+        width = models[0].settings.model.d_model
+        yield from _request("setting", models, D_MODEL_PATH, [width // 2, 2 * width])
+    if len({_depth(read_recipe(trial.settings.model.recipe)) for trial in cells}) == 1:
+        for scale in (0.5, 2.0):
+            deeper = [cell for model in models if (cell := _at_depth(model, scale)) is not None]
+            if deeper:
+                yield Request(kind="setting", change=deeper[0].change, cells=tuple(deeper))
+    for path in _LENGTHS:
+        found = {repr(_value_at(trial.settings, path)) for trial in cells}
+        if len(found) == 1 and (value := _value_at(models[0].settings, path)) is not None:
+            yield from _request("setting", models, path, _near_lengths(value))
+
+
+def _depth(recipe: Recipe) -> int | None:
+    """Return the number of layers of a recipe; None if it is no repeat."""
+    root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
+    return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
+
+
+def _at_depth(model: RequestedCell, scale: float) -> RequestedCell | None:
+    recipe = _recipe_of(model)
+    layers = _depth(recipe)
+    if layers is None or int(layers * scale) < 1:
+        return None
+    root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
+    assert isinstance(root, RepeatNode), "a recipe with a depth is a repeat"
+    repeat = RepeatNode(int(layers * scale), root.body)
+    deeper = TiedNode(repeat) if isinstance(recipe.root, TiedNode) else repeat
+    try:
+        return _with_recipe(model, parse(render(deeper)))
+    except RecipeError:
+        return None
+
+
+def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 -- a setting can be anything
+    found: Any = settings
+    for key in path:
+        found = getattr(found, str(key), None)
+    return found
+
+
+def _near_lengths(value: int | tuple[int, int]) -> list[object]:
+    """Return half and twice a length; of a range, ranges with half and twice the longest."""
+    if isinstance(value, int):
+        return [value // 2, 2 * value]
+    low, high = value
+    return [[min(low, high // 2), high // 2], [high if low == high else low, 2 * high]]
+
+
+def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
+    """Yield all cells of a study of one seed, with the seeds of the requests."""
+    names = _recipe_factors(study)
+    found: list[RequestedCell] = []
+    for trial in cells:
+        model = _model_name(study, names, trial)
+        differing = [
+            f"{name} = {level_name(level)}"
+            for name, level in trial.levels.items()
+            if name not in (*names, SEED) and level_key(level) != level_key(bases[model].levels[name])
+        ]
+        found.append(_cell_of(study, model, ", ".join(differing) or AS_IS, trial))
+    yield Request(kind="seeds", change=plural(SEEDS, "seed"), cells=tuple(found))
+
+
+def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
+    return {name: cell.model if name == MODEL else cell.change for name in names}
+
+
+def _shown_metric(tables: Sequence[ResultKeys]) -> str:
+    """Return the first metric that the study's tables show; the loss if they show none."""
+    return next((name for table in tables for _, name in table.named_metrics()), "loss")
+
+
+class _NoHoleError(Exception):
+    """Values that no level of a factor can stand for."""
+
+
+def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the tables that the cells share, with holes where they differ, and each cell's levels.
+
+    Raises MissingError for tables that differ in more than levels can say.
+    """
+    levels: list[dict[str, Any]] = [{} for _ in cells]
+    tables: dict[str, Any] = {}
+    for name in TRIAL_TABLES:
+        own = [_completed(name, cell, cells) for cell in cells]
+        try:
+            tables[name] = _holed(own, (name,), levels)
+        except _NoHoleError as error:
+            raise MissingError(
+                f"{error} differs between cells in more than a value: ask for fewer levels, as with "
+                "-s 'factors.task=[\"…\"]'"
+            ) from None
+    return tables, levels
+
+
+def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
+    """Return a table of a cell with its defaults of the keys that only other cells give."""
+    table = dict(cell.tables[name])
+    if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:
+        return table
+    for key in dict.fromkeys(key for each in cells for key in each.tables[name]):
+        if key not in table and (value := _value_at(cell.settings, (name, key))) is not None:
+            table[key] = list(value) if isinstance(value, tuple) else value
+    return table
+
+
+def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """Return the value that all cells share at a path, with holes where theirs differ."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    before = [dict(each) for each in levels]
+    if all(isinstance(value, Mapping) for value in values):
+        try:
+            return _holed_table(values, path, levels)
+        except _NoHoleError:
+            if not all("name" in value for value in values):
+                raise
+        for own, earlier in zip(levels, before, strict=True):  # a part of the table may have levels by now
+            own.clear()
+            own.update(earlier)
+        return {"name": _hole(_labelled(values), path, levels)}
+    if all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
+        return [
+            _holed([value[place] for value in values], (*path, place), levels)
+            for place in range(len(values[0]))
+        ]
+    if not all(isinstance(value, str | int | float) for value in values):
+        raise _NoHoleError(".".join(map(str, path)))
+    return _hole(values, path, levels)
+
+
+def _holed_table(
+    values: Sequence[Mapping[str, Any]], path: KeyPath, levels: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    if any(value.keys() != values[0].keys() for value in values):
+        raise _NoHoleError(".".join(map(str, path)))
+    return {key: _holed([value[key] for value in values], (*path, key), levels) for key in values[0]}
+
+
+def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return tables as levels, each with a label of its own."""
+    distinct: list[Mapping[str, Any]] = []
+    for table in tables:
+        if table not in distinct:
+            distinct.append(table)
+    names = [table["name"] for table in distinct]
+    labels = [
+        name if names.count(name) == 1 else f"{name}-{names[:place].count(name) + 1}"
+        for place, name in enumerate(names)
+    ]
+    return [{"label": labels[distinct.index(table)], **table} for table in tables]
+
+
+def _hole(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]]) -> str:
+    """Give every cell its level of a new factor, and return the hole of that factor."""
+    parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
+    count = 2 if isinstance(path[-1], int) else 1
+    while (name := "_".join(parts[-count:])) in (*levels[0], MODEL, CHANGE, SEED):
+        count += 1
+    for own, value in zip(levels, values, strict=True):
+        own[name] = value
+    return f"{{{name}}}"

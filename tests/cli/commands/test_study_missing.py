@@ -1,0 +1,27 @@
+"""`study missing`: what a reviewer will ask for, with its cost, and the study that trains it."""
+
+import json
+from pathlib import Path
+
+from activemem.studies.study import load_study
+
+
+def test_requests_are_listed_with_their_costs_and_written_as_a_study(run, tiny):
+    told = run("study", "missing", tiny, "--write", "more.toml")
+    assert "Parts that were never removed" in told.stdout
+    assert "All together" in told.stdout
+    assert "FLOPs" in told.stdout
+    page = json.loads(run("study", "missing", tiny, "--json").stdout)
+    asked = {trial for request in page["requests"] for trial in request["trials"]}
+    written = load_study("more.toml")
+    assert asked <= {trial.id for trial in written.trials}
+    assert run("study", "plan", "more.toml").exit_code == 0
+    assert page["held"] == {"task": "not"}
+
+
+def test_a_file_that_is_there_is_not_overwritten(run, tiny):
+    Path("more.toml").write_text("mine", encoding="utf-8")
+    refused = run("study", "missing", tiny, "--write", "more.toml")
+    assert refused.exit_code == 2
+    assert "expected a new file" in refused.stderr
+    assert Path("more.toml").read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,152 @@
+"""What a reviewer will ask for: found in recipes and settings, and written as a study that trains it."""
+
+import pytest
+
+from activemem.grammar import parse
+from activemem.reporting.missing_ablations import MissingError, find_missing
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ..study_texts import study_text
+
+MIXERS = ["sa(heads=1, head_width=8)", "highway_conv(k=3)", "sa(heads=1, head_width=8) + highway_conv(k=3)"]
+TASK = {"name": "reverse"}
+
+
+def missing(**tables):
+    return find_missing(load_study(study_text(**{"task": TASK, **tables})))
+
+
+def changes(found, kind):
+    return {
+        request.change: [cell.model for cell in request.cells]
+        for request in found.requests
+        if request.kind == kind
+    }
+
+
+def test_parts_that_no_recipe_of_the_study_lacks_are_missing():
+    found = missing(factors={"mixer": MIXERS, "seed": [0, 1]})
+    parts = [request for request in found.requests if request.kind == "part"]
+    recipes = [request.cells[0].settings.model.recipe for request in parts]
+    assert "2 * ff(8)" in recipes
+    assert "2 * (highway_conv(k=3) >> ff(8))" not in recipes, "the study trains it"
+    assert len(recipes) == len({parse(recipe).identity for recipe in recipes}), "each is asked for once"
+
+
+def test_an_argument_is_a_part_only_if_its_removal_adds_no_parameters():
+    found = missing(factors={"mixer": ["delta(heads=1, head_width=4, short_conv=2)"], "seed": [0, 1]})
+    parts = changes(found, "part")
+    assert "− short_conv=2 of delta" in parts
+    assert not any("heads" in change for change in parts if change.endswith("of delta"))
+
+
+def test_a_simpler_block_takes_the_same_arguments_and_has_fewer_weights():
+    found = missing(factors={"mixer": ["highway_conv(k=3)"], "seed": [0, 1]})
+    [change] = changes(found, "neighbour")
+    assert change.startswith("highway_conv(k=3) → ")
+    tried = missing(factors={"mixer": ["highway_conv(k=3)", change.partition(" → ")[2]], "seed": [0, 1]})
+    assert change not in changes(tried, "neighbour")
+
+
+def test_the_baseline_gets_other_rates_unless_it_has_been_tried_at_several():
+    assert list(changes(missing(factors={"mixer": MIXERS[:2]}), "baseline")) == ["lr = 0.0003", "lr = 0.003"]
+    varied = missing(
+        factors={"mixer": MIXERS[:2], "lr": [1e-3, 3e-3]}, train={"optimizer": {"name": "adam", "lr": "{lr}"}}
+    )
+    assert not changes(varied, "baseline")
+    assert not any(change.startswith("lr") for change in changes(varied, "setting"))
+
+
+def test_sizes_that_the_study_varies_are_not_asked_for():
+    fixed = changes(missing(factors={"mixer": MIXERS[:2]}), "setting")
+    assert {"d_model = 4", "d_model = 16", "2 × → 1 ×", "2 × → 4 ×"} <= fixed.keys()
+    assert len(fixed["d_model = 16"]) == 2, "every model is asked for"
+    varied = missing(
+        model={"recipe": "{layers} * ({mixer} >> ff(8))", "d_model": "{width}"},
+        factors={"mixer": MIXERS[:2], "layers": [1, 2], "width": [8, 16]},
+    )
+    assert set(changes(varied, "setting")) == {"lr = 0.0003", "lr = 0.003"}
+    assert varied.held == {"layers": 1, "width": 8}
+    assert len(varied.models) == 2, "numbers make no other model"
+
+
+def test_the_length_of_a_task_is_halved_and_doubled():
+    found = missing(
+        task={"name": "mqar", "length": 16, "pairs": 2, "vocab": 16},
+        factors={"mixer": ["sa(heads=1, head_width=8)"]},
+        train={"curriculum": None},
+    )
+    assert {"length = 8", "length = 32"} <= changes(found, "setting").keys()
+
+
+def test_a_study_of_one_seed_is_asked_for_three_in_all_cells():
+    one = missing(factors={"mixer": MIXERS[:2], "task": ["reverse", "not"]}, task={"name": "{task}"})
+    [request] = [request for request in one.requests if request.kind == "seeds"]
+    assert len(request.cells) == 4
+    assert one.seeds == (0, 1, 2)
+    assert not changes(missing(factors={"mixer": MIXERS[:2], "seed": [0, 1]}), "seeds")
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        pytest.param({"factors": {"mixer": MIXERS}}, id="one seed"),
+        pytest.param({"factors": {"mixer": MIXERS[:1], "seed": [3, 4]}}, id="one model"),
+        pytest.param(
+            {"factors": {"mixer": MIXERS[:2], "task": ["reverse", "not"]}, "task": {"name": "{task}"}},
+            id="several tasks",
+        ),
+        pytest.param(
+            {
+                "factors": {
+                    "mixer": MIXERS[:2],
+                    "task": [
+                        {"name": "mqar", "length": 16, "pairs": 2, "vocab": 16},
+                        {"name": "parity", "lengths": [3, 8]},
+                    ],
+                },
+                "task": {"name": "{task}"},
+                "train": {"curriculum": None},
+            },
+            id="tasks that are tables",
+        ),
+        pytest.param(
+            {
+                "study": {"match": "parameters", "baseline": {"mixer": MIXERS[0], "filter": 32}},
+                "model": {"recipe": "2 * ({mixer} >> ff({filter}))"},
+                "factors": {"mixer": MIXERS[:2], "seed": [0, 1]},
+            },
+            id="matched sizes",
+        ),
+    ],
+)
+def test_the_study_that_is_written_has_every_trial_that_is_missing(tables, tmp_path):
+    found = missing(**tables)
+    costs = found.costs(Store(tmp_path))
+    written = load_study(found.study_text(["asked for"] * len(found.requests)))
+    asked = {trial for cost in costs for trial in cost.trials}
+    assert asked
+    assert asked <= {trial.id for trial in written.trials}
+    assert {trial.id for trial in find_models(found)} <= {trial.id for trial in written.trials}
+    assert all(cost.flops > 0 for cost in costs if cost.trials)
+
+
+def find_models(found):
+    return [trial for cell in found.models for trial in cell.trials("any", found.seeds)]
+
+
+def test_a_model_is_the_cell_of_the_study_itself():
+    found = missing(factors={"mixer": MIXERS, "seed": [0, 1]})
+    assert {trial.id for trial in find_models(found)} == {trial.id for trial in found.study.trials}
+
+
+def test_a_search_is_refused_with_what_to_do():
+    text = study_text(
+        task=TASK,
+        train={"curriculum": {"start": 5}},
+        search={"metric": "max_length", "trials": 2},
+        space={"mixer": "choice(conv(k=3), conv(k=5))"},
+    )
+    with pytest.raises(MissingError, match="study promote"):
+        find_missing(load_study(text))
