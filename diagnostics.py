@@ -19,6 +19,12 @@ CONTEXT_WIDTH = 30
 MIN_SHARED_LETTERS = 3
 """The fewest letters that a name shares with a word of another spelling to be near it."""
 
+MAX_KNOWN = 40
+"""A message lists all known names if there are no more than this."""
+
+MAX_ALIKE = 5
+"""The number of names that a message lists where more are known."""
+
 MAX_QUOTE_LENGTH = 40
 """The most characters that a message quotes from a text."""
 
@@ -116,9 +122,17 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: the nearest known one, or all if none is near."""
+    """Return the end of a message about an unknown name: the nearest known one.
+
+    If none is near, list all that are known, or of very many those whose spelling has most in common.
+    """
     names = sorted(known)
-    return hint(word, names) or (f"; known: {', '.join(names)}" if names else "")
+    if near := hint(word, names):
+        return near
+    if len(names) > MAX_KNOWN:
+        alike = get_close_matches(_spelling(word), names, n=MAX_ALIKE, cutoff=0.0)
+        return f"; {len(names)} are known, the most alike: {', '.join(alike)}"
+    return f"; known: {', '.join(names)}" if names else ""
 
 
 def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:

@@ -147,7 +147,10 @@ class BlockPage(BlockEntry):
 
 
 class TaskEntry(Page):
-    """A task; only some tasks have symbols, lengths and an example."""
+    """A task; only some tasks have symbols, lengths and an example.
+
+    `metrics` has each metric with the key that brings it, empty if every trial has it.
+    """
 
     kind: Literal["tasks"] = "tasks"
     name: str
@@ -156,6 +159,7 @@ class TaskEntry(Page):
     keys: Sequence[str]
     source: str
     owner: str
+    metrics: Mapping[str, str]
     symbols: int | None = None
     first_length: int | None = None
     growth: int | None = None

@@ -72,10 +72,10 @@ def plugin_hint(message: str) -> str:
     found = _UNKNOWN_NAME.search(message)
     if loaded_files() or not found:
         return ""
-    kind = (
-        "KIND" if found[1] == "name" else f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
-    )
+    kind = f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
     listed = "" if found[1] in _NOT_LISTED else f"; activemem list {kind} has all others"
+    if found[1] == "name":
+        listed = "; activemem list blocks, list tasks, list metrics … have all others"
     return f"A name from a plug-in needs its file: --plugin FILE{listed}"
 
 

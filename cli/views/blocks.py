@@ -88,10 +88,12 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
         rows += _wrapped(text, 2)
     if spec.parameters:
         rows += ["", *_parameters(spec.parameters)]
-    sight = "causal" if context.causal else "bidirectional"
+    model = f"a {'causal' if context.causal else 'bidirectional'} model"
     rows += [
         "",
-        *_wrapped(f"{render(block)} at width {context.width}, {plural(context.length, 'token')}, {sight}", 2),
+        *_wrapped(
+            f"{render(block)} at width {context.width}, {plural(context.length, 'token')}, in {model}", 2
+        ),
     ]
     names, figures = zip(*_figures(spec, block, context), strict=True)
     width = max(map(len, names))

@@ -21,6 +21,7 @@ from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.schedules import SCHEDULES
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
+from ...studies.schema.epoch_metrics import task_metrics
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
 from ...studies.text.strict_model import default_words, type_words
 from ...studies.text.units import WIDTH
@@ -96,6 +97,7 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
             keys=list(task.keys),
             source=task.source,
             owner=TASKS.owner(name),
+            metrics=task_metrics(task),
         )
         if not isinstance(task, AlgorithmicTask):
             return page
@@ -185,7 +187,17 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
         from ...engine.tasks.generated import show_example
 
         rows += zip(("input", "target"), show_example(spec.settings(name=spec.name)), strict=True)
+    rows += [("metrics", text) if not index else ("", text) for index, text in enumerate(_metrics(spec))]
     return _format(f"{spec.name}: {spec.summary}", rows, "[task]", spec.settings)
+
+
+def _metrics(spec: TaskSpec) -> Iterator[str]:
+    """Yield the metrics of every trial of a task, then for each key those that it brings."""
+    by_way: dict[str, list[str]] = {}
+    for name, way in task_metrics(spec).items():
+        by_way.setdefault(way, []).append(name)
+    for way, names in by_way.items():
+        yield f"{f'with {way}: ' if way else ''}{', '.join(names)}"
 
 
 def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:

@@ -19,22 +19,17 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ...studies.text.units import WIDTH, format_duration
+from ...studies.text.units import format_duration
 from .trial_names import TrialNames
 
 MAX_RUNNING_LINES = 6
 """At most this many running trials have a line of their own."""
 
-_MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
+_MAX_TRIAL_NAME_WIDTH = 42
 """The widest column for the names of an ended trial."""
 
-_METRICS = (
-    ("max_length", "max", ".0f"),
-    ("length", "length", ".0f"),
-    ("accuracy", "acc", ".3f"),
-    ("loss", "loss", ".4f"),
-)
-"""The displayed metrics: their names, short names and formats."""
+_FORMATS = {"max_length": ".0f", "length": ".0f", "accuracy": ".3f", "loss": ".4f"}
+"""The displayed metrics and their formats."""
 
 
 class Progress(Protocol):
@@ -102,7 +97,7 @@ def format_trials(
 
 
 def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
-    """Return how far a trial got, in words: `epoch 61/100`, `acc 0.998`."""
+    """Return how far a trial got, in words: `epoch 61/100`, `accuracy 0.998`."""
     shown = _format_metrics(metrics, ("length", "accuracy")) or _format_metrics(metrics, ("loss",))
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
@@ -152,20 +147,13 @@ def first_line(reason: str) -> str:
 
 
 def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
-    return [
-        f"{short_name} {metrics[name]:{form}}"
-        for name, short_name, form in _METRICS
-        if name in names and name in metrics
-    ]
+    return [f"{name} {metrics[name]:{_FORMATS[name]}}" for name in names if name in metrics]
 
 
 def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     return ["".join(f"  {text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows]
 
-
-_SHORT_NAMES = {"max_length": "max", "accuracy": "acc"}
-"""The names of metrics in lines of running trials, which these lines share."""
 
 _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_loss")
 """The metrics of the dev split by which a task is judged; a trial shows the first one that it has."""
@@ -190,12 +178,12 @@ class Headline:
         return None if self._metric is None else self._metric.name
 
     def words(self, metrics: Mapping[str, float]) -> list[str]:
-        """Return `loss 0.412` and `best 0.398` for a trial that ended with these metrics."""
+        """Return `loss 0.412` and `best trial 0.398` for a trial that ended with these metrics."""
         if self._metric is None or (value := metrics.get(self._metric.name)) is None:
             return []
         self._note(value)
-        shown = [f"{_SHORT_NAMES.get(self._metric.name, self._metric.name)} {self._text(value)}"]
-        return shown if self._best is None else [*shown, f"best {self._text(self._best)}"]
+        shown = [f"{self._metric.name} {self._text(value)}"]
+        return shown if self._best is None else [*shown, f"best trial {self._text(self._best)}"]
 
     def best_words(self) -> str:
         """Return `best loss 0.398`; empty without a best value."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, TUNED_METRICS, metric_family
+from ..catalog.own_corpora import OwnSequences
 from ..catalog.tasks import (
     AlgorithmicSettings,
     GeneratedTask,
@@ -14,10 +15,11 @@ from ..catalog.tasks import (
     ParsingSettings,
     SentencePairSettings,
     TaskKind,
+    TaskSpec,
 )
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from .settings import TrialSettings
-from .training import GradientMeasure
+from .training import GradientMeasure, TrainSettings
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
@@ -60,6 +62,38 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
     elif kind is TaskKind.TRANSDUCTION:
         found += ["bleu"] if isinstance(task, SentencePairSettings) else ["test_exact"]
     return tuple(found)
+
+
+def task_metrics(spec: TaskSpec) -> dict[str, str]:
+    """Return all metrics of trials of a task, each with the key that brings it; empty if all trials have it.
+
+    Those that need a probe or the task's own corpus to be known are left out.
+    """
+    trials = _example_trials(spec)
+    found = {name: "" for name in final_metrics(trials[0]) if all(_reports(name, each) for each in trials)}
+    for name in METRICS:
+        ways = (_way_to(name, each) for each in trials if name not in found and not _reports(name, each))
+        if way := next(filter(None, ways), ""):
+            found[name] = way
+    return found
+
+
+def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
+    """Return settings of which only what decides about metrics holds: defaults, of a choice the first.
+
+    Tasks whose lengths may grow have two: with a curriculum, and with fixed lengths.
+    """
+    given: dict[str, object] = {}
+    for name, field in spec.settings.model_fields.items():
+        if field.is_required() and (choices := get_args(field.annotation)):
+            given[name] = choices[0]
+    if issubclass(spec.settings, LabelledSettings):
+        classes = None if spec.kind is TaskKind.REGRESSION else 2
+        given["corpus"] = OwnSequences.model_construct(classes=classes)
+    task = spec.settings.model_construct(**{**given, "name": spec.name})
+    lengths = (None, (1, 1)) if isinstance(task, AlgorithmicSettings) else (None,)
+    trains = [TrainSettings.model_construct(lengths=each) for each in lengths]
+    return [TrialSettings.model_construct(task=task, train=each) for each in trains]
 
 
 def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:

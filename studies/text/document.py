@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +13,7 @@ from ...diagnostics import Fault
 from .errors import StudyError, StudyFault, fault_at, path_prefix
 from .strict_model import InvalidTableError, ModelT, format_value, validate
 from .toml_positions import TOO_DEEP, KeyPath, KeyValueSpan, Span, find_too_deep, locate
-
-_SYNTAX = re.compile(
-    r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
-)
+from .toml_syntax import syntax_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +70,7 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise StudyError(source, [_syntax_fault(text, str(error))]) from error
+        raise StudyError(source, [syntax_fault(text, str(error))]) from error
     places = {path: (text, place) for path, place in locate(text).items()}
     faults = [fault for override in overrides for fault in apply_override(data, places, override)]
     if faults:
@@ -95,19 +91,6 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
         text, start = raw.decode(errors="replace"), len(raw[: error.start].decode())
         message = f"expected UTF-8, got the byte 0x{raw[error.start]:02x}"
         raise StudyError(str(path), [fault_at(text, (start, start + 1), message)]) from error
-
-
-def _syntax_fault(text: str, error: str) -> StudyFault:
-    """Return the one fault that tomllib reports, at its position."""
-    match = _SYNTAX.fullmatch(error)
-    what = match["what"] if match else error
-    if match is None or match["line"] is None:
-        return fault_at(text, (len(text.rstrip()), len(text.rstrip()) + 1), f"TOML: {what}")
-    first = sum(len(line) + 1 for line in text.split("\n")[: int(match["line"]) - 1])
-    start = first + int(match["column"]) - 1
-    if what == "Cannot overwrite a value":  # noticed at the end of the line
-        return fault_at(text, (first, start), "TOML: this key has a value already")
-    return fault_at(text, (start, start + 1), f"TOML: {what}")
 
 
 def apply_override(

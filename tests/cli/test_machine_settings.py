@@ -142,7 +142,8 @@ def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
     with pytest.raises(SettingsError) as caught:
         load_settings()
     assert str(caught.value) == (
-        f"{tmp_path}/activemem.toml: 1 fault\n\n  1 | cpus =\n             ^  TOML: Invalid value"
+        f"{tmp_path}/activemem.toml: 1 fault\n\n  1 | cpus =\n"
+        "             ^  TOML: expected a value, got nothing"
     )
 
 

@@ -40,6 +40,33 @@ def test_values_that_are_nested_without_an_end_are_told_at_their_place(value):
     assert message(TEXT, f"train.x={value}".replace("\n", " ")).endswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a = lstm", 'expected a value, got lstm: a text needs quotes, "lstm"'),
+        ("a = 2 * (sa >> ff(8))  # two", 'got 2 * (sa >> ff(8)): a text needs quotes, "2 * (sa >> ff(8))"'),
+        ("a = [conv(k=3, dilation=2), 1]", 'got conv(k=3, dilation=2): a text needs quotes, "conv('),
+        ("a = {b = gru}", 'got gru: a text needs quotes, "gru"'),
+        ("a = True", "expected true or false, got True: write true"),
+        ("a = off", "expected true or false, got off: write false"),
+        ("a = None", "got None: leave the key out"),
+        ("a = .5", "expected a number, got .5: write it as"),
+        ("a = 10 000", "expected a number, got 10 000: write it as"),
+        ("a = (2, 4)", "got (2, 4): a list stands in brackets"),
+        ("a = \u201csa\u201d", "a text stands in straight quotes"),
+        ('a = "sa', "this text has no closing quote"),
+        ("a = 'sa", "this text has no closing quote"),
+        ('a = ["sa" "gru"]', "expected a comma between two values of a list"),
+        ("a = {b = 1,\nc = 2}", "a table in braces ends on its line"),
+        ("a =", "expected a value, got nothing"),
+        ("[study]", "the table [study] is there already"),
+    ],
+)
+def test_a_value_that_is_not_toml_is_told_with_what_was_meant(line, expected):
+    told = message(f"{TEXT}\n{line}\n")
+    assert re.sub(r"\s+", " ", told).count(expected) == 1, told
+
+
 EVERYTHING_WRONG = """\
 [study]
 name = "wrong one"

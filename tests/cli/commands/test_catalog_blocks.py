@@ -16,7 +16,7 @@ persistent_conv(k, act=relu)                                    mixer, activemem
   k    kernel width in tokens: whole number, 1 to 1024; required
   act  activation: relu, gelu, gelu_tanh, tanh or leaky_relu; relu if not given
 
-  persistent_conv(k=20) at width 512, 40 tokens, causal
+  persistent_conv(k=20) at width 512, 40 tokens, in a causal model
     parameters    5,243,392, and 9,728 in the padding of persistent_conv(k=20)
     MFLOPs/token  10.5
     reach         19 ← · → 0
@@ -58,10 +58,10 @@ def test_a_block_is_shown_with_its_parameters_equation_source_cost_and_reach(run
 
 def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run):
     *_, at, parameters, _, _, state, window = run("show", "conv").stdout.splitlines()
-    assert at == "  conv(k=4) at width 128, 40 tokens, bidirectional"
+    assert at == "  conv(k=4) at width 128, 40 tokens, in a bidirectional model"
     assert parameters == "    parameters    65,664"
     assert (state, window) == ("    state/token   0 B", "    window        768 B")
-    assert "  sa at width 128, 40 tokens, bidirectional\n" in run("show", "sa").stdout
+    assert "  sa at width 128, 40 tokens, in a bidirectional model\n" in run("show", "sa").stdout
 
 
 @pytest.mark.parametrize("name", builtin_names())

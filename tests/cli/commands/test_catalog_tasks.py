@@ -1,6 +1,7 @@
 """Tasks: every task is listed, and one is shown with the keys that it takes."""
 
 import json
+import re
 
 from activemem.studies.catalog.tasks import lookup_task, task_names
 
@@ -24,6 +25,13 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
         "  symbols  100\n"
         "  lengths  from 5, growing by 1: [train] curriculum\n"
         "  source   Active memory in a Transformer, section 4.2, and its released program\n"
+        "  metrics  loss, tokens_per_s\n"
+        "           with [train.curriculum]: max_length, accuracy, length\n"
+        '           with [train] keep = "best": best_epoch\n'
+        '           with [train] measure = ["gradient_norm"]: gradient_norm\n'
+        '           with [train] measure = ["gradient_noise"]: gradient_noise\n'
+        "           with [train] lengths: dev_loss, dev_accuracy, dev_exact\n"
+        "           with [task] test_lengths: test_loss, test_accuracy, test_exact\n"
         "  [task]\n"
         "    dev_sequences (whole number, at least 1, at most 1000000; default none)\n"
         "      sequences that are scored after each epoch: of a curriculum fresh ones of\n"
@@ -37,6 +45,13 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
         "    vocab (whole number, at least 2, at most 1000000; default none)\n"
         "      how many symbols there are; by default as many as in the paper\n"
     )
+
+
+def test_a_task_is_shown_with_its_metrics_and_the_keys_that_bring_them(run):
+    regression = json.loads(run("show", "sequence_regression", "--json").stdout)["metrics"]
+    assert (regression["test_mae"], "test_accuracy" in regression) == ("", False)
+    text = json.loads(run("show", "language_model", "--json").stdout)["metrics"]
+    assert (text["test_bpc"], text["test_perplexity"]) == ("", '[task] tokens = "words"')
 
 
 def test_the_examples_of_the_paper_are_shown(run):
@@ -75,5 +90,14 @@ def test_an_unknown_task_is_told_with_the_nearest(run):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         "unknown name 'revers'; nearest: reverse\n"
-        "A name from a plug-in needs its file: --plugin FILE; activemem list KIND has all others\n"
+        "A name from a plug-in needs its file: --plugin FILE; "
+        "activemem list blocks, list tasks, list metrics … have all others\n"
     )
+
+
+def test_a_name_like_no_other_is_told_with_a_few_of_the_nearest(run):
+    result = run("show", "nosuch")
+    first, hint = result.stderr.splitlines()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert re.fullmatch(r"unknown name 'nosuch'; \d+ are known, the most alike: \w+(, \w+){4}", first)
+    assert "activemem list blocks, list tasks" in hint

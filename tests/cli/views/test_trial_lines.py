@@ -43,8 +43,8 @@ def test_counts_say_what_ended_what_runs_and_what_time_is_left():
 
 def test_running_trials_stand_below_each_other_within_eighty_columns():
     assert trial_lines.format_running(running(*PAIR), TrialNameColumns(PAIR), 80) == [
-        "  sa + persist…t_conv  multiply       seed 1  epoch 61/100  length 19  acc 0.998",
-        "  sa                   not       0.1  seed 0  epoch 61/100  length 19  acc 0.998",
+        "  sa + pers…conv  multiply       seed 1  epoch 61/100  length 19  accuracy 0.998",
+        "  sa              not       0.1  seed 0  epoch 61/100  length 19  accuracy 0.998",
     ]
 
 
@@ -67,7 +67,7 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
 def test_a_finished_trial_is_one_line():
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
     assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
-        " 61/144   done    sa + persistent_conv  multiply  seed 1  max 18  acc 0.998"
+        " 61/144   done    sa + persistent_conv  multiply  seed 1  max_length 18  accuracy 0.998"
     )
 
 
@@ -97,8 +97,8 @@ def test_lines_that_are_written_one_by_one_stand_below_each_other():
         event = Ended(trial=each.id, status="done", metrics=METRICS)
         lines.append(trial_lines.format_ended(event, each, (count, 144), columns, PLAIN))
     assert lines == [
-        " 61/144   done    sa + conv(k=20)  multiply  seed 0  max 18  acc 0.998",
-        " 62/144   done    sa               not       seed 0  max 18  acc 0.998",
+        " 61/144   done    sa + conv(k=20)  multiply  seed 0  max_length 18  accuracy 0.998",
+        " 62/144   done    sa               not       seed 0  max_length 18  accuracy 0.998",
     ]
 
 
@@ -111,8 +111,8 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_so
         )
         for each, length in zip(PAIR, (18.0, float("nan")), strict=True)
     ]  # fmt: skip
-    assert lines[0].endswith("  max 18.0  best 18.0")
-    assert lines[1].endswith("  max nan  best 18.0")
+    assert lines[0].endswith("  max_length 18.0  best trial 18.0")
+    assert lines[1].endswith("  max_length nan  best trial 18.0")
 
 
 TEXT = study_text(
@@ -127,14 +127,14 @@ TEXT = study_text(
 @pytest.mark.parametrize(
     ("tokens", "metrics", "words"),
     [
-        ("characters", {"dev_loss": 2.0, "dev_bpc": 2.885}, ["dev_bpc 2.885", "best 2.500"]),
-        ("bpe", {"dev_loss": 2.0, "dev_perplexity": 7.4}, ["dev_perplexity 7.4", "best 2.5"]),
+        ("characters", {"dev_loss": 2.0, "dev_bpc": 2.885}, ["dev_bpc 2.885", "best trial 2.500"]),
+        ("bpe", {"dev_loss": 2.0, "dev_perplexity": 7.4}, ["dev_perplexity 7.4", "best trial 2.5"]),
     ],
 )
 def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metrics, words):
     headline = Headline(load_study(TEXT, [f"task.tokens={tokens}"]), [2.5])
     assert headline.words(metrics) == words
-    assert headline.best_words() == f"best {headline.name} {words[1].removeprefix('best ')}"
+    assert headline.best_words() == f"best {headline.name} {words[1].removeprefix('best trial ')}"
 
 
 def test_a_trial_whose_study_has_no_headline_shows_the_main_metric_of_its_own_task():
@@ -147,8 +147,8 @@ def test_a_trial_whose_study_has_no_headline_shows_the_main_metric_of_its_own_ta
 def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
     search = Headline(load_study("search-mixers", ["search.metric=loss", "search.direction=min"]))
     assert [search.words({"loss": loss})[1] for loss in (0.5, 0.25, 0.75)] == [
-        "best 0.5000",
-        "best 0.2500",
-        "best 0.2500",
+        "best trial 0.5000",
+        "best trial 0.2500",
+        "best trial 0.2500",
     ]
-    assert search.words({"loss": float("inf")}) == ["loss ∞", "best 0.2500"]
+    assert search.words({"loss": float("inf")}) == ["loss ∞", "best trial 0.2500"]
