@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from activemem.storage import Store
-from activemem.storage.durable_write import replacing
+from activemem.storage.files import replacing
 
 ROOT = Path(__file__).parents[1]
 NO_TESTS = 5

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SCHEMES: Final = ("s3", "gs", "az")
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _ADDRESS: Final = re.compile(r"([a-z0-9]+)://([^/?#\s]+)((?:/[^/?#\s]+)*)/?")
 _EXPECTED: Final = "expected a folder, or s3://, gs:// or az:// with a bucket"
 
@@ -48,11 +47,6 @@ _PATIENT: Final[tuple[float, float, int]] = (60.0, 120.0, 10)
 
 _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
 """The same for renewals of leases, and for the first request, which fails for a wrong address."""
-
-
-def is_address(text: str) -> bool:
-    """Return whether a text begins with a scheme, so that it cannot be a folder."""
-    return _SCHEME.match(text) is not None
 
 
 def address_fault(text: str) -> str | None:

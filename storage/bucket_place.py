@@ -19,10 +19,9 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, final
 
 from .bucket import Bucket, ObjectInfo, Version
-from .durable_write import replacing
 from .errors import StoreError
+from .files import replacing, temporary_name
 from .place import Place, unused_path
-from .processes import temporary_name
 
 _DOWNLOADS: Final = 16
 _MAX_TRIES: Final = 100

@@ -12,13 +12,12 @@ from typing import Final
 
 import polars as pl
 
-from .durable_write import sync
 from .errors import UnreadableError
+from .files import sync
 from .parquet_file import encode
 from .paths import data_files, data_names, is_compacted, is_of_one, new_compacted_path
 from .place import Place
-from .quarantine import Quarantine
-from .read import RANK, batches, load_partition, read_verified, scan
+from .read import RANK, Quarantine, batches, load_partition, read_verified, scan
 from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 
 _MAX_TURNS: Final = 6

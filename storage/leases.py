@@ -26,11 +26,11 @@ from weakref import WeakSet
 
 from pydantic import Field
 
+from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
-from .integrity.record import Record, decode_record, encode_record
+from .files import is_running, process_start, this_machine
 from .paths import Layout, entries
 from .place import Place
-from .processes import is_running, process_start, this_machine
 
 LEASE_S: Final = 60.0
 """A lease runs out when its owner has been silent for this long."""

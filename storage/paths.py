@@ -28,10 +28,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from .bucket import is_address
 from .errors import StoreError
 from .place import FolderPlace, Place
 
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
@@ -96,6 +96,11 @@ class Layout:
     def group_file(self, dataset: str, study: str, name: str) -> Path:
         """Return the file of attempts that are written together; all datasets share its name."""
         return self.root / dataset / validate_study_name(study) / name
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text begins with a scheme, so that it cannot be a folder."""
+    return _SCHEME.match(text) is not None
 
 
 def open_layout(root: Path | str) -> Layout:

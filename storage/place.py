@@ -8,10 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, final
 
-from .durable_write import replacing, sync, writing_temporary
 from .errors import StoreError
-from .integrity.regular_file import read_regular
-from .processes import temporary_name
+from .files import read_regular, replacing, sync, temporary_name, writing_temporary
 
 _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 

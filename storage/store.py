@@ -1,23 +1,25 @@
 """The store: rows of trials in one folder or below one address."""
 
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
 from ..errors import argument_fault, check_arguments
 from .compaction import latest_copies
 from .errors import StoreError
-from .integrity.regular_file import is_other_than_file
+from .files import is_other_than_file
 from .latest_attempts import LatestAttempts, last_numbers, read_latest, read_taken, with_probes, with_takers
 from .leases import Leases, this_process
 from .parquet_file import encode
-from .paths import new_group_name, open_layout
-from .quarantine import Quarantine
-from .read import RANK, read, read_attempts
+from .paths import Layout, entries, new_group_name, open_layout, study_name_fault, trial_id_fault
+from .read import RANK, Quarantine, read, read_attempts
 from .rows import (
     MEASURED_LATER,
     METRICS,
@@ -34,10 +36,62 @@ from .rows import (
     output_frame,
     trial_frame,
 )
-from .state import StoreState, read_state
+from .store_upkeep import StoreUpkeep
 from .study_records import StudyRecords
-from .trial_files import TrialFiles
-from .upkeep.store_upkeep import StoreUpkeep
+from .trial_files import NOTE_FILE, TrialFiles
+
+_RECORD: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreState:
+    """The files of a store that show the progress of its studies.
+
+    - `rows` are the data files of trials.
+    - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
+    - `records` are the times of the studies' records.
+    - `notes` are the times of the notes of unfinished trials, 0 before their first epoch is over.
+    """
+
+    rows: frozenset[str]
+    measured: Mapping[str, int]
+    records: Mapping[str, int]
+    notes: Mapping[str, int]
+
+    @property
+    def studies(self) -> list[str]:
+        """Return the names of the studies that have run, sorted."""
+        return sorted({*self.records, *(name.partition("/")[0] for name in self.rows)})
+
+
+def read_state(layout: Layout) -> StoreState:
+    """Return the state of a store now; no file is opened."""
+    trials, later = layout.root / "trials", [layout.root / dataset for dataset in (*MEASURED_LATER, "taken")]
+    layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
+    records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
+    return StoreState(
+        rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),
+        measured={str(path): _time(path) for folder in later for path in _files(folder)},
+        records={name: _time(path) for name, path in records if study_name_fault(name) is None},
+        notes={
+            each.name: _time(each / NOTE_FILE)
+            for each in entries(layout.checkpoints_folder)
+            if trial_id_fault(each.name) is None
+        },
+    )
+
+
+def _files(dataset: Path) -> list[Path]:
+    folders = [path for path in entries(dataset) if path.is_dir()]
+    return [path for folder in folders for path in entries(folder, ".parquet")]
+
+
+def _time(path: Path) -> int:
+    """Return the time of a file in nanoseconds; 0 if it is not there."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 -- many a second
+    except OSError:
+        return 0
 
 
 class Store:

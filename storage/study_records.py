@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, StoreError, UnreadableError
-from .integrity.record import Record, decode_record, encode_record
-from .integrity.regular_file import read_regular
+from .files import read_regular
 from .paths import entries, study_name_fault
-from .quarantine import Quarantine
+from .read import Quarantine
 
 RECORD_VERSION: Final = 1
 

@@ -1,11 +1,168 @@
 """Files of trials beside their rows: checkpoints with their notes, trained weights, last states."""
 
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
-from .checkpoint_notes import NOTE_FILE, CheckpointNote, read_note
+from pydantic import Field
+
+from .checksums import Record, decode_record, encode_record
+from .errors import DamagedError, StoreError, UnreadableError
+from .files import read_regular
 from .paths import Layout, entries
 from .place import Place
+from .rows import MetricRow
+
+NOTE_FILE: Final = "reached.json"
+
+STARTS_FILE: Final = "begun"
+"""The file with the trial in its first line, and a line for each start: the run, and where it resumes.
+
+The engine adds a line after a start that ended in order before its trial ended.
+"""
+
+MAX_COURSE: Final = 200
+"""The most epochs of a metric in a note, as many as a line on a page can show."""
+
+Course = Mapping[str, Sequence[tuple[int, float]]]
+"""Epochs and the values after them, for each metric."""
+
+
+class StartRecord(Record):
+    """The trial of a checkpoint: its study, the levels of its factors, its settings as JSON."""
+
+    study: str
+    levels: dict[str, Any]
+    settings: str
+
+
+class _Note(Record):
+    """Schema of a note in its file; notes of earlier releases lack the course and the seconds."""
+
+    epoch: int
+    metrics: dict[str, float]
+    course: dict[str, list[list[int | float]]] = Field(default_factory=dict[str, list[list[int | float]]])
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointNote:
+    """The last epoch with a checkpoint, its metrics, when it was saved, and the course of all epochs so far.
+
+    `seconds` is the training time up to this epoch. Notes of earlier releases lack `seconds` and `course`.
+    """
+
+    epoch: int
+    metrics: Mapping[str, float]
+    saved_at: datetime
+    course: Course = field(default_factory=dict[str, Sequence[tuple[int, float]]])
+    seconds: float | None = None
+
+
+def write_note(
+    folder: Path,
+    epoch: int,
+    metrics: Mapping[str, float],
+    rows: Iterable[MetricRow] = (),
+    seconds: float | None = None,
+) -> None:
+    """Replace the note in a trial's folder if possible; a crash of the machine may lose it.
+
+    `rows` are the metrics of all epochs; those with an index are left out of the course.
+    """
+    note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
+    temporary = folder / f"reached.{os.getpid()}.tmp"
+    with suppress(OSError):  # no trial fails for a note
+        temporary.write_bytes(encode_record(note))
+        temporary.replace(folder / NOTE_FILE)
+
+
+def encode_begun(trial: str) -> str:
+    """Return the first line of `STARTS_FILE` for a trial, given the values of `StartRecord` as JSON."""
+    return encode_record(json.loads(trial)).decode()
+
+
+def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
+    """Return the trial of a checkpoint's folder and its starts; None if none is there, or only a part of one.
+
+    Raises `DamagedError` and `UnreadableError`, which name the file, and OSError.
+    """
+    path = folder / STARTS_FILE
+    try:
+        line, ended, starts = read_regular(path).partition(b"\n")
+        if not ended:  # its writer was killed
+            return None
+        return decode_record(line + ended, StartRecord), starts.decode(errors="replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except DamagedError as error:
+        raise DamagedError(f"{path}: expected a trial: {error}") from error
+    except UnreadableError as error:
+        raise UnreadableError(f"{path}: {error}") from error
+
+
+def begun_trials(root: Path, study: str) -> set[str]:
+    """Return the unfinished trials of a study below the folder of checkpoints: begun, or wanted for a run."""
+    folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
+    begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
+    return {name for name, trial in begun if trial is not None and trial.study == study}
+
+
+def is_begun(folder: Path) -> bool:
+    """Return whether a folder says which trial it is for; a process that is killed early writes nothing."""
+    return _begun_or_none(folder) is not None
+
+
+def _begun_or_none(folder: Path) -> StartRecord | None:
+    try:
+        found = read_begun(folder)
+    except (OSError, StoreError):
+        return None
+    return None if found is None else found[0]
+
+
+def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
+    """Return the values of each metric by epoch; of many epochs every n-th and the last."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if "[" not in row.name:
+            found.setdefault(row.name, {})[row.epoch] = row.value
+    return {name: thinned(list(values.items())) for name, values in found.items()}
+
+
+def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
+    """Return at most `most` of the points, evenly spread, with the last one."""
+    step = -(-len(points) // most) or 1
+    return [*points[len(points) - 1 :: -step]][::-1]
+
+
+def read_note(folder: Path) -> CheckpointNote | None:
+    """Return the note in a trial's folder; None if there is none that can be read."""
+    path = folder / NOTE_FILE
+    try:
+        saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        note = decode_record(read_regular(path), _Note)
+    except (OSError, StoreError, ValueError, OverflowError):  # the last of a file's impossible time
+        return None
+    course = {
+        name: [(int(epoch), value) for epoch, value in points]
+        for name, points in note.course.items()
+        if all(len(point) == 2 and isinstance(point[0], int) for point in points)
+    }
+    return CheckpointNote(
+        epoch=note.epoch, metrics=note.metrics, saved_at=saved_at, course=course, seconds=note.seconds
+    )
+
+
+def verify_note(folder: Path) -> None:
+    """Accept the note in a trial's folder; raises as `decode_record` and `read_regular`."""
+    if data := read_regular(folder / NOTE_FILE):  # empty where a crash of the machine lost it
+        decode_record(data, _Note)
 
 
 class TrialFiles:

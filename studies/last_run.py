@@ -19,7 +19,7 @@ from ..diagnostics import hint
 from ..errors import check_arguments
 from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
-from ..storage.checkpoint_notes import STARTS_FILE, read_begun
+from ..storage.trial_files import STARTS_FILE, read_begun
 from .rounds import follow_rounds
 from .study import Study, load_recorded_study, load_study, read_size
 from .study_files import is_path, shipped_studies

@@ -27,7 +27,7 @@ from activemem.errors import ActivememError
 from activemem.grammar import parse
 from activemem.reporting.sql import query
 from activemem.storage import Store
-from activemem.storage.integrity.checksums import sealing
+from activemem.storage.checksums import sealing
 from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
 from activemem.studies.study import load_study
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...storage import Store
-from ...storage.upkeep import Finding, FindingKind, Forgotten, StoreCheck
+from ...storage.checking import Finding, FindingKind, StoreCheck
+from ...storage.store_upkeep import Forgotten
 from ...studies.text.units import format_bytes, plural
 
 _TOTALS = {

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from ...errors import ActivememError
 from ...grammar import analyse
-from ...storage.durable_write import replacing
+from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError
-from ...storage.integrity.checksums import add_model_checksum, encode_metadata, read_model
+from ...storage.files import replacing
 from ...studies.resolve.costs import model_config
 from ...studies.resolve.trial import Trial, code_fault, shown
 from ...studies.schema.settings import read_recipe

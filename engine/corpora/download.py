@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from ...storage.durable_write import put_in_place, replacing
+from ...storage.files import put_in_place, replacing
 from ...studies.catalog.datasets import Dataset, Download
 from .availability import Availability, check_availability, check_folder
 from .files import DataError, dataset_folder, file_digest, locked, missing_error

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...storage.durable_write import replacing
+from ...storage.files import replacing
 from ...studies.catalog.own_corpora import OwnRows, own_source
 from ...studies.own_data.cells import RowsError
 from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_part

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ...storage.durable_write import replacing
+from ...storage.files import replacing
 from ..corpora.files import DataError, locked
 
 ABOUT = "about.json"

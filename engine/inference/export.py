@@ -20,7 +20,7 @@ from ...blocks import Model
 from ...errors import ActivememError
 from ...grammar import parse, render
 from ...grammar.vocabulary.output_kinds import export_faults
-from ...storage.durable_write import replacing
+from ...storage.files import replacing
 from ..core.model_file import ModelFile
 from .trained_model import HUB_WEIGHTS, TrainedModel
 

@@ -18,7 +18,7 @@ from ... import __version__
 from ...errors import ActivememError
 from ...plugins import loaded_files
 from ...storage import Store
-from ...storage.processes import temporary_name
+from ...storage.files import temporary_name
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine

@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 
-from ...storage import MetricRow, Store, checkpoint_notes
-from ...storage.checkpoint_notes import STARTS_FILE
-from ...storage.durable_write import replacing
+from ...storage import MetricRow, Store, trial_files
+from ...storage.checksums import sealing, verify_seal
 from ...storage.errors import DamagedError, UnreadableError
-from ...storage.integrity.checksums import sealing, verify_seal
-from ...storage.integrity.regular_file import open_regular
+from ...storage.files import open_regular, replacing
 from ...storage.place import FolderPlace, Place
+from ...storage.trial_files import STARTS_FILE
 from ...studies.planning.reused_trials import ShorterTrial
 from .outcome import Totals, last_epoch_metrics
 
@@ -80,14 +79,14 @@ class Checkpoint:
         """Record that a run starts the trial, as JSON, at a place; return the deaths at that place."""
         start = f"{run} {place}"
         try:
-            begun = checkpoint_notes.read_begun(self._folder)
+            begun = trial_files.read_begun(self._folder)
         except (DamagedError, UnreadableError) as error:
             _log.warning("%s; the trial goes on, and how often its workers died is counted anew", error)
             begun = None
         if begun is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             _set_aside(self._starts)
-            first = checkpoint_notes.encode_begun(trial)
+            first = trial_files.encode_begun(trial)
             self._starts.write_text(f"{first}{start}\n", encoding="utf-8")
             deaths = Deaths(in_run=0, in_all=0)
         else:
@@ -100,13 +99,13 @@ class Checkpoint:
     def record_request(self, trial: str) -> bool:
         """Record that somebody wants the trial trained, as JSON; return False if it has begun already."""
         self._place.fetch_file(self._starts)
-        if checkpoint_notes.is_begun(self._folder):
+        if trial_files.is_begun(self._folder):
             return False
         self._folder.mkdir(parents=True, exist_ok=True)
         _set_aside(self._starts)
         try:
             with self._starts.open("x", encoding="utf-8") as starts:
-                starts.write(checkpoint_notes.encode_begun(trial))
+                starts.write(trial_files.encode_begun(trial))
         except FileExistsError:
             return False
         self._place.put(self._starts)
@@ -129,10 +128,8 @@ class Checkpoint:
         self._place.put(self._state)
         if saved.metrics:
             last, totals = last_epoch_metrics(saved.metrics), saved.totals
-            checkpoint_notes.write_note(
-                self._folder, totals.epochs, last, saved.metrics, seconds=totals.seconds
-            )
-            if (note := self._folder / checkpoint_notes.NOTE_FILE).is_file():
+            trial_files.write_note(self._folder, totals.epochs, last, saved.metrics, seconds=totals.seconds)
+            if (note := self._folder / trial_files.NOTE_FILE).is_file():
                 self._place.put(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
@@ -183,7 +180,7 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
 def dies_often(folder: Path) -> bool:
     """Return whether a trial's last starts have all died, so that other trials should come first."""
     try:
-        begun = checkpoint_notes.read_begun(folder)
+        begun = trial_files.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):
         return False
     return begun is not None and len(begun[1]) > 1 and STOPPED not in begun[1][-2:]

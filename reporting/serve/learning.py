@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ...storage.checkpoint_notes import thinned
+from ...storage.trial_files import thinned
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.schema.search_settings import EPOCHS

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...diagnostics import MAX_QUOTE_LENGTH, hint, printable
 from ...storage.errors import UnreadableError
-from ...storage.integrity.regular_file import open_regular
+from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError
 from ..text.units import plural
 

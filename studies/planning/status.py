@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from ...storage import CheckpointNote, Store
-from ...storage.checkpoint_notes import STARTS_FILE
+from ...storage.trial_files import STARTS_FILE
 from ..resolve.trial import Trial, settings_from_json
 from ..schema.factors import SEED
 from ..schema.level_names import first_line

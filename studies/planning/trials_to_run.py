@@ -18,7 +18,7 @@ import polars as pl
 
 from ...diagnostics import nearest_hint
 from ...storage import Store, StoreError
-from ...storage.checkpoint_notes import STARTS_FILE, begun_trials, read_begun
+from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..resolve.trial import Trial, settings_from_json
 from ..schema.factors import SEED
 from ..schema.level_names import NamedLevels, level_text

@@ -21,9 +21,10 @@ import torch._dynamo  # noqa: F401  which torch's optimisers import: once, befor
 
 from activemem.__main__ import main
 from activemem.storage import Store, bucket, leases
-from activemem.storage.bucket import Bucket, is_address
+from activemem.storage.bucket import Bucket
 from activemem.storage.bucket_place import BucketPlace
 from activemem.storage.leases import Leases, this_process
+from activemem.storage.paths import is_address
 from activemem.storage.place import FolderPlace
 
 from .clock import use_shifted_clock

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from activemem.storage import Store
-from activemem.storage.checkpoint_notes import NOTE_FILE, STARTS_FILE, write_note
 from activemem.storage.parquet_file import encode
+from activemem.storage.trial_files import NOTE_FILE, STARTS_FILE, write_note
 from activemem.studies.study import load_study
 
 from .store_factories import make_partial_store

@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import polars as pl
 import pytest
 
-from activemem.storage import MetricRow, Store, compaction
+from activemem.storage import MetricRow, Store, compaction, store_upkeep
 from activemem.storage.compaction import merge, write_merged
 from activemem.storage.paths import new_compacted_path
-from activemem.storage.upkeep import store_upkeep
 
 from .factories import (
     copy_store,

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
+from activemem.storage import MetricRow, Store, StoreError, trial_files
 from activemem.storage.rows import TRIALS
 
 from .factories import (
@@ -312,7 +312,7 @@ def test_a_tuning_stands_beside_probes_and_its_outputs_beside_those_of_the_trial
 def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text):
     folder = store.files.checkpoint_dir(make_trial_id(1))
     folder.mkdir(parents=True)
-    checkpoint_notes.write_note(folder, 2, {"loss": 0.5})
+    trial_files.write_note(folder, 2, {"loss": 0.5})
     far = store.files.checkpoint_note(make_trial_id(1))
     assert (far.epoch, far.metrics) == (2, {"loss": 0.5})
     assert abs(far.saved_at.timestamp() - time.time()) < 60
@@ -322,7 +322,7 @@ def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text)
     os.mkfifo(folder / "reached.json")  # which nobody waits for
     assert store.files.checkpoint_note(make_trial_id(1)) is None
     shutil.rmtree(folder)
-    checkpoint_notes.write_note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that
+    trial_files.write_note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that
     assert store.files.checkpoint_note(make_trial_id(1)) is None
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from activemem.storage import Store
-from activemem.storage.checkpoint_notes import STARTS_FILE
+from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies.last_run import StudyOutline, known_traits, outline, outline_studies, traits
 from activemem.studies.resolve.trial import settings_to_json
 from activemem.studies.study import load_study

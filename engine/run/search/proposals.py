@@ -17,7 +17,7 @@ from ....errors import ActivememError
 from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.nodes import ChoiceDimension, Dimension
 from ....storage import Store
-from ....storage.checkpoint_notes import STARTS_FILE, is_begun
+from ....storage.trial_files import STARTS_FILE, is_begun
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.reused_trials import RecipeSpace
 from ....studies.resolve.search_points import contains

@@ -13,7 +13,7 @@ from typing import Any
 from optuna.trial import TrialState
 
 from ....storage import Store
-from ....storage.checkpoint_notes import STARTS_FILE
+from ....storage.trial_files import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
 from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import Store, checkpoint_notes
+from activemem.storage import Store, trial_files
 
 from ..store_factories import make_partial_store
 
@@ -205,7 +205,7 @@ def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
     folder = store.files.checkpoint_dir(left)
     folder.mkdir(parents=True)
     (folder / "state.pt").touch()
-    checkpoint_notes.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
+    trial_files.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
     before = time.time() - 3600
     os.utime(folder / "reached.json", (before, before))
     *_, far, failed, _, _ = run("study", "status", "tiny").stdout.splitlines()

@@ -17,7 +17,7 @@ from activemem.engine.core.model_file import (
     write_model_file,
 )
 from activemem.engine.core.models import build_model
-from activemem.storage.integrity.checksums import add_model_checksum, encode_metadata
+from activemem.storage.checksums import add_model_checksum, encode_metadata
 from activemem.studies.resolve.trial import Trial
 
 SYMBOLS = {"kind": "characters", "content": "YWJj", "separated": False}

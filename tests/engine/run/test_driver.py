@@ -19,7 +19,7 @@ from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.storage.upkeep import StoreUpkeep
+from activemem.storage.store_upkeep import StoreUpkeep
 from activemem.studies.study import load_study
 
 

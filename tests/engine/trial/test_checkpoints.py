@@ -19,7 +19,7 @@ from activemem.engine.trial.checkpoints import (
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
-from activemem.storage.checkpoint_notes import begun_trials
+from activemem.storage.trial_files import begun_trials
 from activemem.studies.planning.trials_to_run import unfinished_trials
 from activemem.studies.resolve.trial import Trial
 

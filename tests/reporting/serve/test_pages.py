@@ -8,7 +8,7 @@ import pytest
 
 from activemem.reporting.serve.trial_rows import metric_words, own_metrics, trial_levels, trial_words
 from activemem.storage import Store
-from activemem.storage.checkpoint_notes import STARTS_FILE, write_note
+from activemem.storage.trial_files import STARTS_FILE, write_note
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
+from activemem.storage import MetricRow, Store, StoreError, trial_files
 from activemem.storage.bucket import BucketError
-from activemem.storage.upkeep import FindingKind
+from activemem.storage.checking import FindingKind
 
 from ..factories import (
     fill_store,
@@ -128,8 +128,8 @@ def test_weights_and_notes_are_downloaded_when_they_are_asked_for(server, addres
     store.files.place.put(path)
     note = store.files.checkpoint_dir(trial)
     note.mkdir(parents=True)
-    checkpoint_notes.write_note(note, 2, {"loss": 0.5})
-    store.files.place.put(note / checkpoint_notes.NOTE_FILE)
+    trial_files.write_note(note, 2, {"loss": 0.5})
+    store.files.place.put(note / trial_files.NOTE_FILE)
     other = Store(address)
     assert other.files.trials_with_weights([trial, make_trial_id(2)]) == {trial}
     assert other.files.weights_file(trial).read_bytes() == b"weights"

@@ -8,7 +8,7 @@ from activemem.engine.core.events import Ended, Listener
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.proposals import SearchDesk
 from activemem.storage import Store
-from activemem.storage.checkpoint_notes import STARTS_FILE
+from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 

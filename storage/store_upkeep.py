@@ -9,18 +9,17 @@ from typing import Final
 
 import polars as pl
 
-from ..compaction import compact, merge, merge_ended, remove_merged, write_merged
-from ..errors import StoreError
-from ..integrity.regular_file import read_regular
-from ..latest_attempts import last_numbers, read_latest
-from ..leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
-from ..parquet_file import encode
-from ..paths import entries, validate_study_name
-from ..quarantine import Quarantine
-from ..read import load_partition
-from ..rows import SCHEMAS
-from ..study_records import StudyRecords, rename_in_record
 from .checking import Finding, FindingKind, StoreCheck, check_store, remove_leftovers, size_bytes
+from .compaction import compact, merge, merge_ended, remove_merged, write_merged
+from .errors import StoreError
+from .files import read_regular
+from .latest_attempts import last_numbers, read_latest
+from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
+from .parquet_file import encode
+from .paths import entries, validate_study_name
+from .read import Quarantine, load_partition
+from .rows import SCHEMAS
+from .study_records import StudyRecords, rename_in_record
 
 _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trials"))
 """Rows go first: what is left of a trial after a crash is nothing that counts."""

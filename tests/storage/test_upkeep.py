@@ -13,12 +13,12 @@ import pytest
 from safetensors.numpy import save
 
 from activemem.storage import Store
-from activemem.storage.integrity.checksums import add_model_checksum, encode_metadata, sealing
+from activemem.storage.checking import FindingKind
+from activemem.storage.checksums import add_model_checksum, encode_metadata, sealing
+from activemem.storage.files import temporary_name
 from activemem.storage.parquet_file import add_checksum
-from activemem.storage.processes import temporary_name
-from activemem.storage.upkeep import FindingKind
 
-from ..factories import (
+from .factories import (
     fill_store,
     make_metric_rows,
     make_trial_id,
@@ -242,7 +242,7 @@ def test_what_others_write_now_is_kept_by_a_machine_whose_clock_is_days_ahead(ro
 WRITER = """
 import sys, time
 from pathlib import Path
-from activemem.storage.durable_write import replacing
+from activemem.storage.files import replacing
 from activemem.storage.paths import open_layout
 layout = open_layout(sys.argv[1])
 weights = layout.weights("0" * 16)

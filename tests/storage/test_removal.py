@@ -5,7 +5,7 @@ import pytest
 from activemem.storage import Store, StoreError
 from activemem.storage.paths import open_layout
 
-from ..factories import (
+from .factories import (
     fill_store,
     make_metric_rows,
     make_outputs,

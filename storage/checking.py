@@ -9,17 +9,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from ..checkpoint_notes import NOTE_FILE, STARTS_FILE, read_begun, verify_note
-from ..errors import DamagedError, StoreError, UnreadableError
-from ..integrity.checksums import read_model, verify_seal
-from ..integrity.regular_file import open_regular
-from ..latest_attempts import INCOMPLETE, read_latest
-from ..paths import Layout, data_files, entries
-from ..processes import writer_runs
-from ..quarantine import Quarantine
-from ..read import read_verified
-from ..rows import SCHEMAS
-from ..study_records import read_page
+from .checksums import read_model, verify_seal
+from .errors import DamagedError, StoreError, UnreadableError
+from .files import open_regular, writer_runs
+from .latest_attempts import INCOMPLETE, read_latest
+from .paths import Layout, data_files, entries
+from .read import Quarantine, read_verified
+from .rows import SCHEMAS
+from .study_records import read_page
+from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
 
 class FindingKind(StrEnum):

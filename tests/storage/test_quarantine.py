@@ -15,7 +15,7 @@ from activemem.storage.errors import DamagedError
 from activemem.storage.parquet_file import add_checksum, encode, verify_checksum
 from activemem.storage.rows import metric_frame, trial_frame
 
-from ..factories import (
+from .factories import (
     fill_store,
     make_metric_rows,
     make_trial_id,

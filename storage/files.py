@@ -1,0 +1,193 @@
+"""Files of this machine: durable writes, reads that wait for nothing, and names that say who writes.
+
+After a crash a file is there in full or not at all. A temporary file carries the process that writes it, so
+that others see whether it still runs. A pipe, a folder or a link to nothing is refused where a file is read.
+"""
+
+import errno
+import itertools
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from .errors import UnreadableError
+
+_WRITER: Final = re.compile(r"\.([0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,19})\.[0-9a-f]{16}\Z", re.ASCII)
+
+
+@cache
+def this_machine() -> str | None:
+    """Return a name for this machine since its start, and for the processes that can be seen from here."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def is_running(pid: int, started: str | None) -> bool:
+    """Return whether the process of this machine with a number and a start runs; True if nobody can say."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # another user's process, of which more may be hidden
+        pass
+    found = process_start(pid)
+    return found is None or found == started
+
+
+def process_start(pid: int) -> str | None:
+    """Return when a process began, in ticks since the start of the machine.
+
+    It is "" for a process that has ended, and None where the system does not say.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # its name, before that, may have anything in it
+    return "" if state in "ZX" else fields[18]
+
+
+def temporary_name(name: str) -> str:
+    """Return a new hidden name for a file that this process writes, which also says who writes it."""
+    machine, pid, chance = this_machine(), os.getpid(), secrets.token_hex(8)
+    started = process_start(pid)
+    if machine is None or not started:
+        return f".{name}.{chance}"
+    return f".{name}.{_short(machine)}-{pid}-{started}.{chance}"
+
+
+def writer_runs(name: str) -> bool | None:
+    """Return whether the process that made a temporary name still runs; None if nobody here can see that."""
+    machine, found = this_machine(), _WRITER.search(name)
+    if machine is None or found is None or found[1] != _short(machine):
+        return None
+    return is_running(int(found[2]), found[3])
+
+
+def _short(machine: str) -> str:
+    """Return a machine's name as twelve characters that a file's name may have."""
+    return sha256(machine.encode()).hexdigest()[:12]
+
+
+@contextmanager
+def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary path for a file or a folder, which then becomes `path` or replaces a file there.
+
+    At the end its contents are flushed, it is renamed, and its new name is flushed. So a crash of the machine
+    leaves all of it or what was there before. Until then it is in `folder`, by default beside `path`. An
+    exception leaves nothing behind.
+    """
+    with writing_temporary(path, folder or path.parent) as temporary:
+        yield temporary
+        put_in_place(temporary, path)
+
+
+@contextmanager
+def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield a new path in a folder for what will become `path`; an exception leaves nothing there."""
+    _make_folder(path.parent)
+    _make_folder(folder)
+    temporary = folder / temporary_name(path.name)
+    try:
+        yield temporary
+    except BaseException:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Flush a file, or a folder with its contents, rename it to `path`, and flush the name."""
+    within = temporary.rglob("*") if temporary.is_dir() else ()
+    for written in (*within, temporary):
+        sync(written)
+    temporary.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Flush the contents of a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, and flush their names."""
+    missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EISDIR)
+"""Errors of one file. Other errors, such as too many open files, concern the machine, not the file."""
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read its bytes.
+
+    Raises `UnreadableError` with the reason, and `FileNotFoundError`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise UnreadableError("expected a file, got a link to nothing") from None
+        raise
+    except OSError as error:
+        raise _unreadable(error) from error
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)
+        raise UnreadableError(f"expected a file, got {_KINDS.get(kind, 'something else')}")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the bytes of a file; raises as `open_regular`."""
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def is_other_than_file(path: Path) -> bool:
+    """Return whether something but a file has this name, by one look, since others may remove a file."""
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except OSError:
+        return False
+    return kind != stat.S_IFREG and not (kind == stat.S_IFLNK and path.is_file())
+
+
+def _unreadable(error: OSError) -> Exception:
+    """Return `UnreadableError` for an error of this file alone, and an error of the machine unchanged."""
+    if error.errno not in _OF_THIS_FILE:
+        return error
+    return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")
