@@ -60,8 +60,12 @@ def inspect_nodes(
 ) -> list[ClusterNode]:
     """Check every node of the connected cluster that has resources for a trial.
 
-    A task on each node makes these checks: - The node has the same versions of activemem and torch. - It
-    loads the plug-ins. - It sees the store's marker, or reaches the store's address. - It has the corpora.
+    A task on each node makes these checks:
+
+    - The node has the same versions of activemem and torch.
+    - It loads the plug-ins.
+    - It sees the store's marker, or reaches the store's address.
+    - It has the corpora.
     """
     machine = with_device(machine)
     inspector, nodes = _Inspector(place, machine, settings), _find_nodes(machine)

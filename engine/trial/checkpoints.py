@@ -1,7 +1,6 @@
-"""Checkpoints of unfinished trials.
+"""Checkpoints of unfinished trials, sealed by checksums.
 
-A checkpoint is sealed, and the one before it is kept: if the last one is damaged, the trial resumes from
-that.
+The previous checkpoint is kept: if the last one is damaged, the trial resumes from the previous one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ...studies.planning.reused_trials import ShorterTrial
 from .outcome import Totals, last_epoch_metrics
 
 STOPPED = "stopped"
-"""The line of `STARTS_FILE` behind a start that ended in order, though not with the trial."""
+"""The line of `STARTS_FILE` after a start that stopped cleanly before the trial's end."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,21 +41,21 @@ class CheckpointData:
 
     @property
     def place(self) -> str:
-        """Return where a trial resumes: its epochs and, within an epoch, its steps, as in 3+20."""
+        """Return the position at which a trial resumes: epochs and, within an epoch, steps, as in 3+20."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deaths:
-    """The number of deaths after a start at the same place of a trial: in this run, and in all."""
+    """The number of deaths after a start at the same position of a trial: in this run, and in total."""
 
     in_run: int
     in_all: int
 
 
 class Checkpoint:
-    """The folder of one unfinished trial: its settings, its starts, its state, and the previous state.
+    """The folder of one unfinished trial: its settings, its starts, its state, and its previous state.
 
     Without its own state it continues a `shorter` trial, whose last state is in the file beside it. When a
     method returns, the data that it wrote are in the folder's `place`.
@@ -76,7 +75,7 @@ class Checkpoint:
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> Deaths:
-        """Record that a run starts the trial, as JSON, at a place; return the deaths at that place."""
+        """Record, as JSON, that a run starts the trial at a position; return the deaths at that position."""
         start = f"{run} {place}"
         try:
             begun = trial_files.read_begun(self._folder)
@@ -97,7 +96,7 @@ class Checkpoint:
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record that somebody wants the trial trained, as JSON; return False if it has begun already."""
+        """Record, as JSON, a request to train the trial; return False if it has begun already."""
         self._place.fetch_file(self._starts)
         if trial_files.is_begun(self._folder):
             return False
@@ -112,7 +111,7 @@ class Checkpoint:
         return True
 
     def record_stop(self) -> None:
-        """Record that the last start stops in order, if the trial is under way."""
+        """Record a clean stop of the last start, if the trial is unfinished."""
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch_file(self._starts)
             if self._starts.is_file():
@@ -121,7 +120,7 @@ class Checkpoint:
                 self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
-        """Replace the state; a crash at any moment leaves the old one or the new one intact."""
+        """Replace the state; after a crash at any moment the old or the new one is intact."""
         with replacing(self._state) as temporary:
             _write(temporary, saved)
             self._place.keep_previous(self._state, self._previous)
@@ -148,7 +147,7 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """Return the last state of the shorter trial, marked as such; None if none is intact."""
+        """Return the last state of the shorter trial, marked as such; None if no copy is intact."""
         if self._shorter is None:
             return None
         shorter, path = self._shorter
@@ -164,14 +163,14 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder of a trial that has ended; what cannot be removed stays as a leftover."""
+        """Remove the folder of an ended trial; undeletable files remain as leftovers."""
         with suppress(OSError):
             self._place.delete(self._folder)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial in a store, which may continue a shorter trial's checkpoint."""
+    """Return the checkpoint of a trial in a store; with `shorter` it may continue that trial's checkpoint."""
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
@@ -198,7 +197,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write and seal the last state of a training, from which trials with more epochs continue."""
+    """Write and seal the last state of a training, from which longer trials continue."""
     with replacing(path) as temporary:
         _write(temporary, saved)
 
@@ -220,9 +219,9 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
 
 
 def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
-    """Load what torch has saved to a file, after its seal is verified.
+    """Load a file written by torch after verifying its seal.
 
-    Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written.
+    Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
     """
     with open_regular(path) as file:
         if not verify_seal(file):
@@ -235,7 +234,7 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
 
 @contextmanager
 def _without_checksums_of_records() -> Iterator[None]:
-    """Have torch omit the checksums of tensors, which it never compares; the seal covers them."""
+    """Make torch omit the checksums of tensors, which it never compares; the seal covers them."""
     computed = torch.serialization.get_crc32_options()
     torch.serialization.set_crc32_options(False)
     try:

@@ -1,4 +1,4 @@
-"""Claims of jobs before they are trained, by leases and by new outcomes in the store."""
+"""Claims of jobs before training, based on leases and new outcomes in the store."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .machine_failures import storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 
 REFRESH_S = 1800.0
-"""The store is read again after this many seconds; leases of ended trials are kept for longer."""
+"""The store is read again after this many seconds; leases of ended trials are kept longer than this."""
 
 
 class Claims:
-    """Claims jobs for one worker of a run.
+    """Claimer of jobs for one worker of a run.
 
     If the lease of a job's first attempt is free, no other process has had the trial, unless leases of ended
-    trials were removed. So the store is read when a trial is taken over, after such a removal, and once
-    `REFRESH_S` have passed on either of two clocks. The monotonic clock stops while a machine sleeps, and the
-    wall clock may be corrected.
+    trials were removed. So the store is read when a trial is taken over, after such a removal, and after
+    `REFRESH_S` by either of two clocks. The monotonic clock stops while a machine sleeps, and the wall clock
+    may be corrected.
     """
 
     def __init__(self, store: Store, run: str) -> None:
@@ -35,7 +35,7 @@ class Claims:
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
-        """Return the job with the number of its attempt and the lease; or the process that has the trial."""
+        """Claim a job: return it with its attempt number and lease, or the process that has the trial."""
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
         if isinstance(claimed, LeaseState) and claimed.ended:
@@ -56,7 +56,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the last attempts' numbers, unless that was done lately and there is no reason to."""
+        """Read the numbers of the last attempts, unless they were read recently and nothing forces it."""
         now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()  # before the store is read
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
         if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
@@ -70,9 +70,9 @@ def taken(state: LeaseState) -> Taken:
 
 
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
-    """Store the outcome of a trial that a scheduler has pruned, unless another process has the trial.
+    """Store a trial as pruned by a scheduler, unless another process has the trial.
 
-    Raises MachineError where it cannot be stored.
+    Raise MachineError if it cannot be stored.
     """
     with storing():
         return _store_pruned(job, store, reason)

@@ -1,13 +1,12 @@
-"""Checks of loss terms and callbacks, whoever wrote them; any test can run them.
+"""Conformance checks of loss terms and callbacks, both built-in and plug-in ones.
 
-    load_plugin("activity.py")
+load_plugin("activity.py")
 
-    @pytest.mark.parametrize("check", LOSS_TERM_CHECKS)
-    def test_activity_conforms(check):
-        check(trial(loss_terms=[{"name": "activity", "weight": 0.1}]))
+@pytest.mark.parametrize("check", LOSS_TERM_CHECKS) def test_activity_conforms(check):
+check(trial(loss_terms=[{"name": "activity", "weight": 0.1}]))
 
-A check raises AssertionError if a training is not what it should be. The trainings take seconds; `model` and
-`task` are the tables of a model and a task that the part is made for.
+A check raises AssertionError if a training violates a rule. The trainings take seconds; `model` and `task`
+are tables of a model and a task that the part supports.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MODEL = {"recipe": "2 * (sa(heads=2, head_width=4) >> ff(16))", "d_model": 8}
 _TASK = {"name": "reverse", "vocab": 8, "dev_sequences": 8}
 
 Course = list[dict[str, float]]
-"""The metrics of the epochs of a training, without its speed."""
+"""The metrics of a training's epochs, without its speed."""
 
 
 def trial(
@@ -43,7 +42,10 @@ def trial(
     callbacks: Sequence[Mapping[str, Any]] = (),
     **train: object,
 ) -> TrialSettings:
-    """Return a trial of seconds with these loss terms and callbacks; `train` has other keys of [train]."""
+    """Return a trial that trains in seconds with these loss terms and callbacks.
+
+    `train` has other [train] keys.
+    """
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 4,
@@ -59,7 +61,7 @@ def trial(
 
 
 def check_repeats(settings: TrialSettings) -> None:
-    """Check that the same trial gives the same bits."""
+    """Check that the same trial gives bit-identical results."""
     assert _course(_begin(settings)) == _course(_begin(settings)), "a trial was another the second time"
 
 
@@ -83,7 +85,7 @@ def check_resumes(settings: TrialSettings) -> None:
 
 
 def check_moves_weights(settings: TrialSettings) -> None:
-    """Check that each loss term has gradients: a training without it ends with other weights."""
+    """Check that each loss term has gradients: without it a training ends with other weights."""
     whole = _weights(settings)
     for term in settings.train.loss_terms:
         assert term.weight, f"{term.name}: expected a weight other than 0"
@@ -102,7 +104,7 @@ def check_reports_its_mean(settings: TrialSettings) -> None:
 
 
 def check_leaves_training_alone(settings: TrialSettings) -> None:
-    """Check that callbacks change no bit of a training."""
+    """Check that callbacks do not change a training at all."""
     with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
     courses = _course(with_them), _course(without)
     for called, plain in zip(*courses, strict=True):
@@ -112,7 +114,7 @@ def check_leaves_training_alone(settings: TrialSettings) -> None:
 
 
 def check_reports_its_metrics(settings: TrialSettings) -> None:
-    """Check that each metric that a callback has registered is reported after some epoch."""
+    """Check that each metric registered by a callback is reported after some epoch."""
     reported = {name for epoch in _course(_begin(settings)) for name in epoch}
     for each in settings.train.callbacks:
         missing = sorted(CALLBACKS[each.name].metrics - reported)
@@ -150,7 +152,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one step, or after the last step of an epoch evaluate it; return the epoch if it is over."""
+    """Take one step, or evaluate after the last step of an epoch; return the metrics of a finished epoch."""
 
     def leave() -> None:
         raise StoppedMidway

@@ -1,4 +1,4 @@
-"""Crash reports of processes that died while they trained: a file beside the checkpoint.
+"""Crash reports of processes that died in training, in a file beside the checkpoint.
 
 The module also limits how often the processes of a trial may die in one of its epochs before it fails.
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 from .checkpoints import Deaths
 
 Guard = Callable[[Path], None]
-"""Learns the file in which to say why, before what watches the memory of this process kills it."""
+"""Sets the file for the reason, before a watcher kills this process for its memory."""
 
 MAX_WORKER_DEATHS = 3
-"""The number of workers' deaths in the same epoch of a trial, in one run, with which the trial fails."""
+"""The number of worker deaths in the same epoch of a trial, within one run, after which the trial fails."""
 
 MAX_DEATHS = 6
 """The same for deaths of processes in all runs together."""
@@ -33,13 +33,13 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The traceback or reason that a dead process left, and the time limit that it had."""
+    """The traceback or reason left by a dead process, and its time limit."""
 
     limit_s: float | None
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why the trial has failed by this death alone; None if it is tried again under this limit."""
+        """Return why the trial fails after this single death; None if it is retried under this limit."""
         if self.passed_memory_limit:
             return f"{self.text.splitlines()[0]} {where}"
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
@@ -51,28 +51,28 @@ class CrashReport:
 
     @property
     def passed_memory_limit(self) -> bool:
-        """Return whether the process was killed because it exceeded its limit of memory."""
+        """Return whether the process was killed for exceeding its memory limit."""
         return self.text.startswith(_MEMORY_LIMIT)
 
     @property
     def summary(self) -> str:
-        """Return the cause of death in a few words; an empty text if it is unknown."""
+        """Return the cause of death in a few words; "" if unknown."""
         if found := _FATAL.search(self.text):
             return found[1].lower()
         return self.text.partition("\n")[0]
 
     @property
     def rest(self) -> str:
-        """Return the whole text on new lines, if the summary does not contain all of it."""
+        """Return the full text on new lines, if the summary does not contain all of it."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
 @contextmanager
 def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
-    """Record a death of the process within a context in a file of the folder; yield its descriptor.
+    """Record crashes of the process within a context in a file of the folder; yield its descriptor.
 
-    What kills the process from within, as a segmentation fault does, leaves its traceback there, unless this
-    process has other handlers for that.
+    A crash such as a segmentation fault writes its traceback there, unless this process has other fault
+    handlers.
     """
     descriptor = _open(folder)
     mine = not faulthandler.is_enabled()
@@ -90,12 +90,12 @@ def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
 
 
 def crash_report_file(folder: Path) -> Path:
-    """Return the file in which a process of this checkpoint's folder says how it dies."""
+    """Return the file for the crash reports of processes that train this checkpoint's trial."""
     return folder / _FILE
 
 
 def take_crash_report(folder: Path) -> CrashReport | None:
-    """Return and remove the crash report of the last process; None if it left none."""
+    """Return and remove the last process's crash report; None if it left none."""
     path = crash_report_file(folder)
     try:
         limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
@@ -106,7 +106,7 @@ def take_crash_report(folder: Path) -> CrashReport | None:
 
 
 def _open(folder: Path) -> int:
-    """Return the emptied file, or standard error if there can be no file."""
+    """Return the truncated file, or standard error if the file cannot be written."""
     try:
         return os.open(crash_report_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
@@ -116,7 +116,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: Deaths, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Return why a trial has failed by the deaths of its processes; None if it is tried again."""
+    """Return why a trial fails after deaths of its processes; None if it is retried."""
     if words is not None and (reason := words.reason(limit_s, where)) is not None:
         return reason
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:

@@ -25,7 +25,7 @@ from .training_parts import Callbacks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """The best value of a metric so far, None before the first, and the epochs waited since then."""
+    """The best value of a metric so far (None before the first), and the epochs since then."""
 
     best: float | None = None
     waited: int = 0
@@ -45,8 +45,8 @@ class Patience:
 class BestEpoch:
     """The epoch with the best value of `metric` so far, and its weights on the CPU.
 
-    The weights are those that the model was evaluated with: the average, if the training has one. `value` is
-    None before the first value that is not NaN.
+    The weights are those of its evaluation: the average, if the training has one. `value` is None before the
+    first value that is not NaN.
     """
 
     metric: str
@@ -55,7 +55,7 @@ class BestEpoch:
     weights: Mapping[str, Tensor] | None = None
 
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch after another one; the first of equal values stays the best."""
+        """Return the best epoch after another epoch; of equal values the first stays the best."""
         value = metrics[self.metric]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):
@@ -66,7 +66,7 @@ class BestEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The epochs of a training so far, and everything about them that decides when it ends.
+    """The number of epochs so far, and everything that decides when a training ends.
 
     `losses` are the last training losses, as many as [train] stop compares.
     """
@@ -100,7 +100,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether the epoch is the last one for any result of its evaluation."""
+        """Return whether the epoch is the last one, whatever its evaluation gives."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property
@@ -115,7 +115,7 @@ class Stopping:
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def state(self) -> dict[str, Any]:
-        """Return everything needed to resume but the epoch, as tensors and plain values."""
+        """Return everything needed to resume except the epoch, as tensors and plain values."""
         best = self.best
         kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
         return {
@@ -125,7 +125,7 @@ class Stopping:
         }
 
     def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
-        """Return the state that `state` described."""
+        """Restore the state from `state`."""
         return replace(
             self,
             epoch=epoch,
@@ -144,11 +144,11 @@ def evaluate_epoch(
     trained: Metrics,
     step: int,
 ) -> tuple[Metrics, Stopping]:
-    """Evaluate a model after an epoch whose steps gave the metrics `trained`.
+    """Evaluate a model after an epoch with the training metrics `trained`.
 
-    Returns the metrics of the evaluation, and `stopping` updated with them. If the evaluation shows that this
+    Return the metrics of the evaluation, and `stopping` updated with them. If the evaluation shows that this
     epoch is the last, the model is evaluated again as after a last epoch. That evaluation uses the weights of
-    the best epoch if they are kept. An interruption changes no state. Raises LeakError.
+    the best epoch if they are kept. An interruption changes no state. Raise LeakError.
     """
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 

@@ -1,4 +1,4 @@
-"""The check of causality: no output of a trained model may move with later inputs."""
+"""Causality check: no output of a trained model may depend on later inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ..objectives.base import CausalView
 from .memory_retries import free_memory, may_be_out_of_memory
 
 MAX_CUTS = 16
-"""The most positions of a sequence after which the rest is replaced; a short one is cut at each position."""
+"""The maximum number of positions after which inputs are replaced; a short sequence is tested at each
+position."""
 
 _CPU = torch.device("cpu")
 
@@ -24,19 +25,19 @@ _log = logging.getLogger(__name__)
 
 
 class LeakError(ActivememError):
-    """A model of a causal task that sees later inputs, or blocks that would; the message says where."""
+    """A causal task's model or block that sees later inputs; the message says where."""
 
 
 @torch.no_grad()
 def check_future_is_hidden(
     model: nn.Module, view: CausalView, with_room: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> None:
-    """Raise LeakError if an output of the model moves when later inputs are replaced.
+    """Raise LeakError if replacing later inputs changes an output of the model.
 
-    A copy of the model computes in double precision, so that an output stays the same only if the model does
-    not see the replaced inputs. The sequence is real; a fixed seed draws the replacing symbols. The copy
-    takes twice the memory of the weights. If a GPU lacks it, the check runs in the context `with_room`, and
-    finally on the CPU.
+    A copy of the model computes in double precision, so an output stays the same only if the model does not
+    see the replaced inputs. The sequence is real; a fixed seed draws the replacements. The copy takes twice
+    the memory of the weights. If a GPU lacks it, the check runs in the context `with_room`, and finally on
+    the CPU.
     """
     here = view.inputs.device
     if _is_checked(here, model, view):
@@ -80,7 +81,7 @@ def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
 
 
 def _copied(model: nn.Module, device: torch.device) -> nn.Module:
-    """Return a copy of a model on a device, made there at once."""
+    """Return a copy of a model, created directly on a device."""
     known: dict[int, object] = {id(each): each.to(device, copy=True) for each in model.buffers()}
     for weight in model.parameters():
         known[id(weight)] = nn.Parameter(weight.to(device, copy=True), weight.requires_grad)

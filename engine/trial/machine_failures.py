@@ -1,4 +1,4 @@
-"""Failures of the machine, which are no fault of a trial: nothing is stored, and the study stops."""
+"""Machine failures, which are not a trial's fault: nothing is stored of the trial, and the study stops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ERRNOS = frozenset(
         errno.ENODEV,
     }
 )
-"""Error numbers of full, read-only, broken and vanished disks, and of exhausted tables of files."""
+"""Error numbers of full, read-only, broken and vanished disks, and of exhausted file tables."""
 
 _NO_GPU = (
     "Torch not compiled with CUDA enabled",
@@ -57,7 +57,7 @@ _NO_GPU = (
     "CUDNN_STATUS_SUBLIBRARY_",  # a part of cuDNN cannot be loaded, or is of another version
     "cuDNN version incompatibility",
 )
-"""Messages of torch if a GPU is missing, broken or taken, or if torch or its driver does not support it.
+"""Messages of torch if a GPU is missing, broken, in use, or not supported by torch or its driver.
 
 The multi-process service (MPS) limits the number of its processes, and they all end with it. An unknown error
 comes from the driver or the device, for example one that has fallen off its bus. A process also cannot use a
@@ -75,7 +75,7 @@ _LOST_GPU = (
     "invalid program counter",
     "operation not supported on global/shared address space",
 )
-"""Messages of CUDA after a kernel has failed; from then on, every call of this process gets them."""
+"""Messages of CUDA after a kernel has failed; from then on every CUDA call of this process raises them."""
 
 _lost: list[str] = []
 
@@ -85,13 +85,13 @@ class MachineError(ActivememError):
 
 
 class HeadLostError(MachineError):
-    """The head of a Ray cluster is gone. Ray ends the process half a minute later, or as it exits."""
+    """The head of a Ray cluster is gone. Ray ends this process half a minute later, or when it exits."""
 
 
 def check_gpu(machine: Machine) -> None:
-    """Raise MachineError if trials should use a GPU of this machine, but it has none.
+    """Raise MachineError if trials need a GPU but this machine has none.
 
-    With "auto" raise it if there is a GPU, but CUDA fails with it: a CPU would take days.
+    With "auto", raise it if there is a GPU but CUDA fails: on a CPU training would take days.
     """
     gpus = machine.gpus
     if gpus and machine.address is None and (fault := gpu_fault()) is not None:
@@ -103,7 +103,7 @@ def check_gpu(machine: Machine) -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Raise MachineError if the system refuses to read or write files of the store within a context."""
+    """Raise MachineError if the system fails to read or write files of the store within a context."""
     try:
         yield
     except OSError as error:
@@ -116,9 +116,10 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Remember that this process has lost its GPU, if the error says so: no later trial is to blame.
+    """Record that this process has lost its GPU, if the error says so: later trials are not to blame.
 
-    If the error does not say so, ask the GPU, because CUDA's libraries only report that something has failed.
+    If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
+    cause.
     """
     if not _lost and (told := _lost_gpu(error) or _said_by_gpu()) is not None:
         _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {told}")
@@ -135,7 +136,10 @@ def _lost_gpu(error: BaseException) -> str | None:
 
 
 def _said_by_gpu() -> str | None:
-    """Return the same of the kernels so far; those that still compute are not waited for."""
+    """Query the GPU for an error of finished kernels, without waiting for running ones.
+
+    None if there is none.
+    """
     if not torch.cuda.is_initialized():
         return None
     try:
@@ -156,7 +160,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _told_by(error: BaseException) -> str | None:
-    """Return the machine's failure that an exception reports; None if it is a trial's or a consequence."""
+    """Return the machine failure that an exception reports; None if it is the trial's or a consequence."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -167,7 +171,7 @@ def _told_by(error: BaseException) -> str | None:
 
 
 def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
-    """Return what an exception of torch says of the machine, on one line; None if nothing."""
+    """Return the machine failure in a torch exception's message, on one line; None if there is none."""
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"
@@ -176,13 +180,13 @@ def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return the error of the system and the name of the file."""
+    """Return the system's error message with the file's name."""
     what = error.strerror or str(error)
     return f"{what}: {error.filename}" if error.filename else what
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, and those that it was raised from."""
+    """Yield an exception, and the exceptions that caused it."""
     each: BaseException | None = error
     while each is not None:
         yield each

@@ -1,9 +1,9 @@
-"""A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
+"""Retries of a trial that ran out of memory: alone in its process, then with smaller micro-batches.
 
-If a trial's step does not fit on the GPU by the plan's estimate, its batches begin in enough parts. The parts
-of a batch are computed one after the other, and their gradients are added. The numbers are the same up to the
-order of sums, but dropout draws for each part. The row gives the parts after its device. Evaluations without
-enough memory use smaller batches, which changes only the order of sums.
+If a trial's step does not fit on the GPU by the plan's estimate, its batches are split from the start. The
+parts of a batch are computed one after the other, and their gradients are added. The numbers are the same up
+to the order of sums, but dropout draws for each part. The row's device says the number of parts. Evaluations
+without enough memory use smaller batches, which changes only the order of sums.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 _FILE = "memory_tries"
 
 _AS_IT_IS = ("beside others", "alone")
-"""The tries in which batches are as the settings say."""
+"""The tries that keep batches as the settings say."""
 
 _OUT_OF_MEMORY = (
     "can't allocate memory",  # of torch on a CPU
@@ -44,11 +44,10 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class MemoryTries:
-    """The number of times that a trial ran out of memory, and the number of parts of its batches now.
+    """Counter of a trial's out-of-memory errors, which decides the number of parts of its batches.
 
-    Parts that it begins with count as tries, too.
-    What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried
-    again alone only.
+    Initial parts count as tries, too. Splitting would change `gradient_noise`, which is measured from the
+    parts of a step: a trial that measures it is only retried alone.
     """
 
     def __init__(
@@ -75,12 +74,12 @@ class MemoryTries:
 
     @property
     def parts(self) -> int:
-        """Return the parts of a batch in the try under way."""
+        """Return the parts of a batch in the current try."""
         return self._parts[self._tries]
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the settings to train with; the trial keeps its id."""
+        """Return the training settings with these parts; the trial keeps its id."""
         train = self._settings.train
         if self.parts == train.accumulate:
             return self._settings
@@ -90,11 +89,11 @@ class MemoryTries:
 
     @property
     def told(self) -> str:
-        """Return the note that a row gives after the device; it is empty if batches follow the settings."""
+        """Return the suffix of the row's device; empty if batches follow the settings."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self, device: torch.device) -> None:
-        """Go on as whoever has had the trial before, and in no fewer parts than fit on the device."""
+        """Continue from the tries of earlier processes, with at least as many parts as the device needs."""
         with suppress(OSError, ValueError):
             self._tries = max(self._tries, int(self._file.read_text("ascii")))
         parts = self._settings.train.accumulate * self._parts_on(device)
@@ -104,7 +103,7 @@ class MemoryTries:
     def _parts_on(self, device: torch.device) -> int:
         """Return the factor by which batches need more parts so that a step fits on an unshared device.
 
-        It is 1 if no parts are small enough, or if the device's memory is unknown.
+        It is 1 if no number of parts suffices, or if the device's memory is unknown.
         """
         if len(self._parts) == len(_AS_IT_IS) or (total := total_bytes(device)) is None:
             return 1
@@ -114,9 +113,9 @@ class MemoryTries:
         return self._memory.step(self._settings).parts_that_fit(total) or 1
 
     def next(self, *, was_alone: bool = False) -> bool:
-        """Return whether there is another way to try it, which is then the one under way.
+        """Switch to the next way to train; return False if there is none.
 
-        Who `was_alone` already, as in a process that was killed for its memory, is not tried so again.
+        If the trial `was_alone`, as in a process killed for its memory, the try alone is skipped.
         """
         tries = max(2, self._tries + 1) if was_alone else self._tries + 1
         if tries >= len(self._parts):
@@ -128,7 +127,7 @@ class MemoryTries:
 
 
 def total_bytes(device: torch.device) -> int | None:
-    """Return all the memory that a GPU has; None of a CPU, and of a GPU that is lost."""
+    """Return the total memory of a GPU; None for a CPU or a lost GPU."""
     if device.type != "cuda":
         return None
     try:
@@ -170,7 +169,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """Evaluate a model, its batches in as many parts as memory is enough for."""
+    """Evaluate a model; if memory runs out, its batches are split into more parts."""
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:
@@ -183,7 +182,7 @@ def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: b
 
 
 def free_memory() -> None:
-    """Give back to the device what nothing needs any more; whoever computes next finds a lost device."""
+    """Free unused device memory. A lost device raises no error here; the next computation reports it."""
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         with suppress(RuntimeError):

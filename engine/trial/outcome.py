@@ -1,4 +1,4 @@
-"""The stored outcome of a trial: its row, and its model if that is kept."""
+"""The stored outcome of a trial: its row, and its model if weights are kept."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .training import TOKENS_PER_S, Training
 class Job:
     """A trial to run: the number of the attempt, from 0, and the run of the study that it belongs to.
 
-    Until it is claimed, the attempt is the first that the store did not know at planning; those up to `gone`
-    belong to processes that have ended. `keep_weights` says whether the store gets its trained weights,
-    `keep_checkpoint` whether it gets the last state of its training. Without a checkpoint of its own it
-    continues the last state of a `shorter` trial, if there is one. Jobs of an earlier `turn` start first.
+    Until it is claimed, the attempt is the first number that the store did not know at planning; attempts up
+    to `gone` belong to dead processes. `keep_weights` says whether the store gets its trained weights,
+    `keep_checkpoint` whether it gets the last state of its training. Without its own checkpoint it continues
+    the last state of a `shorter` trial, if there is one. Jobs of an earlier `turn` start first.
     """
 
     trial: Trial
@@ -41,10 +41,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The resources that a trial used up to its last epoch; `flops` and `seconds` count training alone.
+    """The resources that a trial used up to its last epoch; `flops` and `seconds` are of training only.
 
-    `peak_mib` is the peak memory of the device. `packed_steps` counts the `steps` that it took together with
-    other trials. The versions are null in checkpoints of earlier releases.
+    `peak_mib` is the peak memory of the device. `packed_steps` counts the `steps` taken together with other
+    trials. The versions are None in checkpoints of earlier releases.
     """
 
     parameters: int = 0
@@ -71,7 +71,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the row of a trial that ends now; the first line of its reason is a summary."""
+    """Return the row of a trial that ends now; the first line of the reason is a summary."""
     trial, settings = job.trial, job.trial.settings
     recipe = parse(settings.model.recipe)
     return TrialRow(
@@ -97,7 +97,7 @@ def trial_row(
 
 
 def measured_totals(before: Totals, training: Training, device: torch.device, *, told: str) -> Totals:
-    """Return what a trial has used by now; `told` is a note that follows the device."""
+    """Return the resources used so far; `device_suffix` is appended to the device's name."""
     return replace(
         before,
         parameters=training.parameters,
@@ -115,7 +115,7 @@ def measured_totals(before: Totals, training: Training, device: torch.device, *,
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Write the trained model with its metrics, except those that depend on the machine's speed."""
+    """Write the trained model with its metrics, except speed metrics."""
     model = ModelFile(
         trial=trial,
         weights=training.weights(),

@@ -1,4 +1,4 @@
-"""[train] precision on a device: products in one precision, for all operations."""
+"""[train] precision on a device: the precision of matrix products in all operations."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ...studies.schema.training import Precision
 _OPERATIONS: tuple[Any, ...] = attrgetter(
     "cuda.matmul", "mkldnn.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn.conv", "mkldnn.rnn"
 )(torch.backends)
-"""The operations whose float32 products have a precision of their own in torch; matrix products first."""
+"""Operations with their own float32 precision in torch; matrix products first."""
 
 
 class PrecisionError(ActivememError):
-    """A device does not have the precision of the settings."""
+    """The device does not support the precision of the settings."""
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise PrecisionError if the device would silently compute in another precision, or lacks it in parts.
+    """Raise PrecisionError if a device would silently compute in another precision or lacks it in part.
 
-    GPUs that torch has emulate bf16 multiply matrices in it, slowly, and have no convolutions in it.
+    On GPUs for which torch emulates bf16, matrix products are slow and convolutions missing.
     """
     if precision == "float32" or (precision == "bf16" and device.type != "cuda"):
         return
@@ -49,9 +49,10 @@ def _is_supported(precision: Precision) -> bool:
 
 @contextmanager
 def float32_products(precision: Precision) -> Iterator[None]:
-    """Compute float32 products within a context in TF32 if that is the precision, else in full.
+    """Compute float32 products in TF32 if that is the precision, else in full, within a context.
 
-    Under bf16 these are the products that autocast leaves. The precisions before are restored at the end.
+    Under bf16 this concerns the products that autocast leaves in float32. The previous precisions are
+    restored at the end.
     """
     before, of_cudnn = [operation.fp32_precision for operation in _OPERATIONS], _legacy_setting_of_cudnn()
     chosen = ["tf32" if precision == "tf32" else "ieee"] * len(_OPERATIONS)
@@ -63,10 +64,10 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
 
 def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Set the precision of each operation, and whether cuDNN has TF32 by an older setting, if that is known.
+    """Set the precision of each operation and, if `of_cudnn` is known, cuDNN's older TF32 flag.
 
-    Torch's compiler, and who turns cuDNN off for a while, read older settings, which must not contradict
-    these.
+    Torch's compiler, and code that disables cuDNN temporarily, read the older flags, which must not
+    contradict the new ones.
     """
     if (legacy := _legacy_setting(new)) != _legacy_setting(old):
         torch.set_float32_matmul_precision(legacy)
@@ -82,7 +83,7 @@ def _legacy_setting(precisions: Sequence[str]) -> str:
 
 
 def _legacy_setting_of_cudnn() -> bool | None:
-    """Return whether torch's older setting gives cuDNN TF32; None if it contradicts the newer settings."""
+    """Return torch's older TF32 flag of cuDNN; None if it contradicts the newer settings."""
     with warnings.catch_warnings(), suppress(RuntimeError):
         warnings.simplefilter("ignore", UserWarning)  # of torch 2.9, once a process: that it is the older one
         return torch.backends.cudnn.allow_tf32

@@ -20,7 +20,7 @@ from ...studies.resolve.trial import shown
 from ...studies.schema.settings import TrialSettings
 
 _CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))
-"""The files of a clone that count as code, as patterns for git."""
+"""The files of a git clone that count as code, as git patterns."""
 
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
@@ -33,15 +33,16 @@ def version(settings: TrialSettings) -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the code at the first call, as `describe_code` gives it."""
+    """Return the commit of the code, from `describe_code` at the first call."""
     return describe_code(Path(__file__).parents[2])
 
 
 def describe_code(root: Path) -> str | None:
-    """Return the short git commit of a clone, as 5d02964+a1b2c3d4 if code differs from it; None for no clone.
+    """Return the short git commit of a clone; None if it is none.
 
-    The second part hashes the names and contents of all changed or new Python files and files in the catalog.
-    Equal changes have equal hashes. Tests, documents and results do not count as code.
+    If code differs from it, a hash follows, as in 5d02964+a1b2c3d4. It covers the names and contents of all
+    changed or new Python files and files in the catalog. Equal changes have equal hashes. Tests, documents
+    and results do not count as code.
     """
     if not (root / ".git").exists():
         return None
@@ -55,7 +56,7 @@ def describe_code(root: Path) -> str | None:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the name of the GPU, or of the processor with the number of threads in use."""
+    """Return the name of the GPU, or of the processor with the number of threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -63,7 +64,7 @@ def device_name(device: torch.device) -> str:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Restart the measurement of the peak memory, if the system can."""
+    """Reset the measurement of peak memory, if the system can."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     elif sys.platform == "linux":
@@ -74,7 +75,7 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_mib(device: torch.device) -> float:
-    """Return the peak memory since the last reset, in MiB: the GPU's, else the process's."""
+    """Return the peak memory since the last reset in MiB: of the GPU, or else of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "linux":
@@ -91,7 +92,7 @@ def _git(root: Path, *arguments: str) -> bytes:
 
 
 def _hash_files(root: Path, names: Iterable[bytes]) -> str:
-    """Return eight hexadecimal digits for files below a folder; a missing file counts by its name."""
+    """Return eight hexadecimal digits for files in a folder; a missing file counts by its name."""
     digest = hashlib.sha256()
     for name in names:
         path = root / os.fsdecode(name)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from ..run.cohorts import HeldOutcomes
 
 TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
-"""Makes a training from a trial's settings, on a device, with the folder of the corpora."""
+"""Creates a training from a trial's settings, a device, and the folder of the corpora."""
 
 START_LIMIT_S = 60.0
-"""The least time for a start under any limit, because reading data and building models is not training."""
+"""The minimum time for a start under any limit, because reading data and building models is not training."""
 
 _CPU = torch.device("cpu")  # checkpoints are read here; trainings move what they need to their device
 
@@ -44,18 +44,18 @@ _log = logging.getLogger(__name__)
 
 
 class Attempt:
-    """A state machine that takes one trial from its last checkpoint to its outcome.
+    """State machine that takes one trial from its last checkpoint to its outcome.
 
     Each call of `advance` makes one transition and returns its event:
 
-        unclaimed ── claim and start ──► training ── epoch ──► training ── end ──► ended
+    unclaimed ── claim and start ──► training ── epoch ──► training ── end ──► ended
 
-    A lease holds the trial meanwhile. If another process has the trial, or takes it over, the attempt ends
+    A lease protects the trial meanwhile. If another process has the trial, or takes it over, the attempt ends
     without an outcome.
 
-    The trial is saved after each epoch, every `checkpoint_every_s` seconds within one, and when somebody asks
-    to stop. With `save_after_s` an epoch is saved only after that many seconds of training since the last
-    save. A trial that a process has died of ignores `save_after_s`.
+    The trial is saved after each epoch, every `checkpoint_every_s` seconds within one, and on a requested
+    stop. With `save_after_s` an epoch is saved only after that many seconds of training since the last save.
+    A trial whose process has died ignores `save_after_s`.
 
     `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, within its
     epoch if that does not end soon, and resumes from its checkpoint under a longer limit. A `holder` stores
@@ -98,11 +98,11 @@ class Attempt:
     # -- transitions
 
     def advance(self) -> Event:
-        """Start, train one more epoch, or end; return the event. Must not be called after the end.
+        """Start, train one more epoch, or end; return the event.
 
-        A failure of the machine is an event that leaves the trial unchanged. While this process is suspended,
-        another one may take the trial over and write and remove the same files. Any failure here is then due
-        to that process. Raises StoppedMidway.
+        Must not be called after the end. A machine failure is an event that leaves the trial unchanged. While
+        this process is suspended, another one may take the trial over, and write and remove the same files.
+        Any failure here is then due to that process. Raise StoppedMidway.
         """
         try:
             while (event := self._next_event()) is None:
@@ -116,7 +116,7 @@ class Attempt:
         return event
 
     def _next_event(self) -> Event | None:
-        """Make the next transition; return its event, or None if it is not worth reporting."""
+        """Make the next transition; return its event, or None if there is nothing to report."""
         if self._lease is None and (taken := self._claim()) is not None:
             return taken
         try:
@@ -131,7 +131,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial by an exception; return None if it is tried again with less memory instead."""
+        """End the trial by an exception; return None if it is retried with less memory instead."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -211,7 +211,7 @@ class Attempt:
         return EpochFinished(trial=self.job.trial.id, epoch=epoch, metrics=metrics)
 
     def _end(self, status: str, reason: str | None = None) -> Ended | Taken:
-        """Store the outcome, or hand it to the holder."""
+        """Store the outcome, or add it to the buffer."""
         if self._is_lost():
             return self._leave()
         final, training = last_epoch_metrics(self._rows), self._training
@@ -247,7 +247,7 @@ class Attempt:
     def close(self) -> None:
         """Remove the files of the unfinished trial, once its outcome is stored.
 
-        The checkpoint stays where a longer time limit could use it.
+        The checkpoint stays if a longer time limit could use it.
         """
         reason, self._rows = self.outcome.trial.reason, []
         self._outcome = None
@@ -257,13 +257,13 @@ class Attempt:
             self._lease.end()
 
     def leave_if_lost(self) -> Taken | None:
-        """Drop a waiting outcome if another process has taken the trial over meanwhile."""
+        """Drop a buffered outcome if another process has taken the trial over meanwhile."""
         return self._leave() if self._is_lost() else None
 
     # -- giving the trial back
 
     def release(self) -> None:
-        """Save the state since the last epoch if possible, and release the trial unless it has ended."""
+        """Save the state since the last epoch if possible; release the lease unless the trial has ended."""
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # what is not on disk is trained again
                 self.save_midway()
@@ -272,14 +272,14 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> Taken:
-        """Give the trial back to a process that has its search point; this start is no death."""
+        """Release the trial for the process that has its search point; this start counts as no death."""
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
         return Taken(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def _leave(self) -> Taken:
-        """Leave the trial to the process that has taken it over after this one was silent for too long."""
+        """Leave the trial to a process that took it over after this one's lease had expired."""
         told = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(told, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
@@ -289,7 +289,7 @@ class Attempt:
         return self._lease is not None and self._lease.is_lost()
 
     def _is_surely_lost(self) -> bool:
-        """Return whether another process has taken the trial over; False if the store cannot be read."""
+        """Return whether another process has taken the trial over; false if the store cannot be read."""
         try:
             return not self.ended and self._is_lost()
         except OSError:
@@ -299,16 +299,16 @@ class Attempt:
 
     @property
     def save_is_due(self) -> bool:
-        """Return whether the trial should be saved within its epoch."""
+        """Return whether a checkpoint within the epoch is due."""
         return self._every is not None and time.monotonic() - self._saved_at >= self._every
 
     def save_midway(self) -> None:
-        """Save the trial within its epoch, unless it is in the middle of a step."""
+        """Save a checkpoint within the epoch, unless a step is in progress."""
         if self._training is not None and not self.ended and self._training.can_be_saved:
             self._save(self._training)
 
     def _save(self, training: Training) -> bool:
-        """Save the training; return False if another process has taken the trial over."""
+        """Save a checkpoint; return False if another process has taken the trial over."""
         if self._is_lost():
             return False
         with storing():
@@ -318,7 +318,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Keep the state before the last evaluation, from which a trial with more epochs continues."""
+        """Keep the state before the last evaluation, from which longer trials continue."""
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
@@ -332,7 +332,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Bound the time of a context, within which the process leaves a crash report if it dies."""
+        """Set a time limit for a context; if the process dies in it, it leaves a crash report."""
         folder = self._checkpoint.folder
         with (
             crash_report.recording_crashes(folder, self._limit) as descriptor,
@@ -349,7 +349,7 @@ class Attempt:
             self._save(training)
 
     def _look_up(self) -> None:
-        """Raise StoppedMidway if somebody has asked to stop; store outcomes that have waited long enough."""
+        """Raise StoppedMidway on a requested stop; flush outcomes that have waited long enough."""
         leave_if_asked()
         if self._holder is not None:
             self._holder.flush_if_due()
@@ -358,17 +358,17 @@ class Attempt:
 
     @property
     def epoch(self) -> int | None:
-        """Return the epochs that it has trained; None before it has started."""
+        """Return the number of trained epochs; None before the start."""
         return None if self._training is None else self._training.epoch
 
     @property
     def trained(self) -> bool:
-        """Return whether its last epoch is over, so that advancing ends it."""
+        """Return whether the last epoch is over, so that `advance` ends the trial."""
         return self._training is not None and self._training.finished
 
     @property
     def packable(self) -> Training | None:
-        """Return its training if it may take steps together with others: no process died in its epoch."""
+        """Return the training if it may join a pack: no process died in its current epoch."""
         training = self._training
         if not isinstance(training, Training) or self.ended or training.finished:
             return None
@@ -376,13 +376,13 @@ class Attempt:
 
     @property
     def time_left_s(self) -> float | None:
-        """Return the training seconds that are left; None without a limit."""
+        """Return the remaining training seconds; None without a limit."""
         if self._limit is None or self._training is None:
             return None
         return self._limit - self._training.seconds
 
     def watch_pack(self) -> None:
-        """Keep the memory guard from blaming this trial while several take steps together."""
+        """Stop the memory guard from blaming this trial while several take steps together."""
         if self._guard is not None:
             self._guard(self._checkpoint.folder / "crash_report_of_pack")
 

@@ -1,4 +1,4 @@
-"""The learning-rate schedules of a study's [train] table, made of torch's schedulers."""
+"""The learning-rate schedules of a study's [train] table, built from torch's schedulers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...studies.catalog.schedules import OwnScheduleSettings, PluginSchedule, Sc
 
 
 class Schedule:
-    """The learning rate of an optimiser: a linear warm-up, then the rule of the settings."""
+    """The learning rate of an optimiser: a linear warm-up, then the schedule of the settings."""
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
         own = settings if isinstance(settings, OwnScheduleSettings) else OwnScheduleSettings()
@@ -27,19 +27,19 @@ class Schedule:
         self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
-        """Set the rate of the next step, given the loss of the last one."""
+        """Set the learning rate of the next step, given the loss of the last one."""
         if self._settings.name == "recent":
             self._recent.take(loss)
         if self._settings.name != "plateau" or self._warming_up:
             self._per_step.step()
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Take the loss on the dev split, in which a plateau is looked for after the warm-up."""
+        """Record the dev loss; after the warm-up a plateau schedule reacts to it."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Have groups of weights go on with other highest rates, at the same share of them."""
+        """Change the peak learning rates of weight groups; the current fraction of the peak stays."""
         for group, rate in zip(self._per_step.optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -50,12 +50,12 @@ class Schedule:
         return self._per_step.last_epoch + 1 < self._settings.warmup
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to resume, as plain values."""
+        """Return everything needed to resume, as plain values."""
         state = {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
         return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state; the optimiser restores its own."""
+        """Resume from a state; the optimiser restores its own state."""
         self._per_step.load_state_dict(state["per_step"])
         self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:
@@ -63,7 +63,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """The share of the highest rate that is left, and the mean training losses that it depends on."""
+    """The current fraction of the peak learning rate, and the mean training losses that it depends on."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -73,7 +73,7 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Take the loss of a step; the share falls if a mean is worse than each of the last ones."""
+        """Record the loss of a step; the fraction falls if a mean is worse than each of the last ones."""
         self._sum, self._steps = self._sum + loss, self._steps + 1
         if self._steps < self._settings.every:
             return
@@ -84,7 +84,7 @@ class RecentLosses:
         self._sum, self._steps = 0.0, 0
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to resume, as plain values."""
+        """Return everything needed to resume, as plain values."""
         return {"means": self._means, "sum": float(self._sum), "steps": self._steps, "share": self.share}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ class RecentLosses:
 
 
 def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
-    """Return the share of the highest rate at a step, counted from 1.
+    """Return the fraction of the peak learning rate at a step, counted from 1.
 
     "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a maximum of
     1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a tenth after each of them.

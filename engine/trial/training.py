@@ -30,7 +30,7 @@ from .training_parts import Callbacks, GradientMeasures, LossTerms, to_device
 
 
 class Work:
-    """Counters of the work of a training: over all epochs, and the seconds of the epoch under way."""
+    """Counters of a training's work over all epochs, and the seconds of the current epoch."""
 
     def __init__(self) -> None:
         self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
@@ -38,7 +38,7 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the time of a context, unless the trial fails in it."""
+        """Add the time of a context, unless it raises."""
         self._began = time.perf_counter()
         try:
             yield
@@ -52,17 +52,17 @@ class Work:
 
     @property
     def pending_seconds(self) -> float:
-        """Return the seconds since the timed context began, which are not counted yet; 0 outside of it."""
+        """Return the uncounted seconds since the start of the timed context; 0 outside of it."""
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def add_seconds(self, seconds: float) -> None:
-        """Count time that steps of the epoch under way took."""
+        """Add time that steps of the current epoch took."""
         self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
 
     def add_steps(
         self, model: ModelSettings, interface: ModelInterface, shapes: Mapping[StepShape, int]
     ) -> float:
-        """Count the operations and tokens of the given number of steps of each shape; return the tokens."""
+        """Add the FLOPs and tokens of the given number of steps of each shape; return the tokens."""
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences
@@ -73,10 +73,10 @@ class Work:
 
 
 TOKENS_PER_S = "tokens_per_s"
-"""The one metric that depends on the machine: symbols of training and evaluation in a second."""
+"""The one metric that depends on the machine: symbols of training and evaluation per second."""
 
 BetweenSteps = Callable[[], None]
-"""Is called after each step of an epoch, when the training can be saved; an exception leaves the epoch."""
+"""Callback after each step of an epoch, when the training can be saved; an exception leaves the epoch."""
 
 
 class NotANumberError(ActivememError):
@@ -84,14 +84,14 @@ class NotANumberError(ActivememError):
 
 
 class Training:
-    """The training of one trial on one device: an epoch at a time, resumable between any two steps.
+    """The training of one trial on one device, epoch by epoch, resumable between any two steps.
 
     It is made of parts:
 
     - the objective: data, loss and metrics
     - the weights: model, optimiser and average
     - the schedule, the state of `Stopping` and the counters of `Work`
-    - the optional parts that [train] asks for
+    - the optional parts of [train]
 
     All random numbers come from its own generators. So several trainings can take turns in one process, and a
     restored one continues bit for bit. `data` is the folder of the corpora. With `recomputes` the model
@@ -164,7 +164,7 @@ class Training:
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
-        """Take steps of the epoch under way, without counting their time."""
+        """Take steps of the current epoch, without counting their time."""
         with self.noise.in_process(), float32_products(self.settings.train.precision):
             self.model.train()
             for _ in range(count):
@@ -175,7 +175,7 @@ class Training:
                 between_steps()
 
     def begin_step(self) -> None:
-        """Begin a step; until it has ended, the training cannot be saved."""
+        """Begin a step; until it ends, the training cannot be saved."""
         self._is_torn, self.step = True, self.step + 1
         if not self.is_stacked:  # a pack has gradients of its stacked weights only
             self.optimizer.zero_grad()
@@ -192,7 +192,7 @@ class Training:
         return step_loss
 
     def add_gradients(self, part: int) -> Tensor:
-        """Add the gradients of one part of the current batch; return its share of the step's loss."""
+        """Add the gradients of one part of the current batch; return its contribution to the step's loss."""
         train = self.settings.train
         watching = self.terms.watching(self.objective) if self.terms else nullcontext()
         with watching, autocast(train.precision, self.device):
@@ -207,13 +207,16 @@ class Training:
         return loss.detach()
 
     def move_weights(self) -> None:
-        """Move the weights by their gradients, as [train] says."""
+        """Update the weights by their gradients, as [train] says."""
         if self.gradients:
             self.gradients.after_backward()
         self.trained.move()
 
     def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
-        """End a step whose weights have moved; `packed` if it was taken together with other trainings."""
+        """End a step after the weights were updated.
+
+        `packed` if it was taken together with other trainings.
+        """
         if packed:
             self._loss, self.packed_steps = self._loss + loss, self.packed_steps + 1
         self.schedule.after_step(loss)
@@ -234,7 +237,7 @@ class Training:
 
     @property
     def epoch(self) -> int:
-        """Return the number of epochs that have been trained."""
+        """Return the number of trained epochs."""
         return self.stopping.epoch
 
     @property
@@ -244,40 +247,40 @@ class Training:
 
     @property
     def flops(self) -> float:
-        """Return the operations of all finished epochs."""
+        """Return the FLOPs of all finished epochs."""
         return self.work.flops
 
     @property
     def steps_left(self) -> int:
-        """Return how many steps of the epoch under way are left."""
+        """Return the number of remaining steps of the current epoch."""
         return self.settings.train.steps_per_epoch - self._taken
 
     @property
     def finished(self) -> bool:
-        """Return whether the training is over: after its last epoch, when solved, or stopped early."""
+        """Return whether the training is over: after its last epoch, solved, or stopped early."""
         return ends_training(self.objective, self.stopping)
 
     @property
     def can_be_saved(self) -> bool:
-        """Return whether the whole state belongs to the same step; it does not in the middle of a step."""
+        """Return whether the state is consistent; false in the middle of a step."""
         return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
     def lacks_last_evaluation(self) -> bool:
-        """Return whether only the evaluation after the very last step is left."""
+        """Return whether only the evaluation after the last step of all is missing."""
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: the last epoch's metrics, with the speed over all epochs."""
+        """Return the final metrics: the last epoch's metrics, with the mean speed of all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights to keep, by name: the best epoch's weights, or the current ones."""
+        """Return the weights to store, by name: the best epoch's weights, or the current ones."""
         best = self.stopping.best
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def symbols(self) -> Mapping[str, Any] | None:
-        """Return how text becomes the model's symbols, as plain values; None for tasks without text."""
+        """Describe how text becomes the model's symbols, in plain values; None for tasks without text."""
         return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:

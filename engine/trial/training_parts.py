@@ -1,4 +1,4 @@
-"""Parts that [train] may ask for: loss terms and callbacks of plug-ins, and measures of gradients."""
+"""Optional parts of [train]: loss terms and callbacks of plug-ins, and measures of gradients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..core.random_streams import derive_seed
 from ..objectives.base import Objective, reported_number
 
 Path = tuple[Any, ...]
-"""The keys and places that lead to a tensor."""
+"""The keys and indices that lead to a tensor in nested containers."""
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Return the same with all tensors on a device, but for those at some paths; of containers new ones."""
+    """Copy nested containers with all tensors on a device, except those at some paths."""
     if isinstance(state, Tensor):
         return state if path in but else state.to(device)
     if isinstance(state, dict):
@@ -38,7 +38,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins' parts, to be saved, and note which of their tensors are off the device.
+    """Return the states of plug-ins' parts for a checkpoint, noting which tensors are not on the device.
 
     Checkpoints are read on the CPU, which loses this difference.
     """
@@ -47,7 +47,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states that `own_states` returned, with each tensor where it was or on the device."""
+    """Rebuild the states from `own_states`, each tensor where it was or on the device."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -64,11 +64,11 @@ def _paths_on_cpu(state: Any, path: Path) -> Iterator[Path]:  # noqa: ANN401 -- 
 
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
-"""The function of a callback at a moment of the training."""
+"""The function of a callback for one moment of the training."""
 
 
 class TrainingPosition(NamedTuple):
-    """The place of a training: its epochs and steps so far, and the metrics of the last epoch."""
+    """The progress of a training: its epochs and steps so far, and the metrics of the last epoch."""
 
     epoch: int
     step: int
@@ -76,11 +76,11 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """A callback that reports an unregistered metric, or changes how torch computes."""
+    """A callback reports an unregistered metric, or changes torch's global settings."""
 
 
 class Callbacks:
-    """The callbacks of one training, with their states; `started` once they have begun."""
+    """The callbacks of one training, with their states; `started` after their start."""
 
     def __init__(self, callbacks: Sequence[Callback], seed: int, device: torch.device) -> None:
         self._callbacks, self._seed, self._device = callbacks, seed, device
@@ -97,7 +97,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Return what each reports after an epoch that has these metrics, and after the last one."""
+        """Return the callbacks' metrics after an epoch with these metrics, and after the last one."""
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -108,17 +108,17 @@ class Callbacks:
         return found
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to resume."""
+        """Return everything needed to resume."""
         return {"started": self.started, **own_states(self._states, self._device)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state, whose tensors are anywhere."""
+        """Resume from a state, whose tensors may be on any device."""
         self.started, self._states = state["started"], own_states_on(state, self._device)
 
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
-        """Return a callback's report; it changes neither the model nor any generator."""
+        """Call a callback and return its metrics; it must not change the model or any generator."""
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():
@@ -149,7 +149,7 @@ def _how_torch_computes() -> dict[str, object]:
 
 
 class LossTermError(ActivememError):
-    """A loss term that watches something that the model lacks, or that is not one number."""
+    """A loss term watches a module that the model lacks, or is not a single number."""
 
 
 class Scored(NamedTuple):
@@ -161,9 +161,9 @@ class Scored(NamedTuple):
 
 
 class LossTerms:
-    """The terms of one training, with their states and their sums over the epoch.
+    """The loss terms of one training, with their states and their sums over the epoch.
 
-    Raises LossTermError for a pattern of modules that the model does not have.
+    Raise LossTermError if a module pattern matches nothing in the model.
     """
 
     def __init__(self, terms: Sequence[LossTerm], model: nn.Module, device: torch.device) -> None:
@@ -181,7 +181,7 @@ class LossTerms:
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """Keep the tensors that the terms need while a loss is computed within a context."""
+        """Record the tensors that the terms need while a loss is computed within a context."""
         self._scored, self._activations = None, []
         objective.observer = self._take
         modules = dict(self._model.named_modules())
@@ -194,7 +194,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the terms' addition to the loss of the part that was just computed, one of `parts`."""
+        """Return the terms' contribution to the loss of the last computed part, one of `parts`."""
         assert self._scored is not None, "an objective shows what it has scored"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
@@ -209,11 +209,11 @@ class LossTerms:
         return {name: float(total) / steps for name, total in self._sums.items()}
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to resume between two steps."""
+        """Return everything needed to resume between two steps."""
         return {"sums": self._sums, **own_states(self._states, self._device)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state, whose tensors are anywhere."""
+        """Resume from a state, whose tensors may be on any device."""
         self._sums = to_device(state["sums"], self._device)
         self._states = own_states_on(state, self._device)
 
@@ -247,7 +247,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError that lists all terms that watch something that a model of these trials lacks."""
+    """Raise LossTermError with all terms that watch a module that a model of these trials lacks."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings
@@ -266,7 +266,7 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the modules that a term watches; LossTermError for a pattern that fits none."""
+    """Return the names of the modules that a term watches; raise LossTermError if a pattern matches none."""
     for pattern in term.watches:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise LossTermError(f"{term.name}: expected a pattern of modules of the model, got '{pattern}'")
@@ -282,17 +282,18 @@ def _removed(hook: torch.utils.hooks.RemovableHandle) -> Iterator[None]:
 
 
 GRADIENT_NORM = "gradient_norm"
-"""The mean over the steps of an epoch of the norm of all gradients together, before they are clipped."""
+"""The mean norm of all gradients over the steps of an epoch, before clipping."""
 
 GRADIENT_NOISE = "gradient_noise"
-"""The simple noise scale of an epoch, in sequences: about the batch beyond which more sequences bring little.
+"""The simple noise scale of an epoch, in sequences: about the batch size beyond which larger batches gain
+little.
 
 B = tr Σ / |G|² (McCandlish et al. 2018, An Empirical Model of Large-Batch Training, equation 2.9), where Σ is
 the covariance of the gradient of one sequence. Appendix A.1 estimates both from the gradients of batches of
 two sizes, here of the parts of a step and of the whole step:
 
-    |G|²   = (b_step |G_step|² − b_part |G_part|²) / (b_step − b_part)
-    tr Σ   = (|G_part|² − |G_step|²) / (1 / b_part − 1 / b_step)
+|G|² = (b_step |G_step|² − b_part |G_part|²) / (b_step − b_part) tr Σ = (|G_part|² − |G_step|²) / (1 / b_part
+− 1 / b_step)
 
 Each is averaged over the steps of the epoch before they are divided, since a ratio of single estimates would
 be biased.
@@ -300,7 +301,7 @@ be biased.
 
 
 class GradientMeasures:
-    """Measures over the steps of an epoch; gradients are only read."""
+    """Measures over the steps of an epoch, which only read the gradients."""
 
     def __init__(self, asked: Collection[str], model: nn.Module, *, batch_size: int, parts: int) -> None:
         self._asked, self._model = asked, model
@@ -318,7 +319,7 @@ class GradientMeasures:
 
     @torch.no_grad()
     def after_part(self, part: int) -> None:
-        """Take the gradients of one of the parts of a step, each of which adds its own."""
+        """Record the gradients accumulated up to one part of a step."""
         if GRADIENT_NOISE not in self._asked:
             return
         if part == 0:
@@ -337,7 +338,7 @@ class GradientMeasures:
 
     @torch.no_grad()
     def after_backward(self) -> None:
-        """Take the gradients of a whole step, before anything is done with them."""
+        """Record the gradients of a whole step, before they are clipped or used."""
         square = _square([weight.grad for weight in self._model.parameters() if weight.grad is not None])
         self._norms = self._norms + square.sqrt()
         if GRADIENT_NOISE in self._asked:
@@ -346,7 +347,10 @@ class GradientMeasures:
             self._noise = self._noise + (self._parts_square - square) / (1 / part - 1 / step)
 
     def metrics(self, steps: int) -> dict[str, float]:
-        """Return the metrics of an epoch; no noise scale where the estimate of |G|² is not above 0."""
+        """Return the metrics of an epoch.
+
+        The noise scale is left out if the estimate of |G|² is not positive.
+        """
         found: dict[str, float] = {}
         if GRADIENT_NORM in self._asked:
             found[GRADIENT_NORM] = float(self._norms) / steps
@@ -355,7 +359,7 @@ class GradientMeasures:
         return found
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to resume between two steps."""
+        """Return everything needed to resume between two steps."""
         return {"norms": self._norms, "signal": self._signal, "noise": self._noise}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -19,13 +19,13 @@ Draws = Iterator[int]
 """Uniform numbers below 2 ** 62."""
 
 Written = tuple[list[int], list[int]]
-"""A string and its answer, in symbols from 0 on."""
+"""A string and its answer, as symbol numbers from 0 on."""
 
 MODULUS, END, UNKNOWN = 5, 2, 11
 
 
 def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw strings with empty tokens behind each; nothing behind the end of an answer is scored."""
+    """Draw strings, each followed by empty tokens for its answer; nothing after the answer is scored."""
     lengths = draw_lengths(task, count, test_set, generator)
     problem, write = PROBLEMS[task.problem], _WRITERS[task.problem]
     longest = int(lengths.max())
@@ -46,7 +46,7 @@ def _symbols(length: int, draws: Draws, count: int = 2) -> list[int]:
 
 
 def _even_pairs(length: int, draws: Draws) -> Written:
-    """Return whether a and b follow each other an odd number of times, which is whether the ends differ."""
+    """Draw a string; the answer says whether its first and last symbols differ."""
     string = _symbols(length, draws)
     return string, [int(string[0] != string[-1])]
 
@@ -57,15 +57,15 @@ def _parity(length: int, draws: Draws) -> Written:
 
 
 def _cycle(length: int, draws: Draws) -> Written:
-    """Draw moves on a cycle of five: 0 stays, 1 moves forward, 2 moves back."""
+    """Draw moves on a cycle of five positions: 0 stays, 1 moves forward, 2 moves back."""
     string = _symbols(length, draws, 3)
     return string, [(string.count(1) - string.count(2)) % MODULUS]
 
 
 def _modular(length: int, draws: Draws) -> Written:
-    """Draw numbers and operations in turn; at an even length the last operation is ignored.
+    """Draw alternating numbers and operations; at an even length the last operation is ignored.
 
-    Products bind closer than sums.
+    Products bind tighter than sums.
     """
     string = [next(draws) % (3 if place % 2 else MODULUS) for place in range(length)]
     total, product, sign = 0, string[0], 1
@@ -80,7 +80,10 @@ def _modular(length: int, draws: Draws) -> Written:
 
 
 def _stack(length: int, draws: Draws) -> Written:
-    """Draw the bits of a stack, then 2 pops, 3 and 4 push a bit; the target is the stack from its top on."""
+    """Draw the initial bits of a stack, then actions: 2 pops, 3 and 4 push a bit.
+
+    The target is the stack from its top down.
+    """
     size = 1 + next(draws) % max(1, length - 1)
     string = [*_symbols(size, draws), *(2 + each for each in _symbols(length - size, draws, 3))]
     stack = string[:size]
@@ -108,7 +111,7 @@ def _symbol(token: int) -> int:
 
 
 def _equation(length: int, draws: Draws) -> Written:
-    """Return an equation with one unknown number in the expression; the target is that number."""
+    """Draw an equation with one unknown number in its expression; the target is that number."""
     tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
     string = [_symbol(token) for token in tokens]
     numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]
@@ -123,7 +126,7 @@ def _duplicate(length: int, draws: Draws) -> Written:
 
 
 def _missing(length: int, draws: Draws) -> Written:
-    """Return a string twice, one of its symbols missing; of an odd length with an empty symbol behind it."""
+    """Draw a string repeated twice with one symbol missing; an odd length adds an empty symbol."""
     string = _symbols(length // 2, draws) * 2
     missing = next(draws) % len(string)
     answer, string[missing] = string[missing], 2
@@ -136,14 +139,14 @@ def _odds_first(length: int, draws: Draws) -> Written:
 
 
 def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
-    """Draw two numbers above 0 in bits, the lowest first, with 2 between them."""
+    """Draw two positive binary numbers, lowest bit first, separated by 2."""
     size = 1 + next(draws) % (length - 2)
     one, other = (_above_zero(bits, draws) for bits in (size, length - 1 - size))
     return [*one, 2, *other], _value(one), _value(other)
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Set the lowest bit of numbers that would be 0."""
+    """Draw a positive number's bits: a 0 gets its lowest bit set."""
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 
@@ -153,7 +156,7 @@ def _value(bits: list[int]) -> int:
 
 
 def _bits(number: int) -> list[int]:
-    """Return the bits of a number, the lowest first, without zeros behind the highest."""
+    """Return the bits of a number, the lowest first, without leading zeros."""
     return [int(bit) for bit in reversed(f"{number:b}")]
 
 
@@ -168,7 +171,7 @@ def _multiplication(length: int, draws: Draws) -> Written:
 
 
 def _sqrt(length: int, draws: Draws) -> Written:
-    """Return a number above 0 in bits, the highest first, to the whole part of its root."""
+    """Draw a positive binary number, highest bit first; the target is the integer part of its square root."""
     string = _above_zero(length, draws)[::-1]
     root = isqrt(_value(string[::-1]))
     return string, [int(bit) for bit in f"{root:0{(length + 1) // 2}b}"]

@@ -1,4 +1,4 @@
-"""Contours of Pathfinder grow in many images at once, and keep clear of each other and of themselves."""
+"""Contours of Pathfinder, grown in many images at once without touching each other or themselves."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ PADDING = 1
 """The width of the border without contours, in pixels."""
 
 _TURNS, _PLACES, _TRIES = 8, 8, 4
-"""Turns that are looked at for each link, places for a distractor's first, and tries for a distractor."""
+"""Candidate turns for each link, start positions for a distractor, and attempts for a distractor."""
 
 _AHEAD = np.array([-0.8, 0, 0.8])
-"""Turns of the link behind the next that are looked at, as shares of the most."""
+"""Turns of the link after the next that are checked for free space, relative to the largest turn."""
 
 _PATIENCE, _BEGINNINGS = 4, 2000
-"""An image starts again after this many turns for each paddle; it has no room after this many starts."""
+"""An image restarts after this many turns for each paddle, and fails after this many starts."""
 
 _FAR = 1e6
-"""The coordinate of missing points, in pixels."""
+"""The coordinate in pixels that stands for a missing point."""
 
 
 class Scenes(NamedTuple):
-    """Contours of images as the corners of their chains: (row, column) in pixels, (0, 0) the first centre.
+    """Contours of images as the corners of their chains: (row, column) in pixels; (0, 0) is the first centre.
 
-    `contours` (images, 2, links + 1, 2); a chain begins and ends half a gap beyond its paddles.
-    `distractors` (images, some, links + 1, 2) are NaN where one has found no room.
+    `contours` (images, 2, links + 1, 2); a chain extends half a gap beyond its first and last paddle.
+    `distractors` (images, some, links + 1, 2) are NaN for those that found no room.
     """
 
     contours: Floats
@@ -46,14 +46,14 @@ class Scenes(NamedTuple):
 
 
 def draw_scenes(task: PathfinderSettings, count: int, paddles: int, generator: Generator) -> Scenes:
-    """Draw images of two long contours and distractors; raise TaskError without room for the long ones."""
+    """Draw images with two long contours and distractors; raise TaskError if the long ones do not fit."""
     space = _Space(task, generator)
     contours = _Pairs(space, count, paddles).grow()
     return Scenes(contours, _draw_distractors(space, contours, *task.distractors_beside(paddles)))
 
 
 def find_ends(geometry: Geometry, chains: Floats) -> Floats:
-    """Return the first and the last end of each chain's strokes (..., 2, 2)."""
+    """Return the two outer ends of each chain's strokes (..., 2, 2)."""
     share = geometry.gap / 2 / geometry.link
     first = chains[..., 0, :] + share * (chains[..., 1, :] - chains[..., 0, :])
     last = chains[..., -1, :] + share * (chains[..., -2, :] - chains[..., -1, :])
@@ -61,17 +61,17 @@ def find_ends(geometry: Geometry, chains: Floats) -> Floats:
 
 
 class _Obstacles(NamedTuple):
-    """Points (images, n, 2), and the least distance from each (n,)."""
+    """Points (images, n, 2), and the minimum distance from each (n,)."""
 
     points: Floats
     clearance: Floats
 
     def keep(self, rows: Rows) -> _Obstacles:
-        """Return the parts of some images."""
+        """Select the obstacles of some images."""
         return _Obstacles(self.points[rows], self.clearance)
 
     def join(self, *more: _Obstacles) -> _Obstacles:
-        """Return these and others of the same images."""
+        """Combine these obstacles with others of the same images."""
         parts = [self, *more]
         points = np.concatenate([part.points for part in parts], 1)
         return _Obstacles(points, np.concatenate([part.clearance for part in parts]))
@@ -91,18 +91,18 @@ class _Space:
         return torch.rand(shape, generator=self._generator, dtype=torch.float64).numpy()
 
     def sample(self, starts: Floats, ends: Floats) -> Floats:
-        """Return points along links (..., steps, 2), of which the last are their ends."""
+        """Return points along links (..., steps, 2); the last point is the link's end."""
         return starts[..., None, :] + (ends - starts)[..., None, :] * self._shares
 
     def avoid(self, points: Floats, lengths: Rows) -> _Obstacles:
-        """Keep clear of chains of points (images, n, 2), each of `lengths` links (images,)."""
+        """Return obstacles along chains of points (images, n, 2), each of `lengths` links (images,)."""
         there = np.arange(points.shape[1]) <= self.steps * lengths[:, None]
         return self.far_from(np.where(there[:, :, None], points, _FAR), self.geometry.clearance)
 
     def far_from(self, points: Floats, clearance: float) -> _Obstacles:
-        """Return points (images, n, 2), and the distance that points of links must keep from them.
+        """Return points (images, n, 2) as obstacles, with the required distance of link points from them.
 
-        A line passes nearer than the nearest of its points by the square of their half distance at most.
+        A line may pass nearer than its points, by at most the square of half their distance.
         """
         safe = clearance + (self.geometry.link / self.steps) ** 2 / (8 * clearance)
         return _Obstacles(points, np.full(points.shape[1], safe))
@@ -113,7 +113,7 @@ class _Space:
         return inside[..., 0] & inside[..., 1]
 
     def is_free(self, links: Floats, obstacles: _Obstacles) -> Flags:
-        """Return whether links (images, links, points, 2) are inside and clear: (images, links)."""
+        """Return which links (images, links, points, 2) are inside and unobstructed: (images, links)."""
         inside = self.is_inside(links).all(2)
         rows, columns = (links[..., None, axis] - obstacles.points[:, None, None, :, axis] for axis in (0, 1))
         rows *= rows
@@ -122,9 +122,9 @@ class _Space:
         return inside & (rows.min(2) >= obstacles.clearance**2).all(2)
 
     def turn(self, corners: Floats, headings: Floats, final: Flags) -> tuple[Floats, Floats, Floats]:
-        """Draw next links behind corners (images, 2): ends, headings, and the density of each turn.
+        """Draw candidate next links at corners (images, 2): ends, headings, and the density of each turn.
 
-        That is 0 behind which none can be inside, where they are not final.
+        The density is 0 if no further link would stay inside, except for final links.
         """
         continuity, shift = self.geometry.continuity, self.random(len(corners), 1)
         turns = (2 * (np.arange(_TURNS) + shift) / _TURNS - 1) * pi / 2 / continuity
@@ -136,20 +136,20 @@ class _Space:
         return ends, angles, np.cos(continuity * turns) ** 2 * (going_on | final[:, None])
 
     def choose(self, weights: Floats) -> tuple[Rows, Flags]:
-        """Return one of each row by its weight, and whether there is one."""
+        """Choose an element of each row by weight; also return whether there is one."""
         totals = weights.cumsum(1)
         return (totals > self.random(len(weights), 1) * totals[:, -1:]).argmax(1), totals[:, -1] > 0
 
 
 def directions(angles: Floats) -> Floats:
-    """Return vectors of length 1 (..., 2): (row, column)."""
+    """Return unit vectors (..., 2) as (row, column)."""
     return np.stack([np.sin(angles), np.cos(angles)], -1)
 
 
 class _Pairs:
-    """Two contours in each image, which take turns to grow by a link.
+    """Two contours in each image, which grow in turns by one link.
 
-    A contour that finds no free link goes back by some links. An image that takes long starts again.
+    A contour without a free next link drops some links. An image that takes too long starts again.
     """
 
     def __init__(self, space: _Space, count: int, paddles: int) -> None:
@@ -163,7 +163,7 @@ class _Pairs:
         self._beginnings = np.zeros(count, dtype=np.intp)
 
     def grow(self) -> Floats:
-        """Return all chains (images, 2, links + 1, 2)."""
+        """Grow and return all chains (images, 2, links + 1, 2)."""
         rows = np.arange(len(self._points))
         while len(rows):
             late = self._turns[rows] > _PATIENCE * self._paddles
@@ -176,7 +176,7 @@ class _Pairs:
         return self._points[:, :, :: self._space.steps]
 
     def _begin(self, rows: Rows) -> None:
-        """Draw first links near the middle; if one is not free, its image gets none."""
+        """Draw first links near the middle; an image whose link is not free gets none."""
         space, geometry, drawn = self._space, self._space.geometry, self._space.random(5, len(rows))
         border = min(2 * geometry.apart, space.side * 7 / 16)
         first = np.empty((len(rows), 2, 2))
@@ -228,20 +228,20 @@ class _Pairs:
         self._go_back(rows[~free], path)
 
     def _go_back(self, rows: Rows, path: int) -> None:
-        """Take away some links, rather few than many, but not the first."""
+        """Remove some links of a contour, rather few than many, but never the first."""
         lengths = self._lengths[rows, path]
         some = 1 + (self._space.random(len(rows)) ** 2 * lengths).astype(np.intp)
         self._lengths[rows, path] = np.maximum(lengths - some, 1)
 
     def _marks(self, rows: Rows, path: int) -> _Obstacles:
-        """Return where there may be a mark at a contour."""
+        """Return the places on a contour where a mark may be, as obstacles."""
         places = np.stack([self._first[rows, path], self._last[rows, path]], 1)
         return self._space.far_from(places, self._space.geometry.mark_clearance)
 
     def _may_be_marked(self, rows: Rows, path: int, tips: Floats) -> Flags:
-        """Return whether marks at last ends (images, some, 2) are clear of contours and of first marks.
+        """Return whether marks at last ends (images, some, 2) keep clear of contours and first marks.
 
-        The two links before an end are near it.
+        The last two links before an end are exempt.
         """
         space, points, length = self._space, self._points[rows], self._lengths[rows]
         near = space.avoid(points[:, path], length[:, path] - 1).join(
@@ -253,7 +253,7 @@ class _Pairs:
 
 
 def _draw_distractors(space: _Space, pairs: Floats, most: int, paddles: int) -> Floats:
-    """Draw short contours (images, most, links + 1, 2); NaN if some tries found no room."""
+    """Draw short contours (images, most, links + 1, 2); NaN if several attempts found no room."""
     found = np.full((len(pairs), most, paddles + 1, 2), np.nan)
     ends = find_ends(space.geometry, pairs).reshape(len(pairs), 4, 2)
     links = space.sample(pairs[:, :, :-1], pairs[:, :, 1:])
@@ -273,7 +273,7 @@ def _draw_distractors(space: _Space, pairs: Floats, most: int, paddles: int) -> 
 
 
 def _draw_distractor(space: _Space, obstacles: _Obstacles, paddles: int) -> tuple[Floats, Flags]:
-    """Return the points of a short contour in each image (images, n, 2), and whether it has found room."""
+    """Draw a short contour in each image (images, n, 2); also return whether it found room."""
     geometry, rows = space.geometry, np.arange(len(obstacles.points))
     drawn = space.random(3, len(rows), _PLACES)
     starts, angles = PADDING + (space.side - 1 - 2 * PADDING) * np.stack([*drawn[:2]], -1), 2 * pi * drawn[2]

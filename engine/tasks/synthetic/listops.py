@@ -1,4 +1,4 @@
-"""ListOps: the length of an expression is drawn first, and then divided at random among its lists."""
+"""ListOps: an expression's length is drawn first, and then divided randomly among its lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORTEST_LIST = 4  # tokens: an operation, two arguments, the end
 
 
 def draw_listops(task: ListopsSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw expressions; the token behind each one has its value as the target."""
+    """Draw expressions; the token after each one has the value as its target."""
     lengths = draw_lengths(task, count, test_set, generator)
     width = int(lengths.max()) + 1
     inputs = torch.full((count, width), PADDING)
@@ -44,7 +44,7 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 
 
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
-    """Draw the lengths of at least two arguments of `length` tokens in all: 1, or enough for a list."""
+    """Draw the lengths of at least two arguments with `length` tokens in total: 1, or enough for a list."""
     count = min(length, 2 + next(draws) % (most - 1))
     left = length - count  # beyond a token each
     if left and left < _SHORTEST_LIST - 1:  # no list is so short: more digits, or fewer beside a list

@@ -1,4 +1,4 @@
-"""Sequences of MAD's tasks, as its program writes them one at a time."""
+"""Sequences of MAD's tasks, drawn one at a time like in its program."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ....studies.catalog.tasks import IGNORED, Examples
 from ....studies.catalog.tasks.synthetic import RULES, MadSettings, Rule
 
 _POOL_SEED, _MAP_SEED = 12345, 12345
-"""The seeds of the program: of the examples to train on, and of what memorization has to learn by heart."""
+"""The program's seeds for the training pool and for memorization's fixed mapping."""
 
 
 def draw_mad(task: MadSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Fresh examples, or in training some of those that there are."""
+    """Draw examples; in training with a limited pool, pick them from the pool."""
     write = _WRITERS[task.problem]
     if test_set is not None or not task.train_examples:
         return _stack([write(task, generator, test_set is None) for _ in range(count)])
@@ -38,7 +38,7 @@ def _stack(written: list[tuple[Tensor, Tensor]]) -> Examples:
 
 
 def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw pairs of keys and values with noise between them; the target at a repeated key is its value.
+    """Draw key-value pairs separated by noise; the target at a repeated key is its value.
 
     In training all symbols are targets, as in the program.
     """
@@ -69,9 +69,9 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
 
 
 def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw as `_recall`, with keys and values of several different symbols; a repeated pair is the last.
+    """Draw like `_recall`, with keys and values of several distinct symbols; the last pair is a repeated one.
 
-    Tested are keys of the most symbols alone; what is left of the length is padding in front.
+    Test examples only have keys of the maximum length; the remaining length is padded on the left.
     """
 
     def below(limit: int) -> int:
@@ -105,7 +105,7 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols with blanks between them, a sign, and one blank for each symbol as its target."""
+    """Draw symbols interspersed with blanks, a marker, and one blank for each symbol as its target."""
     del training
     blank, sign = task.usual, task.usual + 1
     before = task.length - task.copies - 1
@@ -119,7 +119,10 @@ def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[T
 
 
 def _memorization(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw keys, each followed by a sign whose target is the key's value, the same in all sequences."""
+    """Draw keys, each followed by a marker whose target is the key's value.
+
+    Values are the same in all sequences.
+    """
     del training
     by_heart = torch.randperm(task.usual - task.keys, generator=torch.Generator().manual_seed(_MAP_SEED))
     keys = torch.randint(task.keys, (task.length // 2,), generator=generator)
@@ -129,7 +132,7 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Draw symbols and a sign, all of which are targets."""
+    """Draw symbols and a marker; all of them are targets."""
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

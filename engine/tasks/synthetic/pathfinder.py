@@ -1,4 +1,4 @@
-"""Pathfinder: images of dashed contours and two marks, as levels of grey, row by row of pixels."""
+"""Pathfinder: images of dashed contours and two marks, as grey levels, row by row."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ....studies.catalog.tasks.synthetic.pathfinder import LEVELS, Geometry
 from .contours import Flags, Floats, Scenes, draw_scenes, find_ends
 
 _HALVES = " ▀▄█"
-"""Neither of two pixels, the upper, the lower, both."""
+"""Characters for two stacked pixels: neither, upper, lower, both."""
 
 
 def draw_pathfinder(
     task: PathfinderSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw images, half of them with both marks at one contour; of an odd number one more or one less."""
+    """Draw images, half of them with both marks on one contour; an odd number has one more or one less."""
     paddles = task.contour if test_set is None else int(test_set)
     scenes = draw_scenes(task, count, paddles, generator)
     joined, marks = place_marks(task, scenes, generator)
@@ -32,9 +32,10 @@ def draw_pathfinder(
 
 
 def place_marks(task: PathfinderSettings, scenes: Scenes, generator: Generator) -> tuple[Flags, Floats]:
-    """Return whether both marks are at one contour, and where they are (images, 2, 2).
+    """Choose whether both marks are on one contour, and return it with their positions (images, 2, 2).
 
-    One is at the first end of either contour, the other at the last end of the same or of the other.
+    One mark is at the first end of either contour, the other at the last end of the same contour or the other
+    one.
     """
     count = len(scenes.contours)
     odd = int(torch.randint(2, (), generator=generator))
@@ -46,7 +47,7 @@ def place_marks(task: PathfinderSettings, scenes: Scenes, generator: Generator) 
 
 
 def render(task: PathfinderSettings, scenes: Scenes, marks: Floats) -> NDArray[np.uint8]:
-    """Return levels of grey (images, side, side)."""
+    """Render the images as grey levels (images, side, side)."""
     images = np.zeros((len(marks), task.side, task.side), dtype=np.uint8)
     for chains in scenes:
         image, chain = (~np.isnan(chains[:, :, 0, 0])).nonzero()
@@ -59,7 +60,7 @@ def render(task: PathfinderSettings, scenes: Scenes, marks: Floats) -> NDArray[n
 
 
 def find_paddles(geometry: Geometry, chains: Floats) -> tuple[Floats, Floats]:
-    """Return the first and the last end of each paddle (..., links, 2) of chains."""
+    """Return the first and last end of each paddle (..., links, 2) of chains."""
     starts, steps = chains[..., :-1, :], np.diff(chains, axis=-2) / geometry.link
     before = geometry.gap / 2
     return starts + before * steps, starts + (before + geometry.paddle) * steps
@@ -68,9 +69,9 @@ def find_paddles(geometry: Geometry, chains: Floats) -> tuple[Floats, Floats]:
 def cover(
     images: NDArray[np.uint8], which: NDArray[np.intp], starts: Floats, ends: Floats, radius: float
 ) -> None:
-    """Draw all pixels within `radius` of lines (lines, 2), each line into its image of `which`.
+    """Draw all pixels within `radius` of lines (lines, 2); `which` has each line's image.
 
-    A pixel whose centre is at the edge is half covered; the level falls to 0 within half a pixel.
+    A pixel whose centre is on the edge is half covered; the level falls to 0 within half a pixel.
     """
     side, middles = images.shape[1], np.rint((starts + ends) / 2)
     longest = float(np.linalg.norm(ends - starts, axis=-1).max(initial=0))
@@ -89,7 +90,10 @@ def cover(
 
 
 def picture(task: PathfinderSettings, inputs: Tensor) -> str:
-    """Return an image (tokens,) as text, two rows to a line: pixels of a quarter of the levels or more."""
+    """Return an image (tokens,) as text, two rows a line.
+
+    Pixels count from a quarter of the maximum level on.
+    """
     bright = (inputs.reshape(task.side, task.side) >= LEVELS // 4).long()
     lower = torch.cat([bright[1::2], bright.new_zeros(task.side % 2, task.side)])
     return "\n".join("".join(_HALVES[each] for each in row) for row in (bright[::2] + 2 * lower).tolist())

@@ -1,4 +1,4 @@
-"""Sequences of the tasks of recall."""
+"""Sequences of the recall tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of one shape, or of each shape of a mixture, in a random order."""
+    """Draw sequences of one shape, or a random mixture of several shapes."""
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
         return _fill(task, _mqar_of(task, count, length, pairs, generator), generator)
@@ -35,7 +35,7 @@ def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: G
 
 
 def _mqar_of(task: MqarSettings, count: int, length: int, pairs: int, generator: Generator) -> Examples:
-    """Draw different keys and values, and a query of each key at its own place, with 0 between them."""
+    """Draw distinct keys with values, then each key once more as a query, with 0 elsewhere."""
     random = partial(torch.rand, generator=generator, dtype=torch.float64)
     half = task.vocab // 2
     keys = 1 + _different(count, half - 1, pairs, generator)
@@ -58,9 +58,9 @@ def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examp
 
 
 def _different(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
-    """Draw rows (count, chosen) of different numbers below `symbols`, each equally likely.
+    """Draw rows (count, chosen) of distinct numbers below `symbols`, uniformly.
 
-    Few of many are drawn with replacement until none is there twice; else by the order of random keys.
+    If few of many are chosen, rows with duplicates are drawn again; otherwise random keys are sorted.
     """
     if chosen * chosen > symbols:
         return torch.rand(count, symbols, generator=generator).argsort(1)[:, :chosen]
@@ -78,7 +78,7 @@ def _repeated(drawn: Tensor) -> Tensor:
 def draw_induction(
     task: InductionSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw symbols, with a trigger anywhere before the last two, and at the end."""
+    """Draw symbols with a trigger anywhere before the last two, and again at the end."""
     ends, rows = draw_lengths(task, count, test_set, generator), torch.arange(count)
     inputs = torch.randint(task.vocab, (count, int(ends.max())), generator=generator) + TRIGGER + 1
     places = torch.randint(1 << 62, (count,), generator=generator) % (ends - 2)
@@ -89,7 +89,7 @@ def draw_induction(
 
 
 def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw words, with the marker and the digits among them; the question and the digits end the text."""
+    """Draw words with the marker and digits among them; the text ends with the question and the digits."""
     if test_set is None:
         ends = draw_lengths(task, count, None, generator)
         depths = torch.rand(count, generator=generator, dtype=torch.float64)

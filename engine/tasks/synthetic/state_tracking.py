@@ -1,4 +1,4 @@
-"""Parity, modular arithmetic and word problems: automata that read many sequences at once, token by token."""
+"""Parity, modular arithmetic and word problems: automata that read a batch of sequences token by token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_parity(task: ParitySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw bits as 1 and 2, one fewer than the length."""
+    """Draw bits, encoded as 1 and 2; there is one bit less than the length."""
     ends = draw_lengths(task, count, test_set, generator) - 1
     bits = torch.randint(1, 3, (count, int(ends.max())), generator=generator)
     inputs = pad_behind(bits, ends)
@@ -38,14 +38,14 @@ def draw_parity(task: ParitySettings, count: int, test_set: str | None, generato
 
 
 def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
-    """Return at each token whether the bits so far are odd, as 1 and 2."""
+    """Return the parity of the bits up to each token, encoded as 1 and 2."""
     return (inputs == 2).cumsum(1) % 2 + 1
 
 
 def draw_modular(
     task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw expressions with their `=`; without brackets numbers and operations take turns."""
+    """Draw expressions that end in `=`; without brackets numbers and operations alternate."""
     lengths = draw_lengths(task, count, test_set, generator)
     if task.brackets:
         return _with_brackets(task, lengths, generator)
@@ -62,9 +62,9 @@ def draw_modular(
 
 
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
-    """Return at each token the value so far, by a sum and the product that is to be added to it.
+    """Return the value so far at each token, tracked as a sum and the product to be added to it.
 
-    None with brackets, where a part of an expression has no value.
+    None with brackets, where part of an expression has no value.
     """
     if task.brackets:
         return None
@@ -83,7 +83,7 @@ def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | N
 
 
 def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: Generator) -> Examples:
-    """Draw expressions of two fewer tokens than the length, each operation in brackets of its own."""
+    """Draw expressions two tokens shorter than the length, with brackets around each operation."""
     ends = lengths - 1
     width = int(ends.max())
     inputs = torch.zeros(len(lengths), width, dtype=torch.int64)
@@ -99,9 +99,9 @@ def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: 
 def write_expression(
     length: int, modulus: int, draws: Iterator[int], *, products: bool
 ) -> tuple[list[int], int]:
-    """Draw an expression of this length and its value: (a + b) of two shorter ones, or a number.
+    """Draw an expression of this length with its value: (a + b) of two shorter ones, or a number.
 
-    A draw is a number below 2 ** 62, of which no more is taken than there are tokens.
+    Draws are numbers below 2 ** 62; at most one is used for each token.
     """
     drawn = next(draws)
     if length < 5:
@@ -120,7 +120,7 @@ def write_expression(
 
 @cache
 def multiplication_table(group: str) -> Tensor:
-    """Return the product of the elements i and j, first i and then j, in row i and column j."""
+    """Return the multiplication table: row i, column j has the product of element i, then j."""
     if group == "Z60":
         return (torch.arange(60)[:, None] + torch.arange(60)) % 60
     elements = group_elements(group)
@@ -132,7 +132,7 @@ def multiplication_table(group: str) -> Tensor:
 
 @cache
 def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
-    """Return the permutations of a group in the order of their numbers; p maps i to p[i]."""
+    """Return a group's permutations in the order of their numbers; p maps i to p[i]."""
     if group == "A4xZ5":
         turns = [tuple(4 + (place + turn) % 5 for place in range(5)) for turn in range(5)]
         return tuple((*even, *turn) for even in _even(4) for turn in turns)
@@ -151,7 +151,7 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw uniform elements; the target at each is the product so far, and there is none behind the end."""
+    """Draw uniform elements; the target at each is the product so far, with none after the end."""
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)
@@ -161,7 +161,7 @@ def draw_word_problem(
 
 
 def solve_word_problem(task: WordProblemSettings, inputs: Tensor) -> Tensor:
-    """Return the product of all elements up to each."""
+    """Return the product of all elements up to each position."""
     table = multiplication_table(task.group)
     products = [inputs[:, 0]]
     for element in inputs.unbind(1)[1:]:
