@@ -35,7 +35,7 @@ from optuna.trial import TrialState, create_trial
 from activemem.engine.run.search.ask_tell import (
     MAX_REJECTED_PROPOSALS,
     REJECTED_PROPOSALS,
-    ToldStudies,
+    RungStudies,
     UnseenPoints,
     enough_points,
 )
@@ -93,7 +93,7 @@ class Replay:
         study = self.study
         assert study.search is not None
         make = partial(optuna.create_study, sampler=make_sampler(study.search, study))
-        self._told = ToldStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
+        self._studies = RungStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
         self._board = None if study.fidelity is None else RungBoard(study.fidelity)
         self._unseen, self._known = UnseenPoints(study, study.search.seed), set[str]()
         self._refused = REJECTED_PROPOSALS.get(study.search.sampler_name, MAX_REJECTED_PROPOSALS)
@@ -120,7 +120,7 @@ class Replay:
     def _begin(self) -> tuple[str, int, optuna.Trial]:
         """Return a new point, its first rung and its trial, as a search finds it."""
         rung = 0 if self._board is None else self._board.next_first()
-        asked = self._told.asked
+        asked = self._studies.current
         for _ in range(self._refused):
             trial = asked.ask()
             values = self.study.choose(partial(suggest, trial))
@@ -143,10 +143,10 @@ class Replay:
         if self._board is not None:
             self._board.begin(point, rung)
             self._board.end(point, rung, loss)
-        if trial is None or not self._told.tell(trial, PointEnd(TrialState.COMPLETE, 1, (loss,)), rung):
+        if trial is None or not self._studies.tell(trial, PointEnd(TrialState.COMPLETE, 1, (loss,)), rung):
             values = json.loads(point)
             space = {name: distribution(self.study.dimensions[name]) for name in values}
-            self._told.add(create_trial(params=values, distributions=space, value=loss), rung)
+            self._studies.add(create_trial(params=values, distributions=space, value=loss), rung)
 
 
 def read_losses() -> Losses:

@@ -46,7 +46,7 @@ from ..tracking.export import StudyExport
 if TYPE_CHECKING:
     from ..engine.inference.trained_model import TrainedModel
     from ..engine.run.driver import Summary
-    from ..engine.run.search.proposals import HandedIn, Proposal
+    from ..engine.run.search.proposals import HandInAnswer, Proposal
     from ..reporting.missing_ablations import MissingAblations, RequestCost
 
 
@@ -657,7 +657,7 @@ class AnswerLine(Page):
     faults: Sequence[str]
 
     @classmethod
-    def of(cls, line: int, handed_in: HandedIn) -> Self:
+    def of(cls, line: int, handed_in: HandInAnswer) -> Self:
         """Return the answer to a line."""
         point = handed_in.point
         trials = [

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ..engine.core.events import Ended, EpochFinished, Event, Listener, Relay, Started, Taken
+from ..engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, Relay, Started
 from ..studies.resolve.trial import Trial
 from ..studies.text.units import plural
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
@@ -56,7 +56,7 @@ class Tracking(Relay):
             case Ended():
                 end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=now)
                 return News(what="ended", trial=self._trials[event.trial], end=end, at=now)
-            case Taken() if event.trial in self._trials:
+            case ClaimedElsewhere() if event.trial in self._trials:
                 return News(what="left", trial=self._trials[event.trial])
             case _:
                 return None

@@ -76,8 +76,8 @@ def _add_points(
 def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
     found: dict[str, SearchPoint] = {}
     for point in points:
-        if point.known_by not in found or found[point.known_by].rung < point.rung:
-            found[point.known_by] = point
+        if point.global_id not in found or found[point.global_id].rung < point.rung:
+            found[point.global_id] = point
     return list(found.values())
 
 

@@ -2,9 +2,9 @@
 
 Trainings that take steps together draw their random numbers beforehand:
 
-- `noting_dropout` records which draws a model makes in a forward pass.
+- `record_dropout` records which draws a model makes in a forward pass.
 - `draw_dropout` makes these draws for each training.
-- `given_dropout` passes the drawn numbers to the model.
+- `replay_dropout` passes the drawn numbers to the model.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0.0:
             return x
-        if _given is not None:
-            return _given.drop(x, self.rate)
+        if _current is not None:
+            return _current.drop(x, self.rate)
         return functional.dropout(x.contiguous(), self.rate)  # draws depend on strides
 
     def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
@@ -51,8 +51,8 @@ class Dropout(nn.Module):
         """
         if not self.active:
             return None
-        if _given is not None:
-            return _given.factors_of(shape, self.rate, like.dtype)
+        if _current is not None:
+            return _current.factors_of(shape, self.rate, like.dtype)
         if like.is_cuda:
             return torch.native_dropout(like.new_ones(shape), self.rate, train=True)[1]
         return torch.empty(shape, dtype=torch.bool, device=like.device).bernoulli_(1.0 - self.rate)
@@ -60,8 +60,8 @@ class Dropout(nn.Module):
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
     """Return random whole numbers (count,); every order of them is equally likely."""
-    if _given is not None:
-        return _given.keys(count, device)
+    if _current is not None:
+        return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)
 
 
@@ -85,7 +85,7 @@ RandomCall = DropoutCall | KeyCall
 
 
 @dataclass(slots=True)
-class _Given:
+class _Recording:
     """Factors and keys in the order of the calls that take them; without any, the calls are noted."""
 
     drawn: Iterator[Tensor] | None = None
@@ -112,31 +112,31 @@ class _Given:
         return torch.zeros(count, dtype=torch.int64, device=device)
 
 
-_given: _Given | None = None
+_current: _Recording | None = None
 
 
 @contextmanager
-def _giving(given: _Given) -> Iterator[None]:
-    global _given  # noqa: PLW0603 -- blocks are called without a context of ours
-    before, _given = _given, given
+def _using(given: _Recording) -> Iterator[None]:
+    global _current  # noqa: PLW0603 -- blocks are called without a context of ours
+    before, _current = _current, given
     try:
         yield
     finally:
-        _given = before
+        _current = before
 
 
 @contextmanager
-def noting_dropout() -> Iterator[list[RandomCall]]:
+def record_dropout() -> Iterator[list[RandomCall]]:
     """Enter a context in which nothing is dropped, and yield the list of the draws that would be made."""
-    given = _Given()
-    with _giving(given):
+    given = _Recording()
+    with _using(given):
         yield given.calls
 
 
 @contextmanager
-def given_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
+def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
     """Enter a context in which each call takes the next of these, as `draw_dropout` drew them."""
-    with _giving(_Given(iter(drawn))):
+    with _using(_Recording(iter(drawn))):
         yield
 
 

@@ -280,13 +280,13 @@ def propose(
     They are those that its sampler chooses by what the store has now, and that nobody has begun. A run
     chooses the first of them, too; others only if `study tell` hands them in.
     """
-    from ...engine.run.search.proposals import SearchDesk
+    from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study
     from ..machine_settings import load_settings
     from ..pages import ProposalLine
 
     found = load_study(study, overrides or ())
-    proposals = SearchDesk(found, load_settings({"results": results}).store).propose(count)
+    proposals = SearchService(found, load_settings({"results": results}).store).propose(count)
     for proposal in proposals:
         print_json_line(ProposalLine.of(proposal))
     if len(proposals) < count:
@@ -301,12 +301,12 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
     next study run, "waiting" if that is so already, "known" with its results, or "refused" with the reasons.
     Results are taken from trainings alone: a line that brings one is refused. Ends with status 1 if one was.
     """
-    from ...engine.run.search.proposals import SearchDesk
+    from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study
     from ..machine_settings import load_settings
     from ..pages import AnswerLine
 
-    desk = SearchDesk(load_study(study, overrides or ()), load_settings({"results": results}).store)
+    desk = SearchService(load_study(study, overrides or ()), load_settings({"results": results}).store)
     refused = False
     for number, line in _lines():
         answer = desk.hand_in_text(line)

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
-from ...engine.core.events import ClusterNode, Ended, Event, Listener, Started, Taken
+from ...engine.core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener, Started
 from ...engine.core.interruption import GRACE_S
 from ...engine.core.progress import StudyProgress
 from ...engine.corpora import download
@@ -114,7 +114,7 @@ class LineDisplay(Listener):
         """Say so at once; a signal's handler must not write to a stream that is being written to."""
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
-    def waiting(self, others: Sequence[Taken]) -> None:
+    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
         """Print who trains what is left."""
         self.print_line(trial_lines.format_others(others))
 
@@ -153,7 +153,7 @@ class Display(LineDisplay):
         self._name, self._console = name, console
         self._last = ""  # the line of the trial that ended last
         self._stopping = False
-        self._others: tuple[Taken, ...] = ()
+        self._others: tuple[ClaimedElsewhere, ...] = ()
 
     def print_line(self, line: str) -> None:
         """Print a line above what changes."""
@@ -172,7 +172,7 @@ class Display(LineDisplay):
         """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
         self._stopping = True
 
-    def waiting(self, others: Sequence[Taken]) -> None:
+    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
         """Say who trains what is left, until there is something to do."""
         self._others = tuple(others)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import polars as pl
 
-from ...engine.core.events import Ended, Started, Taken
+from ...engine.core.events import ClaimedElsewhere, Ended, Started
 from ...engine.core.progress import RunningTrial
 from ...studies.catalog.metrics import METRICS, Metric
 from ...studies.planning.status import study_outcomes
@@ -128,7 +128,7 @@ def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
     return " ".join(["continues", *([names] if names else []), "from", place])
 
 
-def format_others(others: Sequence[Taken]) -> str:
+def format_others(others: Sequence[ClaimedElsewhere]) -> str:
     """Return who trains the trials that a run waits for.
 
     For example `another driver trains 3 of them: process 71 on node2`.

@@ -63,7 +63,7 @@ class MachineFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ClaimedElsewhere:
     """Event: another process trains this trial, or has trained it (`ended`); this run skips it.
 
     `host` and `pid` identify that process, if known. `attempt` counts from the trial's first attempt.
@@ -76,7 +76,7 @@ class Taken:
     pid: int = 0
 
 
-Event = Started | EpochFinished | Ended | MachineFailed | Taken
+Event = Started | EpochFinished | Ended | MachineFailed | ClaimedElsewhere
 
 
 class Listener:
@@ -94,7 +94,7 @@ class Listener:
     def stopping(self) -> None:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
-    def waiting(self, others: Sequence[Taken]) -> None:
+    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
         """Handle the start of a wait: all remaining trials are training in other processes, `others`."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
@@ -122,7 +122,7 @@ class Relay(Listener):
     def stopping(self) -> None:
         self._listener.stopping()
 
-    def waiting(self, others: Sequence[Taken]) -> None:
+    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
         self._listener.waiting(others)
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:

@@ -34,8 +34,8 @@ def free_bytes(uuid: str) -> int | None:
                 for kind in ("MIG", "GPU"):
                     name = f"{kind}-{uuid}".encode()
                     if library.nvmlDeviceGetHandleByUUID(name, byref(handle)) == 0:
-                        told = library.nvmlDeviceGetMemoryInfo(handle, byref(memory)) == 0
-                        return memory.free if told else None
+                        succeeded = library.nvmlDeviceGetMemoryInfo(handle, byref(memory)) == 0
+                        return memory.free if succeeded else None
             finally:
                 library.nvmlShutdown()
     return None
@@ -133,13 +133,13 @@ def gpu_fault() -> str | None:
     try:
         torch.cuda.init()
     except RuntimeError as error:
-        told = " ".join(str(error).split())
+        message = " ".join(str(error).split())
     else:
         return None
-    if any(each in told for each in _NO_GPU):
+    if any(each in message for each in _NO_GPU):
         return None
-    told = re.sub(r"^Unexpected error from cudaGetDeviceCount.* (?=Error \d+: )", "", told)
-    return told + (_service_hint() if "MPS" in told or _service() == "gone" else "")
+    message = re.sub(r"^Unexpected error from cudaGetDeviceCount.* (?=Error \d+: )", "", message)
+    return message + (_service_hint() if "MPS" in message or _service() == "gone" else "")
 
 
 def has_multi_process_service() -> bool:

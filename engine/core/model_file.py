@@ -100,12 +100,12 @@ def read_model_file(path: Path) -> ModelFile:
             raise ModelFileError(
                 f"{path}: expected the plug-ins that it was trained with: {plugins}"
             ) from error
-        told = (
+        message = (
             error
             if isinstance(error, ActivememError)
             else f"expected a trained model, got other values: {error}"
         )
-        raise ModelFileError(f"{path}: {told}") from error
+        raise ModelFileError(f"{path}: {message}") from error
 
 
 def _plugins(description: Mapping[str, Any]) -> str:

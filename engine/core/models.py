@@ -25,7 +25,7 @@ def build_model(model: ModelSettings, interface: ModelInterface, generator: torc
     return build(model.recipe, model_config(model, interface), generator=generator)
 
 
-def outline_model(settings: TrialSettings) -> AnyModel:
+def meta_model(settings: TrialSettings) -> AnyModel:
     """Return a trial's model on the meta device: names and shapes without memory."""
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 

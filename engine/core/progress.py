@@ -10,7 +10,7 @@ from ...storage import Store
 from ...studies.planning.status import study_status
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
-from .events import Ended, EpochFinished, Event, Started, Taken
+from .events import ClaimedElsewhere, Ended, EpochFinished, Event, Started
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class StudyProgress:
                     self._speed.add(running.trial, running.pending_s, 0.0)
                     self._trained += [1 - running.left] if event.status != "failed" else []
 
-            case Taken():
+            case ClaimedElsewhere():
                 self._waiting.pop(event.trial, None)
                 self.running.pop(event.trial, None)
 

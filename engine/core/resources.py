@@ -50,8 +50,8 @@ def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in _QUOTA_FILES:
         try:
-            told = " ".join((groups / name).read_text(encoding="ascii") for name in names)
-            quota, period = map(int, told.split())
+            text = " ".join((groups / name).read_text(encoding="ascii") for name in names)
+            quota, period = map(int, text.split())
         except (OSError, ValueError):  # no such file, or "max"
             continue
         if quota > 0:

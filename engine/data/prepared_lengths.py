@@ -45,7 +45,7 @@ class PreparedLengths:
         if key not in self._found:
             try:
                 self._found[key] = _longest_batch(task, batch_size, self._folder)
-            except (CorpusError, DataError, OSError, ValueError, KeyError):  # told when the trial begins
+            except (CorpusError, DataError, OSError, ValueError, KeyError):  # reported when the trial begins
                 self._found[key] = None
         return self._found[key]
 

@@ -110,8 +110,8 @@ def search_lengths(
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
-        told, _ = sizes.tried((sources != PAD).sum(1), max_length)
-        return _beams(model, sources, told, beam, end)
+        lengths_tried, _ = sizes.tried((sources != PAD).sum(1), max_length)
+        return _beams(model, sources, lengths_tried, beam, end)
     chosen, found = _best_sizes(model, sources, max_length, end, sizes)
     if beam == 1:
         return found
@@ -127,11 +127,11 @@ def search_lengths(
     )
 
 
-def _beams(model: TransductionModel, sources: Tensor, told: Tensor, beam: int, end: int) -> Outputs:
-    bounds = size_bounds((sources != PAD).sum(1), told)
-    symbols = sources.new_full((len(sources), int(told.max())), PAD)
+def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, beam: int, end: int) -> Outputs:
+    bounds = size_bounds((sources != PAD).sum(1), lengths_tried)
+    symbols = sources.new_full((len(sources), int(lengths_tried.max())), PAD)
     scores = torch.zeros(len(sources), dtype=torch.float64, device=sources.device)
-    for rows in _chunks(told, MAX_POSITIONS // beam):
+    for rows in _chunks(lengths_tried, MAX_POSITIONS // beam):
         written = beam_search(
             model, _trim_padding(sources[rows]), bounds.select(rows), beam=beam, end=end, ranking=Ranking()
         )
@@ -151,12 +151,12 @@ def _best_sizes(
     least, most = sizes.tried(lengths, longest)
     tried = torch.arange(int((most - least).max()) + 1, device=sources.device)
     sentence, more = torch.nonzero(tried <= (most - least)[:, None], as_tuple=True)  # (outputs,)
-    told = least[sentence] + more
-    symbols = sources.new_full((len(told), int(most.max())), PAD)
-    scores = torch.full(told.shape, -torch.inf, dtype=torch.float64, device=sources.device)
+    lengths_tried = least[sentence] + more
+    symbols = sources.new_full((len(lengths_tried), int(most.max())), PAD)
+    scores = torch.full(lengths_tried.shape, -torch.inf, dtype=torch.float64, device=sources.device)
     best = scores.new_full(lengths.shape, -torch.inf)
-    for rows in _chunks(told, MAX_POSITIONS):
-        of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], told[rows])
+    for rows in _chunks(lengths_tried, MAX_POSITIONS):
+        of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], lengths_tried[rows])
         race = Race(sentence=of, best=best, costs=costs)
         written = greedy_search(model, _trim_padding(sources[of]), bounds, end=end, race=race)
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
@@ -164,9 +164,9 @@ def _best_sizes(
     table = scores.new_full((len(sources), len(tried)), -torch.inf)
     table[sentence, more] = worth
     chosen = torch.zeros_like(table, dtype=torch.long)
-    chosen[sentence, more] = torch.arange(len(told), device=told.device)
+    chosen[sentence, more] = torch.arange(len(lengths_tried), device=lengths_tried.device)
     chosen = chosen.gather(1, table.argmax(1, keepdim=True)).squeeze(1)
-    return told[chosen], Outputs(symbols=symbols[chosen], scores=scores[chosen])
+    return lengths_tried[chosen], Outputs(symbols=symbols[chosen], scores=scores[chosen])
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:

@@ -39,7 +39,7 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
     return rows.contiguous().pin_memory().to(device, non_blocking=True)
 
 
-def rows_of_part(count: int, part: int, parts: int) -> slice:
+def micro_batch_slice(count: int, part: int, parts: int) -> slice:
     """Return the slice of a batch's rows for one part.
 
     The first parts may have one row more than the others.
@@ -49,9 +49,9 @@ def rows_of_part(count: int, part: int, parts: int) -> slice:
     return slice(start, start + least + (part < larger))
 
 
-def weight_of_part(count: int, part: int, parts: int) -> float:
+def micro_batch_weight(count: int, part: int, parts: int) -> float:
     """Return the weight of a part's mean, such that the mean over all parts equals the batch's mean."""
-    rows = rows_of_part(count, part, parts)
+    rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
 

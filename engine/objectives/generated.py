@@ -43,10 +43,10 @@ from .base import (
     Metrics,
     RegisteredMetrics,
     StepShape,
+    micro_batch_slice,
+    micro_batch_weight,
     on_device,
-    rows_of_part,
     scored_on_device,
-    weight_of_part,
 )
 
 
@@ -95,7 +95,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the scored places of a part of the batch."""
-        rows = rows_of_part(len(self._current.inputs), part, parts)
+        rows = micro_batch_slice(len(self._current.inputs), part, parts)
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
         self._show(inputs, outputs, targets)
@@ -328,11 +328,11 @@ class AlgorithmicObjective(FreshObjective[Batch]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the cross-entropy over all tokens of a part."""
         count = len(self._current.inputs)
-        here = rows_of_part(count, part, parts)
+        here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._current)
         logits = model(inputs).flatten(0, 1)  # (batch * tokens, vocab)
         self._show(inputs, logits, targets.flatten())
-        return functional.cross_entropy(logits, targets.flatten()) * weight_of_part(count, part, parts)
+        return functional.cross_entropy(logits, targets.flatten()) * micro_batch_weight(count, part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
         return tuple(self._draw_batch())

@@ -31,8 +31,8 @@ from .base import (
     Objective,
     RegisteredMetrics,
     StepShape,
+    micro_batch_slice,
     on_device,
-    rows_of_part,
     scored_on_device,
 )
 
@@ -100,7 +100,7 @@ class LabelledObjective(Objective[Model]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the labels of a part."""
         whole = self._drawn.current
-        here = rows_of_part(len(whole.labels), part, parts)
+        here = micro_batch_slice(len(whole.labels), part, parts)
         batch = LabelledBatch(*(rows[here] for rows in whole))
         sequences, outputs, labels = self._answers(model, batch)
         self._show(sequences, *self._measured(outputs, labels))

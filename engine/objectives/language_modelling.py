@@ -33,10 +33,10 @@ from .base import (
     Objective,
     RegisteredMetrics,
     StepShape,
+    micro_batch_slice,
+    micro_batch_weight,
     on_device,
-    rows_of_part,
     scored_on_device,
-    weight_of_part,
 )
 from .text_scores import TextScore, score_lines, score_stream
 
@@ -139,11 +139,11 @@ class StreamObjective(LanguageObjective):
         """Return the mean loss over the tokens of a part of the rows."""
         assert self._batch is not None, "a batch is begun first"
         count = len(self._batch.inputs)
-        here = rows_of_part(count, part, parts)
+        here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
-        return nats.mean() * weight_of_part(count, part, parts)
+        return nats.mean() * micro_batch_weight(count, part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
         train, tokens = self.settings.train, self._text.test.tokens
@@ -211,7 +211,7 @@ class LineObjective(LanguageObjective):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of a part, padding excluded."""
         batch = self._drawn.current
-        here = rows_of_part(len(batch.lengths), part, parts)
+        here = micro_batch_slice(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])
         valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]
         targets, places = scored_on_device(drawn, valid, self.device)

@@ -20,9 +20,9 @@ from .base import (
     Metrics,
     RegisteredMetrics,
     StepShape,
+    micro_batch_slice,
+    micro_batch_weight,
     on_device,
-    rows_of_part,
-    weight_of_part,
 )
 
 _TEST_SEQUENCES = 1000
@@ -53,11 +53,11 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean squared error."""
         count = len(self._current.targets)
-        here = rows_of_part(count, part, parts)
+        here = micro_batch_slice(count, part, parts)
         batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._current))
         predictions = self._predictions(model, batch)
         self._show(batch.inputs, predictions, batch.targets)
-        return functional.mse_loss(predictions, batch.targets) * weight_of_part(count, part, parts)
+        return functional.mse_loss(predictions, batch.targets) * micro_batch_weight(count, part, parts)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the test accuracy, the highest so far, and the number of epochs until it was 1."""

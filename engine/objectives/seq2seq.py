@@ -26,8 +26,8 @@ from .base import (
     Objective,
     RegisteredMetrics,
     StepShape,
+    micro_batch_slice,
     on_device,
-    rows_of_part,
     scored_on_device,
 )
 from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
@@ -276,7 +276,7 @@ def _size_of(batch: PairBatch) -> tuple[int, int]:
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
     """Return a part of a batch's rows; an empty part gets the first row, so that models have an input."""
-    found = rows[rows_of_part(len(rows), part, parts)]
+    found = rows[micro_batch_slice(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 
 

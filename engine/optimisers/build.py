@@ -17,7 +17,7 @@ from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSetting
 from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import CHANGEABLE, ParameterGroupSettings
-from ..core.models import outline_model
+from ..core.models import meta_model
 from .parameter_groups import assign_groups, regroup
 from .rules import SGD, Lion, Muon, muon_maps
 
@@ -128,8 +128,8 @@ def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer
     moved = list(chain.from_iterable(group["params"] for group in made.param_groups))
     left = [path for path, weight in model.named_parameters() if not any(weight is one for one in moved)]
     if left or len(moved) != len(list(model.parameters())):
-        told = f"{', '.join(left)} left out" if left else f"{len(moved)} weights"
-        raise OptimizerError(f"{name}: expected every weight of the model once, got {told}")
+        got = f"{', '.join(left)} left out" if left else f"{len(moved)} weights"
+        raise OptimizerError(f"{name}: expected every weight of the model once, got {got}")
     return made
 
 
@@ -173,7 +173,7 @@ def weight_state(settings: TrialSettings) -> WeightState:
 
     Step counters, in some rules 4 bytes a weight, are not counted. Raise ParameterGroupError.
     """
-    model, groups, optimizer = outline_model(settings), settings.train.groups, settings.train.optimizer
+    model, groups, optimizer = meta_model(settings), settings.train.groups, settings.train.optimizer
     weights = dict(model.named_parameters())
     places = assign_groups(weights, groups).items() if groups else ()
     frozen = {weights[name] for name, place in places if place is not None and groups[place].freeze}

@@ -76,7 +76,7 @@ class _CompiledBody:
             call,
         )
         self._way_of: dict[object, int] = {}
-        self._has_told = False
+        self._has_warned = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- as any module's call
         key = tuple(each.shape for each in args if isinstance(each, Tensor)), torch.is_grad_enabled()
@@ -95,8 +95,8 @@ class _CompiledBody:
                 self._tell(error)
 
     def _tell(self, error: TorchDynamoException) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_warned:
+            self._has_warned = True
             reason = str(error).strip().splitlines()[0]
             _log.warning(
                 "compile: a length is compiled for itself, or not at all, as torch fails: %s", reason

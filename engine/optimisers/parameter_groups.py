@@ -14,7 +14,7 @@ from torch import nn
 from ...errors import ActivememError
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import ParameterGroupSettings
-from ..core.models import outline_model
+from ..core.models import meta_model
 
 _SHOWN = 6
 """The number of weight names in an error about a pattern that matches none."""
@@ -58,7 +58,7 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
 
 def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
     groups = settings.train.groups
-    shapes = {name: weight.shape for name, weight in outline_model(settings).named_parameters()}
+    shapes = {name: weight.shape for name, weight in meta_model(settings).named_parameters()}
     chosen = assign_groups(shapes, groups)
     members = [[name for name, place in chosen.items() if place == each] for each in range(len(groups))]
     return [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...studies.catalog.tasks import GeneratedTask
 from ...studies.schema.settings import TrialSettings
-from ..core.models import outline_model
+from ..core.models import meta_model
 from ..objectives import has_one_shape
 from .stacked_steps import stacking_fault
 
@@ -83,7 +83,7 @@ def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
         form = form_of(settings) if reason is None else None
         if form is not None:
             if form not in faults:
-                faults[form] = stacking_fault(outline_model(settings))
+                faults[form] = stacking_fault(meta_model(settings))
             reason = faults[form]
         if reason is not None:
             alone[reason] += 1

@@ -22,7 +22,7 @@ from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
-from .stacked_optimiser import plan_of
+from .stacked_optimiser import optimiser_key
 from .stacked_steps import StackedSteps, stacking_fault
 
 CACHED_NUMBERS = 2**19
@@ -114,7 +114,7 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=lambda each: (each[0], plan_of(each[1].training)))  # one plan is moved at once
+        found.sort(key=lambda each: (each[0], optimiser_key(each[1].training)))  # one plan is moved at once
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
             for part in _split(members, self.most_at_once(members[0].training)):

@@ -55,7 +55,7 @@ class StackedOptimisers:
             part.unstack()
 
 
-def plan_of(training: Training) -> str:
+def optimiser_key(training: Training) -> str:
     """Return a key of all settings of learning rates, decays and clipping, except parameter groups."""
     train = training.settings.train
     return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, train.clip_norm))
@@ -152,7 +152,7 @@ def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]
             {**group, "params": len(group["params"])} for group in trainings[place].optimizer.param_groups
         ]
         counted = [(sorted(state), next(steps) if _STEP in state else None) for state in states]
-        keys[place] = plan_of(trainings[place]), repr(groups), counted
+        keys[place] = optimiser_key(trainings[place]), repr(groups), counted
     return keys
 
 

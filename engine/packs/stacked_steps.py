@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.func import functional_call
 
-from ...blocks.core.dropout import RandomCall, draw_dropout, given_dropout, noting_dropout
+from ...blocks.core.dropout import RandomCall, draw_dropout, record_dropout, replay_dropout
 from ...blocks.layers.window_attention import looks_at_weights
 from ...errors import ActivememError
 from ..core.interruption import TimeLimitPassed
@@ -53,14 +53,14 @@ class StackedPasses:
 
     def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
         """Return the loss of one training; vmap maps it over all trainings."""
-        with given_dropout(factors):
+        with replay_dropout(factors):
             named = {f"model.{name}": weight for name, weight in weights.items()}
             return functional_call(self._loss, named, batch)
 
     def _random_calls(self, batch: Sequence[Tensor]) -> list[RandomCall]:
         shape = tuple(rows.shape for rows in batch)
         if self._calls is None or self._calls[0] != shape:
-            with torch.no_grad(), noting_dropout() as calls:
+            with torch.no_grad(), record_dropout() as calls:
                 self._loss(*(rows[0] for rows in batch))
             self._calls = shape, calls
         return self._calls[1]

@@ -212,12 +212,13 @@ def _lacking_room(machine: Machine) -> str:
     found = [node for node in ray.nodes() if node["Alive"]]
     counts = [(min(_gpus(node), gpus), node["Resources"].get("CPU", 0.0), _gpus(node)) for node in found]
     _, cpus, most = max(counts, default=(0.0, 0.0, 0.0))
-    told = f"expected {_told_room(machine.cpus, gpus)} on one node for each trial"
-    told = f"no node of the cluster has room for a trial: {told}, got {_told_room(cpus, most)} on the largest"
-    return f"{told}; gpus = 0 trains on CPUs" if gpus and not most else told
+    expected = f"expected {_describe_room(machine.cpus, gpus)} on one node for each trial"
+    got = f"got {_describe_room(cpus, most)} on the largest"
+    message = f"no node of the cluster has room for a trial: {expected}, {got}"
+    return f"{message}; gpus = 0 trains on CPUs" if gpus and not most else message
 
 
-def _told_room(cpus: float, gpus: float) -> str:
+def _describe_room(cpus: float, gpus: float) -> str:
     counts = ((cpus, "CPU"), (gpus, "GPU"))
     return " and ".join(f"{count:g} {what}{'' if count == 1 else 's'}" for count, what in counts)
 

@@ -25,7 +25,7 @@ ROUNDS = 3
 """A cohort has at most 1 / ROUNDS of a worker's share of the remaining work, so that all workers end
 together."""
 
-HANDING_OUT_S = 0.02
+SCHEDULING_S = 0.02
 """The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
 
 FEW = 4
@@ -124,12 +124,12 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort that hides `HANDING_OUT_S`; `second` is the work of one second.
+        """Return the minimum work of a cohort that hides `SCHEDULING_S`; `second` is the work of one second.
 
         Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work.
         Among cohorts that started together the shortest end first, and they say little about the speed.
         """
-        least = HANDING_OUT_S * second * workers
+        least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:

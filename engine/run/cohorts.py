@@ -13,7 +13,7 @@ import torch
 
 from ...storage import Store
 from ..core.cpu import prepare_cpu
-from ..core.events import Ended, EpochFinished, Event, Listener, MachineFailed, Started, Taken
+from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
 from ..core.interruption import Stop, StoppedMidway
 from ..core.resources import Machine
 from ..packs.form import form_of
@@ -33,7 +33,7 @@ FLUSH_S = 1.0
 """The minimum seconds between two flushes; an outcome waits at most until the first step after that."""
 
 
-class HeldOutcomes:
+class OutcomeBuffer:
     """Buffer of a worker's finished trials, which are reported as ended only once they are stored.
 
     Until then a trial keeps its lease and its checkpoint: if the worker dies, the trial is resumed and ends
@@ -43,24 +43,24 @@ class HeldOutcomes:
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store, self._clock = store, clock
         self._flushed_at = -FLUSH_S
-        self._held: dict[str, Attempt] = {}
-        self._untold: dict[str, Event] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._waiting: dict[str, Event] = {}
 
     def add(self, attempt: Attempt) -> None:
         """Add a finished attempt."""
-        self._held[attempt.job.trial.id] = attempt
+        self._attempts[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
         """Store the buffered outcomes if the last flush is long enough ago. Raise MachineError."""
-        if self._held and self._clock() - self._flushed_at >= FLUSH_S:
+        if self._attempts and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
-    def told(self, events: Iterator[Event]) -> Iterator[Event]:
+    def stored(self, events: Iterator[Event]) -> Iterator[Event]:
         """Yield events up to a machine failure; the end of a trial only after its outcome is stored."""
         try:
             for event in events:
-                if isinstance(event, Ended) and event.trial in self._held:
-                    self._untold[event.trial] = event
+                if isinstance(event, Ended) and event.trial in self._attempts:
+                    self._waiting[event.trial] = event
                 else:
                     yield event
                 for stored in self._tell(self.flush_if_due):
@@ -81,13 +81,13 @@ class HeldOutcomes:
             flush()
         except MachineError as error:
             return [MachineFailed(reason=str(error))]
-        stored = [trial for trial in self._untold if trial not in self._held]
-        return [self._untold.pop(trial) for trial in stored]
+        stored = [trial for trial in self._waiting if trial not in self._attempts]
+        return [self._waiting.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
         """Store buffered outcomes that this process still owns; after a failure keep and report nothing."""
-        held, self._held = self._held, {}
-        untold, self._untold = self._untold, {}
+        held, self._attempts = self._attempts, {}
+        waiting, self._waiting = self._waiting, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
         kept = [attempt for trial, attempt in held.items() if trial not in taken]
         with storing():
@@ -98,10 +98,10 @@ class HeldOutcomes:
         for attempt in kept:
             attempt.close()
         self._flushed_at = self._clock()
-        self._untold = untold | {trial: event for trial, event in taken.items() if trial in untold}
+        self._waiting = waiting | {trial: event for trial, event in taken.items() if trial in waiting}
 
 
-SAVED_AFTER_S = 1.0
+MIN_CHECKPOINT_INTERVAL_S = 1.0
 """The minimum training time between two checkpoints of a grid's trial. Saving a small trial takes some
 milliseconds, as long as some of its steps."""
 
@@ -125,10 +125,10 @@ class Worker:
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)
         self._memory = gpu_memory(machine)
-        self._told = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
+        self._device_suffix = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device)
-        self._held = HeldOutcomes(store)
+        self._buffer = OutcomeBuffer(store)
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
@@ -145,9 +145,9 @@ class Worker:
                 data=self._data,
                 make_training=self._begin,
                 guard=self._guard,
-                holder=self._held,
+                buffer=self._buffer,
                 memory=self._memory,
-                told=self._told,
+                device_suffix=self._device_suffix,
             )
             for job in jobs
         ]
@@ -159,19 +159,19 @@ class Worker:
         event. A caller that stops early calls `flush`.
         """
         for attempt in attempts:
-            attempt.save_after_s = SAVED_AFTER_S
-        yield from self._held.told(self._train(attempts))
+            attempt.save_after_s = MIN_CHECKPOINT_INTERVAL_S
+        yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
         """Return the trials of a search point in lockstep.
 
         Short trials that end together are stored together.
         """
-        return Lockstep(attempts, self._held, self._packer)
+        return Lockstep(attempts, self._buffer, self._packer)
 
     def flush(self) -> list[Event]:
         """Store ended trials; return their events."""
-        return self._held.flush()
+        return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """Yield the events of training; ends of trials are not stored yet."""
@@ -227,8 +227,10 @@ class Lockstep:
     With a packer, trials of one form, such as the seeds of the point, take their steps together.
     """
 
-    def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes, packer: Packer | None = None) -> None:
-        self._attempts, self._held, self._packer = attempts, held, packer
+    def __init__(
+        self, attempts: Sequence[Attempt], held: OutcomeBuffer, packer: Packer | None = None
+    ) -> None:
+        self._attempts, self._buffer, self._packer = attempts, held, packer
         self._latest: dict[str, Mapping[str, float]] = {}
         self.epoch = 0
 
@@ -242,10 +244,10 @@ class Lockstep:
 
         Trials set back by a crash thus catch up first, and all are judged at the same epoch.
         """
-        events = list(self._held.told(self._step()))
+        events = list(self._buffer.stored(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):
             return events
-        if any(isinstance(event, Taken) for event in events):
+        if any(isinstance(event, ClaimedElsewhere) for event in events):
             events += [attempt.leave() for attempt in self._open()]
         for event in events:
             if isinstance(event, EpochFinished):
@@ -259,7 +261,7 @@ class Lockstep:
         """Yield the events of `advance` before ends are stored, up to one that ends the step for all."""
         for event in self._start():
             yield event
-            if isinstance(event, Taken | MachineFailed):
+            if isinstance(event, ClaimedElsewhere | MachineFailed):
                 return
         least = min((attempt.epoch for attempt in self._open() if attempt.epoch is not None), default=None)
         behind = [attempt for attempt in self._open() if attempt.epoch == least]
@@ -269,13 +271,15 @@ class Lockstep:
             yield (event := attempt.advance())
             if attempt.trained and not attempt.ended:
                 yield (event := attempt.advance())
-            if isinstance(event, Taken | MachineFailed):
+            if isinstance(event, ClaimedElsewhere | MachineFailed):
                 return
 
     def _start(self) -> list[Event]:
         events: list[Event] = []
         for attempt in self._open():
-            if attempt.epoch is None and not any(isinstance(each, Taken | MachineFailed) for each in events):
+            if attempt.epoch is None and not any(
+                isinstance(each, ClaimedElsewhere | MachineFailed) for each in events
+            ):
                 events.append(attempt.advance())
         return events
 

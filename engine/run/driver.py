@@ -27,7 +27,7 @@ from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault
 from ...studies.text.units import plural
 from ..core.cpu import restored_process
-from ..core.events import Ended, Event, Listener, MachineFailed, Relay, Taken
+from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay
 from ..core.interruption import Stop, on_interrupt
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.own_files import keep_files
@@ -272,7 +272,7 @@ class RunCounter(Relay):
         self.planned: set[str] = set()
         self.ended: dict[str, str] = {}
         self.machine_failure: str | None = None
-        self.taken: dict[str, Taken] = {}
+        self.taken: dict[str, ClaimedElsewhere] = {}
 
     @property
     def has_failed_too_often(self) -> bool:
@@ -280,7 +280,7 @@ class RunCounter(Relay):
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
 
-    def pop_taken(self) -> dict[str, Taken]:
+    def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
         """Return and clear the trials that other drivers were reported to train."""
         taken, self.taken = self.taken, {}
         return taken
@@ -299,7 +299,7 @@ class RunCounter(Relay):
                     self._merge()
         elif isinstance(event, MachineFailed):
             self.machine_failure = event.reason
-        elif isinstance(event, Taken):
+        elif isinstance(event, ClaimedElsewhere):
             self.taken[event.trial] = event
             self.planned.discard(event.trial)
         self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
@@ -349,14 +349,14 @@ class RunRounds:
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
         """Train at most `max_trials` of these trials; `last` has their last attempts."""
-        free, elsewhere, given_up = self._jobs(missing, last), dict[str, Taken](), list[str]()
+        free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
         while free and left > 0 and not self._stop.requested:
             now, free = free[:left], free[left:]
             self._counter.on_planned([job.trial for job in now])
             given_up += self._run(GridCohorts(now, pack=self._pack))
-            taken_now = self._counter.pop_taken()
+            taken_now = self._counter.pop_claimed_elsewhere()
             left -= len(now) - len(taken_now)
             elsewhere |= {trial: event for trial, event in taken_now.items() if not event.ended}
             if not free and left > 0:
@@ -404,19 +404,19 @@ class RunRounds:
             )
             if source.has_next():  # else no worker is started
                 given_up += self._run(source)
-            taken_now = self._counter.pop_taken()
+            taken_now = self._counter.pop_claimed_elsewhere()
             if not taken_now or len(self._counter.ended) == max_trials:
                 return given_up
             gone = self._wait(taken_now)
             if self._stop.requested:
                 return given_up
 
-    def _wait(self, trials: Mapping[str, Taken]) -> dict[str, int]:
+    def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
         """Wait until trials of other drivers are free, all have ended, or a stop is requested.
 
         Return each free trial with the last attempt of its dead owner; -1 if there was none.
         """
-        waiting, shown = dict(trials), set[Taken]()
+        waiting, shown = dict(trials), set[ClaimedElsewhere]()
         while waiting and not self._stop.requested:
             found = {trial: self._leases.find(trial, each.attempt) for trial, each in waiting.items()}
             stored = self._store.last_numbers() if any(each and each.ended for each in found.values()) else {}

@@ -40,12 +40,12 @@ def watch(parent: int, limit_bytes: int) -> None:
     The last line of the pipe is the path of the file for the reason.
     """
     reader = os.fdopen(0, "rb", buffering=0)
-    told, path, pause_s = b"", b"", POLL_S
+    pending, path, pause_s = b"", b"", POLL_S
     while True:
         if select.select([reader], [], [], pause_s)[0]:
             if not (read := reader.read(65536)):
                 return
-            *lines, told = (told + read).split(b"\n")
+            *lines, pending = (pending + read).split(b"\n")
             path = lines[-1] if lines else path
         began = time.monotonic()
         if _resident_bytes(parent) > limit_bytes and os.getppid() == parent:

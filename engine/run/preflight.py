@@ -116,7 +116,7 @@ def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
     model = build_model(settings.model, settings.task.interface, generator).eval()
     try:
         model(torch.zeros(1, tokens, dtype=torch.int64))
-    except Exception as error:  # noqa: BLE001 -- whatever a block raises is told of it
+    except Exception as error:  # noqa: BLE001 -- any exception of a block is reported with its name
         return f"{type(error).__name__}: {error}"
     return None
 

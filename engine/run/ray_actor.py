@@ -39,7 +39,7 @@ COMPLETED = "whole"
 LOOK_S = 0.5
 """The interval at which a worker checks whether it must leave, in seconds."""
 
-_LEFT_TO_US = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
+_NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 """If this variable is set, Ray does not restrict the GPUs that a worker sees."""
 
 
@@ -73,7 +73,7 @@ def see_own_gpus() -> None:
 
     Otherwise all workers of a node would train on its first GPU. Call it before CUDA is used.
     """
-    if os.environ.get(_LEFT_TO_US) and (gpus := ray.get_gpu_ids()):
+    if os.environ.get(_NO_GPU_RESTRICTION) and (gpus := ray.get_gpu_ids()):
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
 
 

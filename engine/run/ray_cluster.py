@@ -163,7 +163,7 @@ class _Stopper(_NeverPickled, tune.Stopper):
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
-        self._run, self._told = run, False
+        self._run, self._has_signalled = run, False
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         if self._metric is None or result[COMPLETED]:
@@ -172,8 +172,8 @@ class _Stopper(_NeverPickled, tune.Stopper):
         return prune or self._stop.requested
 
     def stop_all(self) -> bool:
-        if self._stop.interrupted and not self._told:
-            self._told = True
+        if self._stop.interrupted and not self._has_signalled:
+            self._has_signalled = True
             tell_to_stop(self._run)
         return self._stop.requested or self._searcher.has_lost_nodes
 

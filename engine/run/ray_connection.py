@@ -190,8 +190,8 @@ def _start(machine: Machine, listener: Listener) -> None:
 
 
 def _start_failure(attempts: int, cause: str) -> MachineError:
-    told = f"Ray does not start here ({plural(attempts, 'attempt')}): {cause}"
-    return MachineError(f"{told}; --local trains in this process, without Ray")
+    message = f"Ray does not start here ({plural(attempts, 'attempt')}): {cause}"
+    return MachineError(f"{message}; --local trains in this process, without Ray")
 
 
 @contextmanager

@@ -125,8 +125,8 @@ def shapes_are_one(task: Subject) -> None:
     drawn = [task.draw(seed) for seed in range(SHAPES_DRAWN)]
     assert all(examples.lengths is None for examples in drawn), "expected no lengths, got some"
     shapes = {(tuple(inputs.shape), int((targets != IGNORED).sum())) for inputs, targets, _ in drawn}
-    told = "; ".join(f"{shape} with {scored} scored" for shape, scored in sorted(shapes))
-    assert len(shapes) == 1, f"expected batches of one shape, got {told}"
+    listed = "; ".join(f"{shape} with {scored} scored" for shape, scored in sorted(shapes))
+    assert len(shapes) == 1, f"expected batches of one shape, got {listed}"
 
 
 def targets_vary(task: Subject) -> None:

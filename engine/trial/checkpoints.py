@@ -47,7 +47,7 @@ class CheckpointData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deaths:
+class CrashCounts:
     """The number of deaths after a start at the same position of a trial: in this run, and in total."""
 
     in_run: int
@@ -74,7 +74,7 @@ class Checkpoint:
         """Return the folder on this machine."""
         return self._folder
 
-    def record_start(self, trial: str, run: str, place: str) -> Deaths:
+    def record_start(self, trial: str, run: str, place: str) -> CrashCounts:
         """Record, as JSON, that a run starts the trial at a position; return the deaths at that position."""
         start = f"{run} {place}"
         try:
@@ -87,7 +87,7 @@ class Checkpoint:
             _set_aside(self._starts)
             first = trial_files.encode_begun(trial)
             self._starts.write_text(f"{first}{start}\n", encoding="utf-8")
-            deaths = Deaths(in_run=0, in_all=0)
+            deaths = CrashCounts(in_run=0, in_all=0)
         else:
             deaths = _count_deaths(begun[1], run, place)
             with self._starts.open("a", encoding="utf-8") as starts:
@@ -185,7 +185,7 @@ def dies_often(folder: Path) -> bool:
     return begun is not None and len(begun[1]) > 1 and STOPPED not in begun[1][-2:]
 
 
-def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
+def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
     starts: list[str] = []
     for line in lines:
         if line != STOPPED:
@@ -193,7 +193,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
         elif starts:
             starts.pop()
     same = [start for start in starts if start.rpartition(" ")[2] == place]
-    return Deaths(in_run=same.count(f"{run} {place}"), in_all=len(same))
+    return CrashCounts(in_run=same.count(f"{run} {place}"), in_all=len(same))
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from ...storage import Store
 from ...storage.leases import Lease, LeaseState
-from ..core.events import Ended, Taken
+from ..core.events import ClaimedElsewhere, Ended
 from . import checkpoints
 from .machine_failures import storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
@@ -34,20 +34,20 @@ class Claims:
         self._ended: dict[str, int] = {}
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
-    def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
+    def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
         """Claim a job: return it with its attempt number and lease, or the process that has the trial."""
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
         if isinstance(claimed, LeaseState) and claimed.ended:
             if self._has_ended(job, at_once=True):
-                return Taken(trial=trial, attempt=claimed.attempt, ended=True)
+                return ClaimedElsewhere(trial=trial, attempt=claimed.attempt, ended=True)
             if claimed.lists_are_current or claimed.attempt <= job.gone:  # its row is lost, or never was
                 claimed = self._leases.claim(trial, claimed.attempt + 1)
         if isinstance(claimed, LeaseState):
             return taken(claimed)
         if self._has_ended(job, at_once=claimed.attempt > job.attempt):
             claimed.release()
-            return Taken(trial=trial, attempt=job.attempt, ended=True)
+            return ClaimedElsewhere(trial=trial, attempt=job.attempt, ended=True)
         return replace(job, attempt=claimed.attempt), claimed
 
     def _has_ended(self, job: Job, *, at_once: bool) -> bool:
@@ -63,13 +63,15 @@ class Claims:
             self._ended, self._read_at, self._sweep = self._store.last_numbers(), now, sweep
 
 
-def taken(state: LeaseState) -> Taken:
+def taken(state: LeaseState) -> ClaimedElsewhere:
     """Return the event that another process has a trial whose outcome is not in the store yet."""
     owner = state.owner
-    return Taken(trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid)
+    return ClaimedElsewhere(
+        trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
+    )
 
 
-def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
+def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
     """Store a trial as pruned by a scheduler, unless another process has the trial.
 
     Raise MachineError if it cannot be stored.
@@ -78,9 +80,9 @@ def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
         return _store_pruned(job, store, reason)
 
 
-def _store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
+def _store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
     claimed = Claims(store, job.run).claim(job)
-    if isinstance(claimed, Taken):
+    if isinstance(claimed, ClaimedElsewhere):
         return claimed
     job, lease = claimed
     checkpoint = checkpoints.checkpoint_of(store, job.trial.id)

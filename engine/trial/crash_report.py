@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .checkpoints import Deaths
+from .checkpoints import CrashCounts
 
 Guard = Callable[[Path], None]
 """Sets the file for the reason, before a watcher kills this process for its memory."""
@@ -77,7 +77,7 @@ def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
     descriptor = _open(folder)
     mine = not faulthandler.is_enabled()
     try:
-        with suppress(OSError):  # a full disk is told by what is stored next
+        with suppress(OSError):  # the next write to the store reports a full disk
             os.write(descriptor, b"" if descriptor == _STDERR else f"{limit_s}\n".encode())
         if mine:
             faulthandler.enable(descriptor)
@@ -114,7 +114,7 @@ def _open(folder: Path) -> int:
 
 
 def failure_by_death(
-    deaths: Deaths, words: CrashReport | None, limit_s: float | None, where: str
+    deaths: CrashCounts, words: CrashReport | None, limit_s: float | None, where: str
 ) -> str | None:
     """Return why a trial fails after deaths of its processes; None if it is retried."""
     if words is not None and (reason := words.reason(limit_s, where)) is not None:

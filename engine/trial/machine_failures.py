@@ -121,8 +121,8 @@ def note_lost_gpu(error: BaseException) -> None:
     If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
     cause.
     """
-    if not _lost and (told := _lost_gpu(error) or _said_by_gpu()) is not None:
-        _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {told}")
+    if not _lost and (reason := _lost_gpu(error) or _query_gpu()) is not None:
+        _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {reason}")
 
 
 def lost_gpu() -> str | None:
@@ -131,11 +131,13 @@ def lost_gpu() -> str | None:
 
 
 def _lost_gpu(error: BaseException) -> str | None:
-    told = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
-    return next((each.partition("\n")[0] for each in told if any(text in each for text in _LOST_GPU)), None)
+    messages = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
+    return next(
+        (each.partition("\n")[0] for each in messages if any(text in each for text in _LOST_GPU)), None
+    )
 
 
-def _said_by_gpu() -> str | None:
+def _query_gpu() -> str | None:
     """Query the GPU for an error of finished kernels, without waiting for running ones.
 
     None if there is none.
@@ -156,10 +158,10 @@ def machine_failure(error: BaseException) -> str | None:
     """
     if _lost and any(isinstance(each, RuntimeError) for each in _causes(error)):
         return lost_gpu()
-    return next((told for each in _causes(error) if (told := _told_by(each)) is not None), None)
+    return next((reason for each in _causes(error) if (reason := _reported_fault(each)) is not None), None)
 
 
-def _told_by(error: BaseException) -> str | None:
+def _reported_fault(error: BaseException) -> str | None:
     """Return the machine failure that an exception reports; None if it is the trial's or a consequence."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
@@ -167,10 +169,10 @@ def _told_by(error: BaseException) -> str | None:
         return describe_os_error(error)
     if isinstance(error, ModuleNotFoundError):
         return f"a module is missing: {error}"
-    return _told_by_torch(error) if isinstance(error, RuntimeError | AssertionError) else None
+    return _fault_of_torch(error) if isinstance(error, RuntimeError | AssertionError) else None
 
 
-def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
+def _fault_of_torch(error: RuntimeError | AssertionError) -> str | None:
     """Return the machine failure in a torch exception's message, on one line; None if there is none."""
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 _FILE = "memory_tries"
 
-_AS_IT_IS = ("beside others", "alone")
+_UNCHANGED_BATCHES = ("beside others", "alone")
 """The tries that keep batches as the settings say."""
 
 _OUT_OF_MEMORY = (
@@ -39,11 +39,11 @@ _OUT_OF_MEMORY = (
 _PERHAPS_OUT_OF_MEMORY = (
     "_STATUS_NOT_INITIALIZED",  # of cuBLAS and cuDNN: each thread's handles take memory beside torch's
     "was unable to find an engine",  # of convolutions: torch passes over those that memory is too short for
-    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # of torch, which asks who holds it: instances cannot tell
+    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # of torch, which asks who holds it: MIG does not say
 )
 
 
-class MemoryTries:
+class OomRetries:
     """Counter of a trial's out-of-memory errors, which decides the number of parts of its batches.
 
     Initial parts count as tries, too. Splitting would change `gradient_noise`, which is measured from the
@@ -59,7 +59,7 @@ class MemoryTries:
         train = settings.train
         self._memory = memory
         self._settings, self._file = settings, folder / _FILE
-        self._parts = [train.accumulate for _ in _AS_IT_IS]
+        self._parts = [train.accumulate for _ in _UNCHANGED_BATCHES]
         doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
         for parts in (train.accumulate << times for times in range(1, doublings + 1)):
             if not _can_be_split(settings, parts):
@@ -88,7 +88,7 @@ class MemoryTries:
         )
 
     @property
-    def told(self) -> str:
+    def device_suffix(self) -> str:
         """Return the suffix of the row's device; empty if batches follow the settings."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
@@ -105,7 +105,7 @@ class MemoryTries:
 
         It is 1 if no number of parts suffices, or if the device's memory is unknown.
         """
-        if len(self._parts) == len(_AS_IT_IS) or (total := total_bytes(device)) is None:
+        if len(self._parts) == len(_UNCHANGED_BATCHES) or (total := total_bytes(device)) is None:
             return 1
         most = replace(self._memory, count_state=lambda _settings: None, find_longest=lambda _settings: None)
         if fits(most.step(self._settings).total, total):
@@ -152,8 +152,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def may_be_out_of_memory(error: BaseException) -> bool:
     """Return whether memory ran out, or CUDA's libraries raised an error that may mean this."""
-    told = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
-    return told or is_out_of_memory(error)
+    is_likely = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
+    return is_likely or is_out_of_memory(error)
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:

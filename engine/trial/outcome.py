@@ -96,7 +96,9 @@ def trial_row(
     )
 
 
-def measured_totals(before: Totals, training: Training, device: torch.device, *, told: str) -> Totals:
+def measured_totals(
+    before: Totals, training: Training, device: torch.device, *, device_suffix: str
+) -> Totals:
     """Return the resources used so far; `device_suffix` is appended to the device's name."""
     return replace(
         before,
@@ -107,7 +109,7 @@ def measured_totals(before: Totals, training: Training, device: torch.device, *,
         flops=training.flops,
         seconds=training.seconds,
         peak_mib=max(before.peak_mib, provenance.peak_mib(device)),
-        device=provenance.device_name(device) + told,
+        device=provenance.device_name(device) + device_suffix,
         torch_version=str(torch.__version__),
         cuda_version=(torch.version.cuda or "") if device.type == "cuda" else "",
         python_version=platform.python_version(),

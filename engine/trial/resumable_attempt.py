@@ -18,19 +18,19 @@ from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstima
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.cpu import give_back_memory
-from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
+from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
 from . import checkpoints, crash_report, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
 from .leaks import LeakError
 from .machine_failures import MachineError, lost_gpu, machine_failure, note_lost_gpu, storing
-from .memory_retries import MemoryTries, free_memory, is_out_of_memory, may_be_out_of_memory
+from .memory_retries import OomRetries, free_memory, is_out_of_memory, may_be_out_of_memory
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
 from .training import NotANumberError, Training
 
 if TYPE_CHECKING:
-    from ..run.cohorts import HeldOutcomes
+    from ..run.cohorts import OutcomeBuffer
 
 TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
 """Creates a training from a trial's settings, a device, and the folder of the corpora."""
@@ -58,8 +58,8 @@ class Attempt:
     A trial whose process has died ignores `save_after_s`.
 
     `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, within its
-    epoch if that does not end soon, and resumes from its checkpoint under a longer limit. A `holder` stores
-    the outcomes of several trials together. Rows give `told` beside the device.
+    epoch if that does not end soon, and resumes from its checkpoint under a longer limit. A `buffer` stores
+    the outcomes of several trials together. `device_suffix` is appended to the device in rows.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class Attempt:
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
         guard: crash_report.Guard | None = None,
-        holder: HeldOutcomes | None = None,
+        buffer: OutcomeBuffer | None = None,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
-        told: str = "",
+        device_suffix: str = "",
     ) -> None:
         self.job, self.ended, self.save_after_s = job, False, save_after_s
-        self._store, self._device, self._data, self._told = store, device, data, told
-        self._make_training, self._guard, self._holder = make_training, guard, holder
+        self._store, self._device, self._data, self._device_suffix = store, device, data, device_suffix
+        self._make_training, self._guard, self._buffer = make_training, guard, buffer
         self._limit, self._every = time_limit_s, checkpoint_every_s
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
-        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, memory)
+        self._tries = OomRetries(job.trial.settings, self._checkpoint.folder, memory)
         self._training: Training | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
@@ -147,10 +147,10 @@ class Attempt:
             summary = "out of memory" if is_out_of_memory(error) else summary
         return self._end("failed", f"{summary} {self._place()}\n{traceback.format_exc()}")
 
-    def _claim(self) -> Taken | None:
+    def _claim(self) -> ClaimedElsewhere | None:
         with storing():
             claimed = self._claims.claim(self.job)
-        if isinstance(claimed, Taken):
+        if isinstance(claimed, ClaimedElsewhere):
             self.ended = True
             return claimed
         self.job, self._lease = claimed
@@ -210,7 +210,7 @@ class Attempt:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=epoch, metrics=metrics)
 
-    def _end(self, status: str, reason: str | None = None) -> Ended | Taken:
+    def _end(self, status: str, reason: str | None = None) -> Ended | ClaimedElsewhere:
         """Store the outcome, or add it to the buffer."""
         if self._is_lost():
             return self._leave()
@@ -226,8 +226,8 @@ class Attempt:
             outputs = training.outputs()
         self.ended = True  # the row may be there although its flush fails: the lease is never given back
         self._outcome = AttemptRows(row, self._rows, outputs)
-        if self._holder is not None and status == "done" and self._suspect_epoch is None:
-            self._holder.add(self)
+        if self._buffer is not None and status == "done" and self._suspect_epoch is None:
+            self._buffer.add(self)
         else:
             with storing():
                 self._store.write(*self._outcome)
@@ -256,7 +256,7 @@ class Attempt:
         if self._lease is not None:
             self._lease.end()
 
-    def leave_if_lost(self) -> Taken | None:
+    def leave_if_lost(self) -> ClaimedElsewhere | None:
         """Drop a buffered outcome if another process has taken the trial over meanwhile."""
         return self._leave() if self._is_lost() else None
 
@@ -271,19 +271,19 @@ class Attempt:
             self._lease.release()
         self.ended, self._training = True, None
 
-    def leave(self) -> Taken:
+    def leave(self) -> ClaimedElsewhere:
         """Release the trial for the process that has its search point; this start counts as no death."""
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
-        return Taken(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
+        return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
-    def _leave(self) -> Taken:
+    def _leave(self) -> ClaimedElsewhere:
         """Leave the trial to a process that took it over after this one's lease had expired."""
-        told = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
-        _log.warning(told, self.job.trial.id, self.job.attempt)
+        message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
+        _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
-        return Taken(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
+        return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
 
     def _is_lost(self) -> bool:
         return self._lease is not None and self._lease.is_lost()
@@ -351,8 +351,8 @@ class Attempt:
     def _look_up(self) -> None:
         """Raise StoppedMidway on a requested stop; flush outcomes that have waited long enough."""
         leave_if_asked()
-        if self._holder is not None:
-            self._holder.flush_if_due()
+        if self._buffer is not None:
+            self._buffer.flush_if_due()
 
     # -- what packs and cohorts look at
 
@@ -389,7 +389,12 @@ class Attempt:
     # -- texts
 
     def _measured(self, training: Training) -> Totals:
-        return measured_totals(self._totals, training, self._device, told=self._told + self._tries.told)
+        return measured_totals(
+            self._totals,
+            training,
+            self._device,
+            device_suffix=self._device_suffix + self._tries.device_suffix,
+        )
 
     def _place(self) -> str:
-        return f"at epoch {self._totals.epochs + 1}{self._tries.told}"
+        return f"at epoch {self._totals.epochs + 1}{self._tries.device_suffix}"

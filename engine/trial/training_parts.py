@@ -16,7 +16,7 @@ from ...errors import ActivememError
 from ...plugins import plugin_errors
 from ...studies.catalog.train_parts import CALLBACKS, Callback, LossTerm, TrainingMoment, TrainingStep
 from ...studies.schema.settings import TrialSettings
-from ..core.models import outline_model
+from ..core.models import meta_model
 from ..core.random_streams import derive_seed
 from ..objectives.base import Objective, reported_number
 
@@ -221,8 +221,8 @@ class LossTerms:
         watched = self._watched[term.name]
         activations = [each for each in self._activations if each[0] in watched]
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
-            told = f"expected tensors of the modules that it watches, got none of {', '.join(missing)}"
-            raise LossTermError(f"{term.name}: {told}")
+            message = f"expected tensors of the modules that it watches, got none of {', '.join(missing)}"
+            raise LossTermError(f"{term.name}: {message}")
         with plugin_errors("loss term", term.name, type(term)):
             value: object = term.compute(
                 TrainingStep(
@@ -255,7 +255,7 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
     }
     faults: list[str] = []
     for settings in distinct.values():
-        names = [name for name, _ in outline_model(settings).named_modules() if name]
+        names = [name for name, _ in meta_model(settings).named_modules() if name]
         for term in settings.train.loss_terms:
             try:
                 watched_modules(term, names)

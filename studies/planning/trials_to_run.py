@@ -163,7 +163,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
     return float(found[1]) if found else 1
 
 
-def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
+def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
     """Return whether a search has spent its budget while `running` trainings run."""
     if budget is None:
         return False
@@ -188,7 +188,7 @@ def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]
     for row in columns.iter_rows(named=True):
         if counts(row):
             spent.add(row)
-    if study.search is None or not is_spent(study.search.budget, spent):
+    if study.search is None or not budget_exhausted(study.search.budget, spent):
         return None
     levels = [json.loads(factors) for factors in own["factors"]]
     points = {_point(study, each): each for each in (*levels, *(trial.levels for trial in begun))}

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from activemem.engine.core.events import Ended, EpochFinished, Listener, Started, Taken
+from activemem.engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Listener, Started
 from activemem.tracking import feed
 from activemem.tracking.contract import Known
 from activemem.tracking.listener import Tracking, tracking
@@ -119,7 +119,7 @@ def test_a_trial_that_another_driver_has_taken_over_is_left_to_it(trial):
     recorder = Recorder()
     listener = Tracking(Listener(), {"recorder": recorder})
     run(listener, trial, last=1, ends=False)
-    listener.on_event(Taken(trial=trial.id, attempt=1, ended=False))
+    listener.on_event(ClaimedElsewhere(trial=trial.id, attempt=1, ended=False))
     listener.close()
     assert recorder.told[-2:] == [("pause", trial.id), ("close",)]
     assert recorder.known(listener._trials[trial.id]) == Known(epochs=frozenset({1}))

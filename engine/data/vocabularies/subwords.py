@@ -43,15 +43,15 @@ def train_pieces(
     return model.getvalue()
 
 
-def _reason(told: str) -> str:
-    if most := re.search(r"value <= ([0-9]+)", told):
+def _reason(message: str) -> str:
+    if most := re.search(r"value <= ([0-9]+)", message):
         fewer = f"set [task] pieces to at most {int(most[1]):,}, " if int(most[1]) >= _MIN_PIECES else ""
         return (
             f'it gives at most {int(most[1]):,}; {fewer}take tokens = "characters" or "words", or more text'
         )
-    if least := re.search(r"[0-9]+ vs ([0-9]+)", told):
+    if least := re.search(r"[0-9]+ vs ([0-9]+)", message):
         return f"its different characters alone take {int(least[1]):,}; set [task] pieces to more than that"
-    return told or "it has no words to learn from"
+    return message or "it has no words to learn from"
 
 
 class SubwordVocabulary(Vocabulary):

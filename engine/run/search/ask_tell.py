@@ -21,7 +21,7 @@ from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .factories import make_pruner, make_sampler, restored_attributes
 from .samplers.dimensions import distribution, draw, suggest
-from .samplers.told_points import ELSEWHERE, PointKey, point_key
+from .samplers.search_observations import ELSEWHERE, PointKey, point_key
 from .stored_points import PointEnd, SearchPoint
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
@@ -56,14 +56,14 @@ class AskTell:
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
-        self.told = ToldStudies(make, len(study.points_by_rung), enough=enough_points(study))
+        self.studies = RungStudies(make, len(study.points_by_rung), enough=enough_points(study))
         self.unseen = UnseenPoints(study, self._settings.seed)
         self._restored = 0  # points that were restored with a value
 
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
         """Return Optuna's trial of a point that was chosen already."""
-        self.told.asked.enqueue_trial(dict(values))
-        trial = self.told.asked.ask()
+        self.studies.current.enqueue_trial(dict(values))
+        trial = self.studies.current.ask()
         self._study.choose(partial(suggest, trial))
         return trial
 
@@ -76,7 +76,7 @@ class AskTell:
         """
         sampler = self._settings.sampler_name
         for _ in range(REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
-            trial = self.told.asked.ask()
+            trial = self.studies.current.ask()
             values = self._study.choose(partial(suggest, trial))
             if values in self.unseen and (point := accept(values)) is not None:
                 return point, trial, sampler
@@ -103,14 +103,14 @@ class AskTell:
         a pruned point has a later value, that value is reported as well.
         """
         if trial is None:
-            attributes = restored_attributes(self.told.asked.sampler, self._restored)
+            attributes = restored_attributes(self.studies.current.sampler, self._restored)
             self._restored += end.state == TrialState.COMPLETE
-            self.told.add(self.frozen(point, end, attributes), point.rung)
+            self.studies.add(self.frozen(point, end, attributes), point.rung)
             return
         if end.state == TrialState.PRUNED and judged < end.epoch:
             trial.report(end.values[0], end.epoch)
-        if not self.told.tell(trial, end, point.rung):
-            self.told.add(self.frozen(point, end), point.rung)
+        if not self.studies.tell(trial, end, point.rung):
+            self.studies.add(self.frozen(point, end), point.rung)
 
     def frozen(
         self, point: SearchPoint, end: PointEnd, attributes: Mapping[str, object] | None = None
@@ -149,7 +149,7 @@ def enough_points(study: Study) -> int:
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
-class ToldStudies:
+class RungStudies:
     """Optuna's studies of a search's rungs, smallest fidelity first."""
 
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
@@ -159,7 +159,7 @@ class ToldStudies:
         self._enough = enough
 
     @property
-    def asked(self) -> optuna.Study:
+    def current(self) -> optuna.Study:
         """The study from which the sampler proposes."""
         for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
             if complete >= self._enough:

@@ -68,11 +68,11 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
         recipe = _read_recipe(line["recipe"], faults)
     known = dict(given)
     if recipe is not None:
-        told = RecipeSpace(study).values(recipe)
-        if told is None:
+        determined = RecipeSpace(study).values(recipe)
+        if determined is None:
             faults.append(f"recipe: {recipe.text} is not in the space of {study.name}")
         else:
-            known = {**told, **given}
+            known = {**determined, **given}
     if faults:
         if recipe is None and given:
             _choose(study, known, faults)
@@ -183,7 +183,7 @@ class PointAnswer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedIn:
+class HandInAnswer:
     """The answer to a submitted point; `trials` has the stored outcomes of a known one, by seed."""
 
     answer: PointAnswer
@@ -192,7 +192,7 @@ class HandedIn:
     faults: tuple[str, ...] = ()
 
 
-class SearchDesk:
+class SearchService:
     """A study's search as a service for programs: it proposes points, and accepts submitted ones.
 
     Raise StudyError for a study that is not a search.
@@ -212,17 +212,17 @@ class SearchDesk:
             found.append(Proposal(point=proposed[0], proposed_by=proposed[1]))
         return found
 
-    def hand_in_text(self, text: str) -> HandedIn:
+    def hand_in_text(self, text: str) -> HandInAnswer:
         """Submit a point as `hand_in` does, given as JSON text."""
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            return HandedIn(
+            return HandInAnswer(
                 answer=PointAnswer.REFUSED, faults=(f"expected an object of JSON, got none: {error}",)
             )
         return self.hand_in(line)
 
-    def hand_in(self, line: object) -> HandedIn:
+    def hand_in(self, line: object) -> HandInAnswer:
         """Submit a point of the study's space, given as JSON, for the next run; or return why it is rejected.
 
         For a known point return the outcomes of its trainings. It is not trained again.
@@ -233,24 +233,24 @@ class SearchDesk:
                 checkpoint_of(self._store, trial.id).record_request(trial.to_json())
         return found
 
-    def look_up(self, line: object) -> HandedIn:
+    def look_up(self, line: object) -> HandInAnswer:
         """Return the answer of `hand_in` without storing anything."""
         try:
             point = read_handed_in(self._study, line)
         except PointError as error:
-            return HandedIn(answer=PointAnswer.REFUSED, faults=tuple(error.faults))
+            return HandInAnswer(answer=PointAnswer.REFUSED, faults=tuple(error.faults))
         known = self._search.count_known()
         stored, missing = self._search.outcomes(point), self._search.missing_trials(point)
         if not missing:
-            return HandedIn(answer=PointAnswer.KNOWN, point=point, trials=stored)
+            return HandInAnswer(answer=PointAnswer.KNOWN, point=point, trials=stored)
         begun = self._store.files.checkpoints_folder(STARTS_FILE)
         if stored or any(is_begun(begun / trial.id) for trial in missing):
-            return HandedIn(answer=PointAnswer.WAITING, point=point)
+            return HandInAnswer(answer=PointAnswer.WAITING, point=point)
         if known >= self._limit:
             fault = (
                 f"expected a search with points left, got one whose {self._limit:,} are all tried or begun"
             )
-            return HandedIn(
+            return HandInAnswer(
                 answer=PointAnswer.REFUSED, point=point, faults=(f"{fault}: raise trials in [search]",)
             )
-        return HandedIn(answer=PointAnswer.ACCEPTED, point=point)
+        return HandInAnswer(answer=PointAnswer.ACCEPTED, point=point)

@@ -17,11 +17,11 @@ import optuna
 
 from ....storage import Store
 from ....studies.planning.reused_trials import ShorterTrials
-from ....studies.planning.trials_to_run import is_spent
+from ....studies.planning.trials_to_run import budget_exhausted
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from ...core.events import Event, Listener, Taken
+from ...core.events import ClaimedElsewhere, Event, Listener
 from ...trial.claims import store_pruned
 from ...trial.outcome import Job
 from .ask_tell import AskTell
@@ -59,7 +59,7 @@ class TrackedPoints:
     def __init__(self) -> None:
         self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}
         self.begun: dict[str, dict[str, Level]] = {}
-        """the values of the points that a driver has begun on some rung, by `SearchPoint.known_by`"""
+        """the values of the points that a driver has begun on some rung, by `SearchPoint.global_id`"""
 
     def __contains__(self, point: SearchPoint) -> bool:
         return any(point.name in several for several in self._points.values())
@@ -78,7 +78,7 @@ class TrackedPoints:
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
         if state is not PointState.PROPOSED:
-            self.begun[tracked.point.known_by] = tracked.point.values
+            self.begun[tracked.point.global_id] = tracked.point.values
 
     def drop(self, tracked: TrackedPoint) -> None:
         """Remove a point that cannot be trained."""
@@ -87,7 +87,7 @@ class TrackedPoints:
 
     def count(self) -> int:
         """Return the number of points; a point counts once over all its rungs."""
-        return len(self.begun.keys() | {each.point.known_by for each in self.of(PointState.PROPOSED)})
+        return len(self.begun.keys() | {each.point.global_id for each in self.of(PointState.PROPOSED)})
 
 
 class Search:
@@ -233,14 +233,14 @@ class Search:
         self._tracked.move(tracked, state)
         point = tracked.point
         if self._rungs is not None and point.values != self._study.baseline:
-            self._rungs.begin(point.known_by, point.rung)
+            self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
         """Return the trials of a point that still need training. In a race, only the next seed, or none."""
         missing = self._missing(point)
         if self._race is None or not missing or point.values == self._study.baseline:
             return missing
-        if not self._points.is_given_up(point) and self._race.is_promising(self._points.losses(point)):
+        if not self._points.was_pruned(point) and self._race.is_promising(self._points.losses(point)):
             return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
         self._give_up(missing)
         return []
@@ -287,13 +287,13 @@ class Search:
         """Return the point of values if it is new and within budget; the values are not drawn again."""
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
-        is_new = point.known_by not in self._tracked.begun
+        is_new = point.global_id not in self._tracked.begun
         return point if is_new and self._study.budget.allows(point.trials[0].settings) else None
 
     @property
     def _is_spent(self) -> bool:
         running = sum(len(each.jobs) for each in self._tracked.of(PointState.RUNNING_HERE))
-        return is_spent(self._settings.budget, self._others.spent, running)
+        return budget_exhausted(self._settings.budget, self._others.spent, running)
 
     def _learn_from_others(self) -> None:
         self._stored.refresh()
@@ -301,7 +301,9 @@ class Search:
             if point not in self._tracked:
                 self._begin(TrackedPoint(point), PointState.RUNNING_ELSEWHERE)
                 for job in self._missing(point):
-                    self._listener.on_event(Taken(trial=job.trial.id, attempt=job.attempt, ended=False))
+                    self._listener.on_event(
+                        ClaimedElsewhere(trial=job.trial.id, attempt=job.attempt, ended=False)
+                    )
         for tracked in self._tracked.of(PointState.RUNNING_ELSEWHERE):
             if not self._missing(tracked.point):
                 self._end(tracked)
@@ -340,7 +342,7 @@ class Search:
         self._ask_tell.tell(point, self._points.end(point), tracked.trial, tracked.judged)
         tracked.trial, tracked.jobs = None, []
         if self._rungs is not None and point.values != self._study.baseline:
-            self._rungs.end(point.known_by, point.rung, self._points.rung_loss(point))
+            self._rungs.end(point.global_id, point.rung, self._points.rung_loss(point))
             for trial in point.trials if self._study.keep_checkpoints else ():
                 self._shorter.add(trial)  # a rung of epochs continues the one before
         if self._race is not None:

@@ -52,7 +52,7 @@ class SearchPoint:
         return self.trials[0].id
 
     @property
-    def known_by(self) -> str:
+    def global_id(self) -> str:
         """Return the id of the point on all rungs, which is the id of the last rung's first trial."""
         return self.whole or self.name
 
@@ -144,7 +144,7 @@ class StoredPoints:
         state = TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE
         return PointEnd(state, epoch, tuple(values), excess)
 
-    def is_given_up(self, point: SearchPoint) -> bool:
+    def was_pruned(self, point: SearchPoint) -> bool:
         """Return whether a trial of a point was pruned."""
         rows = (self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts)
         return any(row["status"] == "pruned" for row in rows)

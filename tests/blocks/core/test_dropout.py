@@ -10,8 +10,8 @@ from activemem.blocks.core.dropout import (
     DropoutCall,
     draw_dropout,
     draw_keys,
-    given_dropout,
-    noting_dropout,
+    record_dropout,
+    replay_dropout,
 )
 
 
@@ -70,18 +70,18 @@ def test_a_rate_of_almost_one_drops_almost_all():
 
 def test_draws_made_beforehand_are_those_of_a_model_alone():
     layer, x, keys = Dropout(0.3), torch.randn(4, 6, 6), 5
-    with noting_dropout() as calls:
+    with record_dropout() as calls:
         assert layer(x) is x
         draw_keys(keys, x.device)
         assert layer.draw_mask(x.shape, x) is None
     torch.manual_seed(7)
     alone = [layer(x), draw_keys(keys, x.device), layer.draw_mask(x.shape, x) * layer.scale]
     drawn = draw_dropout(calls, [torch.Generator().manual_seed(each) for each in (1, 7)], x.device)
-    with given_dropout([each[1] for each in drawn]):
+    with replay_dropout([each[1] for each in drawn]):
         found = [layer(x), draw_keys(keys, x.device), layer.draw_mask(x.shape, x)]
     torch.testing.assert_close(found, alone)
     assert found[0].equal(alone[0])
-    with given_dropout([each[0] for each in drawn]):
+    with replay_dropout([each[0] for each in drawn]):
         assert not layer(x).equal(alone[0])
         assert layer.eval()(x) is x
 

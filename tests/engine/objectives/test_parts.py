@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem.blocks.core.streaming import StreamState, split_streams
-from activemem.engine.objectives.base import rows_of_part, weight_of_part
+from activemem.engine.objectives.base import micro_batch_slice, micro_batch_weight
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
@@ -20,9 +20,9 @@ TASKS = {
 def test_parts_are_those_of_tensor_split_and_weigh_as_many_rows(parts):
     for count in (7, 8, 20):
         rows = torch.arange(count, dtype=torch.float64)
-        found = [rows[rows_of_part(count, part, parts)] for part in range(parts)]
+        found = [rows[micro_batch_slice(count, part, parts)] for part in range(parts)]
         assert all(one.equal(other) for one, other in zip(found, rows.tensor_split(parts), strict=True))
-        weights = [weight_of_part(count, part, parts) for part in range(parts)]
+        weights = [micro_batch_weight(count, part, parts) for part in range(parts)]
         means = [each.mean() if len(each) else 0.0 for each in found]
         mean = sum(weight * mean for weight, mean in zip(weights, means, strict=True)) / parts
         assert mean == pytest.approx(float(rows.mean()), abs=1e-12)

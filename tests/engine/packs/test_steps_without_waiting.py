@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from activemem.blocks.core.dropout import KeyCall, given_dropout, noting_dropout
+from activemem.blocks.core.dropout import KeyCall, record_dropout, replay_dropout
 from activemem.engine.packs.stacked_steps import StackedPasses
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
@@ -79,7 +79,7 @@ def test_what_waits_is_seen(ask):
 def test_all_tensors_of_a_step_are_of_its_device(make, recipe, position, monkeypatch):
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # torch has none of that device
     model = make(0, recipe, position).model.train()
-    with noting_dropout() as calls, torch.no_grad():
+    with record_dropout() as calls, torch.no_grad():
         model(torch.zeros(4, 11, dtype=torch.int64))
     model = model.to(META)
     rows = torch.zeros(3, 4, 11, dtype=torch.int64, device=META)
@@ -92,7 +92,7 @@ def test_all_tensors_of_a_step_are_of_its_device(make, recipe, position, monkeyp
     weights = {name: torch.stack([weight] * 3) for name, weight in model.named_parameters()}
 
     def loss(weights, drawn, rows):
-        with given_dropout(drawn):
+        with replay_dropout(drawn):
             found = functional_call(model, weights, (rows,))
         return functional.cross_entropy(found.flatten(0, 1), rows.flatten())
 

@@ -9,7 +9,7 @@ import pytest
 from activemem.engine.run import cohort_sources
 from activemem.engine.run.cohort_sources import (
     COHORT_S,
-    HANDING_OUT_S,
+    SCHEDULING_S,
     GridCohorts,
     expected_work,
 )
@@ -34,7 +34,7 @@ def makespan(tasks, workers, speed=3.0, pack=1):
     idle, running, sizes = workers, [], []
     while True:
         while idle and (cohort := source.next_cohort(workers)) is not None:
-            driver = max(driver, now) + HANDING_OUT_S
+            driver = max(driver, now) + SCHEDULING_S
             name, taken = cohort
             heapq.heappush(running, (driver + sum(job.seconds for job in taken), name))
             sizes.append(len(taken))
@@ -55,7 +55,7 @@ def one_by_one(tasks, workers):
     """When the last of the workers ends where each task is handed out alone, the largest on paper first."""
     free, driver = [0.0] * workers, 0.0
     for job in sorted(tasks, key=lambda job: -job.trial.settings):
-        driver = max(driver, heapq.heappop(free)) + HANDING_OUT_S
+        driver = max(driver, heapq.heappop(free)) + SCHEDULING_S
         heapq.heappush(free, driver + job.seconds)
     return max(free)
 

@@ -5,7 +5,7 @@ import subprocess
 import polars as pl
 import pytest
 
-from activemem.engine.core.events import Taken
+from activemem.engine.core.events import ClaimedElsewhere
 from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
@@ -138,5 +138,5 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
     _, lease = claims.claim(second)  # by when it has read the store
     run_study(study, Store(ADDRESS), Machine(), local=True, trial_ids={first.trial.id})
     assert left(server, "leases") == [f"shared/leases/{second.trial.id}-0", "shared/leases/sweeps"]
-    assert claims.claim(first) == Taken(trial=first.trial.id, attempt=0, ended=True)
+    assert claims.claim(first) == ClaimedElsewhere(trial=first.trial.id, attempt=0, ended=True)
     lease.release()

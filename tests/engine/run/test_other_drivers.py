@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, EpochFinished, MachineFailed, Taken
+from activemem.engine.core.events import ClaimedElsewhere, Ended, EpochFinished, MachineFailed
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import driver
 from activemem.engine.run.cohorts import Worker
@@ -97,7 +97,7 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
     assert attempt.advance() == MachineFailed(reason="Input/output error")
     attempt.release()
     taken = others.claim(Job(trial=first, attempt=0, run="other", gone=0))  # its owner has ended
-    assert isinstance(taken, Taken)
+    assert isinstance(taken, ClaimedElsewhere)
     assert taken.ended
     assert store.latest_attempts() == {first.id: ("done", 0)}
 
@@ -115,7 +115,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
     monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=sleep))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran, summary.left) == (8, 7, 0)
-    (event,) = notes.of(Taken)
+    (event,) = notes.of(ClaimedElsewhere)
     assert (event.trial, event.pid, event.ended) == (study.trials[0].id, os.getpid(), False)
     assert waits == [[event]]
     assert set(pl.read_parquet(store.root / "trials")["attempt"]) == {0}
@@ -149,7 +149,7 @@ def test_a_driver_that_planned_before_another_had_ended_repeats_nothing(tiny, st
     notes.on_event = end_it_elsewhere
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran, len(notes.of(Ended))) == (8, 5, 5)
-    assert [event.ended for event in notes.of(Taken)] == [True] * 3
+    assert [event.ended for event in notes.of(ClaimedElsewhere)] == [True] * 3
     assert set(store.last_numbers().values()) == {0}
 
 
@@ -167,7 +167,9 @@ def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and
 
     for _ in range(2 * MAX_WORKER_DEATHS):
         events = point().advance()
-        assert {event.trial for event in events if isinstance(event, Taken)} == {each.id for each in trials}
+        assert {event.trial for event in events if isinstance(event, ClaimedElsewhere)} == {
+            each.id for each in trials
+        }
     begun = store.files.trials_with_checkpoint([trials[1 - seed].id])
     assert len(begun) == (seed == 1)  # the first of them is begun first
     other.release()
@@ -199,7 +201,7 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
     while not later.ended:
         later.advance()
     event = late.advance()
-    assert (event, late.ended) == (Taken(trial=study.trials[0].id, attempt=1, ended=False), True)
+    assert (event, late.ended) == (ClaimedElsewhere(trial=study.trials[0].id, attempt=1, ended=False), True)
     assert caplog.messages == [
         f"trial {study.trials[0].id}: another process has taken it over from attempt 0, "
         "whose result is dropped"
@@ -216,7 +218,7 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
     run_study(study, store, Machine(), local=True, trial_ids={first.trial.id})
     store.upkeep.compact()
     assert {path.name for path in (store.root / "leases").iterdir()} == {f"{second.trial.id}-0", "sweeps"}
-    assert claims.claim(first) == Taken(trial=first.trial.id, attempt=0, ended=True)
+    assert claims.claim(first) == ClaimedElsewhere(trial=first.trial.id, attempt=0, ended=True)
     lease.release()
 
 
@@ -241,7 +243,7 @@ def test_what_fails_in_a_trial_that_was_taken_over_is_no_failure_of_the_machine(
     events = []
     while not late.ended:
         events.append(late.advance())
-    assert events[-1] == Taken(trial=job.trial.id, attempt=1, ended=False)
+    assert events[-1] == ClaimedElsewhere(trial=job.trial.id, attempt=1, ended=False)
     assert not any(isinstance(event, MachineFailed | Ended) for event in events)
     assert store.trials()["attempt"].to_list() == [1]
 

@@ -14,7 +14,7 @@ from activemem.engine.core.model_file import ModelFileError, read_model_file
 from activemem.engine.trial.checkpoints import (
     STARTS_FILE,
     Checkpoint,
-    Deaths,
+    CrashCounts,
 )
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -165,11 +165,11 @@ def test_a_start_that_was_cut_off_is_written_anew(job, store, folder, torn):
     text, starts = job.trial.to_json(), folder / STARTS_FILE
     starts.write_text(torn, encoding="utf-8")  # killed, or the disk was full
     checkpoint = Checkpoint(folder)
-    assert checkpoint.record_start(text, "run", "0") == Deaths(in_run=0, in_all=0)
+    assert checkpoint.record_start(text, "run", "0") == CrashCounts(in_run=0, in_all=0)
     assert [(each.trial.id, each.has_started) for each in unfinished_trials(folder.parent)] == [
         (folder.name, True)
     ]
-    assert checkpoint.record_start(text, "run", "0") == Deaths(in_run=1, in_all=1)
+    assert checkpoint.record_start(text, "run", "0") == CrashCounts(in_run=1, in_all=1)
     assert not checkpoint.record_request(text)
     starts.write_text(torn, encoding="utf-8")
     assert (checkpoint.record_request(text), checkpoint.record_request(text)) == (True, False)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from activemem.engine.core.events import Taken
+from activemem.engine.core.events import ClaimedElsewhere
 from activemem.engine.trial import claims
 from activemem.engine.trial.claims import REFRESH_S, Claims
 from activemem.engine.trial.outcome import Job
@@ -36,5 +36,5 @@ def test_the_store_is_read_again_when_leases_may_have_been_cleared_away(
     now = getattr(time, clock)
     monkeypatch.setattr(claims.time, clock, lambda: now() + shift_s)
     claimed = mine.claim(Job(trial=second, attempt=0, run="mine"))
-    assert isinstance(claimed, Taken) == (abs(shift_s) > REFRESH_S)
+    assert isinstance(claimed, ClaimedElsewhere) == (abs(shift_s) > REFRESH_S)
     lease.release()

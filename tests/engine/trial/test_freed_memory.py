@@ -11,7 +11,7 @@ import torch
 import torch._dynamo  # the first optimiser of a process imports it, in frames that stay for a while
 from torch._dynamo.testing import CompileCounter
 
-from activemem.engine.core.events import Started, Taken
+from activemem.engine.core.events import ClaimedElsewhere, Started
 from activemem.engine.optimisers.build import keep_steps_on_cpu
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -76,7 +76,7 @@ def test_those_of_a_trial_that_another_process_takes_over_are_freed_at_once(tmp_
     with no_search_for_cycles():
         assert isinstance(attempt.advance(), Started)
         assert isinstance(Store(tmp_path).leases("other").claim(attempt.job.trial.id, 1), Lease)
-        assert isinstance(attempt.advance(), Taken)
+        assert isinstance(attempt.advance(), ClaimedElsewhere)
         assert are_freed(held)
 
 

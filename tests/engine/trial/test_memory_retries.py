@@ -11,7 +11,7 @@ from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import memory_retries
 from activemem.engine.trial.crash_report import crash_report_file
 from activemem.engine.trial.memory_retries import (
-    MemoryTries,
+    OomRetries,
     free_memory,
     is_out_of_memory,
     may_be_out_of_memory,
@@ -117,7 +117,7 @@ def test_who_begins_has_no_more_parts_than_it_needs(job, tmp_path, monkeypatch, 
     step = OF_SETTINGS_ALONE.step(job(batch_size=8).trial.settings)
     held = step.in_parts(8) // 2 if parts_of_step is None else step.in_parts(parts_of_step)
     monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: bytes_for(held))
-    tries = MemoryTries(settings, tmp_path)
+    tries = OomRetries(settings, tmp_path)
     tries.read(CPU)
     assert tries.parts == parts
 
@@ -133,7 +133,7 @@ def test_what_is_counted_for_a_step_decides_in_how_many_parts_it_begins(job, tmp
         (bytes_for(held.in_parts(2)), 2),
     ):
         monkeypatch.setattr(memory_retries, "total_bytes", lambda _device, size=size: size)
-        tries = MemoryTries(asked, tmp_path, memory=memory)
+        tries = OomRetries(asked, tmp_path, memory=memory)
         tries.read(CPU)
         assert tries.parts == parts
     assert len(counted) == 2  # not where the step has room whatever its weights are
@@ -249,15 +249,15 @@ def test_a_trial_that_was_killed_for_its_memory_goes_on_in_parts_until_there_are
 
 def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):
     settings = job(batch_size=12, accumulate=3).trial.settings
-    tries = MemoryTries(settings, tmp_path)
+    tries = OomRetries(settings, tmp_path)
     assert tries.next(was_alone=True)
-    other = MemoryTries(settings, tmp_path)
+    other = OomRetries(settings, tmp_path)
     other.read(CPU)
     assert (other.parts, other.settings.train.accumulate) == (6, 6)
     assert other.next()
     assert not other.next()  # 12 sequences in 12 parts
     noise = job(batch_size=8, accumulate=2, measure=["gradient_noise"]).trial.settings
-    measured = MemoryTries(noise, tmp_path / "other")
+    measured = OomRetries(noise, tmp_path / "other")
     assert measured.next()
     assert (measured.next(), measured.parts) == (False, 2)
 

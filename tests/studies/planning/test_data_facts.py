@@ -27,7 +27,7 @@ def study(folder, name, corpus, *, recipe="conv(k=3) >> mean_pool", train=None, 
     return load_study(folder / "study.toml")
 
 
-def plan_of(folder, *arguments, **keys):
+def optimiser_key(folder, *arguments, **keys):
     return make_plan(study(folder, *arguments, **keys), Store(folder / "results"))
 
 
@@ -41,7 +41,7 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path):
     write_rows(tmp_path / "dev.jsonl", [("ROW  number 3", "yes"), ("unseen", "no")])
     write_rows(tmp_path / "test.jsonl", [("another", "maybe"), ("one", "no")])
     files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
-    plan = plan_of(tmp_path, "sequence_classification", files, tokens="words")
+    plan = optimiser_key(tmp_path, "sequence_classification", files, tokens="words")
     facts = "; ".join(plan.data.facts)
     assert "64 rows: train 60, dev 2, test 2" in facts
     assert "2 classes in train: no 67 %, yes 33 %" in facts
@@ -58,7 +58,9 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path):
     rows = [(f"a b c d e {n}" if n % 2 else f"a b {n}", "") for n in range(60)]
     tags = [(text.split(), ["X", "Y", "X", "Y", None, -100][: len(text.split())]) for text, _ in rows]
     write_rows(tmp_path / "tags.jsonl", tags)
-    found = plan_of(tmp_path, "token_classification", {"path": "tags.jsonl"}, recipe="conv(k=3)", longest=4)
+    found = optimiser_key(
+        tmp_path, "token_classification", {"path": "tags.jsonl"}, recipe="conv(k=3)", longest=4
+    )
     facts = "; ".join(found.data.facts)
     assert "tokens are not scored" in facts
     assert "cut to 4 tokens, and their other labels are not learnt (longest = 4)" in facts
@@ -76,7 +78,10 @@ def test_pairs_that_are_all_too_long_are_a_fault_of_the_data(tmp_path, sources, 
     (tmp_path / "a.fr").write_text("".join(f"t{n}\n" for n in range(40)))
     files, keys = {"source": "a.en", "target": "a.fr"}, {"tokens": "words", "longest": 10}
     if expected is None:
-        assert plan_of(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys).data.warnings == ()
+        assert (
+            optimiser_key(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys).data.warnings
+            == ()
+        )
     else:
         with pytest.raises(StudyError, match=expected):
             study(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys)

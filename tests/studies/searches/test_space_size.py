@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.engine.run.search.proposals import SearchDesk
+from activemem.engine.run.search.proposals import SearchService
 from activemem.storage import Store
 from activemem.studies.resolve.search_points import enumerate_points
 from activemem.studies.searches.words import space_size, space_words
@@ -70,7 +70,7 @@ def test_a_plan_says_that_a_space_has_fewer_points_than_are_asked_for(recipe, sp
 )
 def test_every_sampler_proposes_all_points_of_a_small_space(sampler, tmp_path):
     study = search("conv(k={k})", {"k": "integer(2, 4)"}, ["search.trials=7", f"search.sampler={sampler}"])
-    proposals = SearchDesk(study, Store(tmp_path)).propose(7)
+    proposals = SearchService(study, Store(tmp_path)).propose(7)
     assert len(proposals) == study.num_points == 3
 
 

@@ -28,7 +28,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from .....studies.searches.pareto import crowding, ranks
 from .dimensions import at, draw, place_of
-from .told_points import ENDED, KnownOfStudy, Proposals, when_ended
+from .search_observations import ENDED, PerStudyCache, Proposals, when_ended
 
 Worth = tuple[float, ...]
 """The values by which points are compared; lower is better."""
@@ -120,7 +120,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:
         self._seed, self._population, self._sample = seed, population, sample
-        self._known = KnownOfStudy(lambda shown: Population(shown, population))
+        self._known = PerStudyCache(lambda shown: Population(shown, population))
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial

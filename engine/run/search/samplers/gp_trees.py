@@ -39,7 +39,14 @@ from .dimensions import at, distribution, draw, place_of
 from .evolution import PointChanges, cross
 from .gaussian_process import GaussianProcess, KernelSettings, likeliest, settings_grid, squared_distances
 from .recipe_features import PLACES, RecipeFeatures
-from .told_points import BestAndLast, EndedPoint, KnownOfStudy, PointKey, ToldPoints, point_key
+from .search_observations import (
+    EliteWindow,
+    EndedPoint,
+    PerStudyCache,
+    PointKey,
+    SearchObservations,
+    point_key,
+)
 
 WIDTH = 0.15
 """The standard deviation of the best value around the prior's value, relative to its range."""
@@ -161,7 +168,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
         self._choices = tuple(choices)  # which decide what other dimensions a point takes
         features = RecipeFeatures(study)
-        self._beliefs = KnownOfStudy(lambda shown: Beliefs(features, ToldPoints(shown), self._pool))
+        self._beliefs = PerStudyCache(lambda shown: Beliefs(features, SearchObservations(shown), self._pool))
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -174,11 +181,11 @@ class TreeSampler(optuna.samplers.BaseSampler):
     ) -> dict[str, Any]:
         del search_space
         beliefs = self._beliefs.of(study)
-        told = beliefs.told
-        told.learn(trial.number)
-        rng = Random(f"{self._seed} {told.begun} {told.tries}")
-        drawn = self._stranger(told.begun, rng)
-        return drawn if len(told.ended) < DRAWN else self._best_candidate(beliefs, rng) or drawn
+        observed = beliefs.observed
+        observed.learn(trial.number)
+        rng = Random(f"{self._seed} {observed.begun} {observed.tries}")
+        drawn = self._stranger(observed.begun, rng)
+        return drawn if len(observed.ended) < DRAWN else self._best_candidate(beliefs, rng) or drawn
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -188,14 +195,14 @@ class TreeSampler(optuna.samplers.BaseSampler):
 
     def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
         """Return the candidate with the highest expected improvement; None if all have been proposed."""
-        told = beliefs.told
+        observed = beliefs.observed
         beliefs.update()
         promising = beliefs.promising()
-        if promising and not told.tries and told.begun % REFINED:
+        if promising and not observed.tries and observed.begun % REFINED:
             return promising[0]
         best = beliefs.best()
         points = [self._child(each, rng) for each in (best, promising or best) for _ in range(CHILDREN)]
-        points += [] if told.tries else promising[:1]  # what was rejected would be proposed again
+        points += [] if observed.tries else promising[:1]  # what was rejected would be proposed again
         return beliefs.best_of(self._candidates(points))
 
     def _pool(self, best: Sequence[Values], ended: int) -> PointCandidates:
@@ -250,15 +257,15 @@ class Beliefs:
     def __init__(
         self,
         features: RecipeFeatures,
-        told: ToldPoints,
+        observed: SearchObservations,
         make_pool: Callable[[Sequence[Values], int], PointCandidates],
     ) -> None:
-        self.told, self._features, self._make_pool = told, features, make_pool
+        self.observed, self._features, self._make_pool = observed, features, make_pool
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
         self._order: list[tuple[Goodness, int]] = []  # of the members, by their places, the best last
         self._scores = np.empty(0)
-        self._window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
+        self._window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
         self._settings: KernelSettings
         self._process: GaussianProcess
         self._pool: PointCandidates
@@ -271,21 +278,21 @@ class Beliefs:
 
     def update(self) -> None:
         """Fit the process to newly ended points and to points in training."""
-        told, renewed = self.told, last_renewal(len(self.told.ended))
+        observed, renewed = self.observed, last_renewal(len(self.observed.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
             self._members, self._order = [], []
-            self._take(self._window.of(told.ended[:renewed]))
+            self._take(self._window.of(observed.ended[:renewed]))
             self._settings = self._likeliest_settings()
             self._pool = self._make_pool(self.best(), renewed)
-        self._take(told.ended[self._read :])
-        self._read = len(told.ended)
+        self._take(observed.ended[self._read :])
+        self._read = len(observed.ended)
         members = [each.values for each in self._members]
         self._process = GaussianProcess(self._groups(members), self._scores, self._settings)
         self._highest = float(self._process.smooth().max())
-        if told.training:
-            values = np.concatenate([self._scores, np.zeros(len(told.training))])
-            points = self._groups([*members, *told.training])
+        if observed.training:
+            values = np.concatenate([self._scores, np.zeros(len(observed.training))])
+            points = self._groups([*members, *observed.training])
             self._process = GaussianProcess(points, values, self._settings)
 
     def _take(self, points: Sequence[EndedPoint]) -> None:
@@ -314,11 +321,11 @@ class Beliefs:
         densities = np.exp(-0.5 * distances**2) / _ROOT
         expected = deviations * (distances * ndtr(distances) + densities)
         if candidates.log_ratios is not None:
-            expected *= np.exp(LASTING / max(1, self.told.begun) * candidates.log_ratios)
+            expected *= np.exp(LASTING / max(1, self.observed.begun) * candidates.log_ratios)
         met = set[PointKey]()
         for place in np.argsort(-expected, kind="stable").tolist():
             key = point_key(values := candidates.points[place])
-            if key not in self.told and key not in met:
+            if key not in self.observed and key not in met:
                 met.add(key)
                 yield values
 

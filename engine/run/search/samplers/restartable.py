@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from .told_points import KnownOfStudy, Proposals, whole_study
+from .search_observations import PerStudyCache, Proposals, whole_study
 
 DRAWN = 10
 """The number of random points before CMA-ES learns from results."""
@@ -74,7 +74,7 @@ class RestartableSampler(BaseSampler):
         self, make: MakeSampler, seed: int, errors: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         self._make, self._seed, self._errors = make, seed, errors
-        self._proposals = KnownOfStudy(Proposals)
+        self._proposals = PerStudyCache(Proposals)
         self._current: tuple[optuna.Study, int, BaseSampler] | None = None
         self._first = self._made(0, 0)  # a sampler that cannot be made raises here
 

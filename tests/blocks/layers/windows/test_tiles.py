@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core.dropout import given_dropout
+from activemem.blocks.core.dropout import replay_dropout
 from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.windows import pieces as window_pieces
 from activemem.blocks.testing import conformance
@@ -102,7 +102,7 @@ def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
     block, x = make(BLOCKS[4], causal=True), random_sequences(3, 29)
     plain = block(x)
     block.train().window.dropout.rate = 0.3
-    with given_dropout([torch.full((2, 3, 29, 34), 2.0, dtype=x.dtype)]):
+    with replay_dropout([torch.full((2, 3, 29, 34), 2.0, dtype=x.dtype)]):
         assert_close(block(x), 2 * plain)
 
 

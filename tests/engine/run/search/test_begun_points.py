@@ -7,7 +7,7 @@ from activemem.engine.run.search.stored_points import BegunPoints, StoredPoints
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import Store
 from activemem.studies.planning.status import study_outcomes
-from activemem.studies.planning.trials_to_run import is_spent, left_within_budget
+from activemem.studies.planning.trials_to_run import budget_exhausted, left_within_budget
 from activemem.studies.schema.search_settings import SearchBudget
 from activemem.studies.study import load_study
 
@@ -31,9 +31,9 @@ def test_what_is_spent_is_that_of_the_attempts_that_count(tmp_path):
     assert end(1, 0, 5.0, "failed") == (1, 5.0, 1800.0)
     assert end(2, 0, 7.0) == (2, 12.0, 3600.0)
     assert end(1, 1, 1.0) == (2, 8.0, 3600.0)
-    assert is_spent(SearchBudget(hours=1), begun.spent)
-    assert not is_spent(SearchBudget(trainings=3), begun.spent)
-    assert is_spent(SearchBudget(trainings=3), begun.spent, running=1)
+    assert budget_exhausted(SearchBudget(hours=1), begun.spent)
+    assert not budget_exhausted(SearchBudget(trainings=3), begun.spent)
+    assert budget_exhausted(SearchBudget(trainings=3), begun.spent, running=1)
 
 
 def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
@@ -58,7 +58,9 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         begun.new()
         rows = study_outcomes(study, store.trials())
         left = left_within_budget(study, rows, ())
-        spent.append((begun.spent.gpu_seconds, is_spent(study.search.budget, begun.spent), left is not None))
+        spent.append(
+            (begun.spent.gpu_seconds, budget_exhausted(study.search.budget, begun.spent), left is not None)
+        )
     assert spent == [
         (0.0, False, False),
         (3600.0, False, False),

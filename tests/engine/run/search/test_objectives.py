@@ -34,7 +34,7 @@ def store(tmp_path):
 
 def told(store, notes, changes=()):
     """What Optuna is told of a search in a store."""
-    return Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.told.asked
+    return Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.studies.current
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "gp", "random", "evolution"])

@@ -156,7 +156,7 @@ def test_only_what_a_point_takes_is_stored_and_told(store, notes):
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed")},
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed"), ("mixer", "choice", "seed")},
     )
-    told = Search(load_study(CONDITIONAL), store, "again", notes)._ask_tell.told.asked.get_trials()
+    told = Search(load_study(CONDITIONAL), store, "again", notes)._ask_tell.studies.current.get_trials()
     assert len(told) == 6
     assert {(*trial.params, "seed") for trial in told} == stored
     assert all(trial.params.keys() == trial.distributions.keys() for trial in told)
@@ -246,7 +246,7 @@ def test_what_another_study_has_trained_is_a_point_like_any_other_once_it_is_pro
     assert points[0].values == other.baseline  # in the order in which this search had them
     assert study_status(other, store, outcomes).num_remaining == 0
     assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
-    asked = [Search(other, store, run_, notes)._ask_tell.told.asked.get_trials() for run_ in ("a", "b")]
+    asked = [Search(other, store, run_, notes)._ask_tell.studies.current.get_trials() for run_ in ("a", "b")]
     assert [[each.params for each in trials] for trials in asked] == [
         [dict(each.values) for each in points],
     ] * 2

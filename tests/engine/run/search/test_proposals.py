@@ -6,7 +6,7 @@ import pytest
 
 from activemem.engine.core.events import Ended, Listener
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.proposals import SearchDesk
+from activemem.engine.run.search.proposals import SearchService
 from activemem.storage import Store
 from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies.study import load_study
@@ -44,25 +44,25 @@ def answers(desk, *lines):
 
 
 def test_what_is_proposed_is_what_a_run_trains_and_nothing_is_stored_by_it(study, store):
-    first, second = SearchDesk(study, store).propose(2)
-    assert [each.point.values for each in SearchDesk(study, store).propose(2)] == [
+    first, second = SearchService(study, store).propose(2)
+    assert [each.point.values for each in SearchService(study, store).propose(2)] == [
         first.point.values,
         second.point.values,
     ]
     assert (first.proposed_by, store.root.exists()) == ("tpe", False)
     run_study(study, store, local=True, max_trials=2)
     assert set(store.trials()["trial"]) == {trial.id for trial in first.point.trials}
-    assert first.point.name not in {each.point.name for each in SearchDesk(study, store).propose(9)}
+    assert first.point.name not in {each.point.name for each in SearchService(study, store).propose(9)}
 
 
 def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_results(study, store):
     line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
-    desk = SearchDesk(study, store)
+    desk = SearchService(study, store)
     assert answers(desk, line, line) == ["accepted", "waiting"]
     assert len(desk.propose(9)) == 3  # of four
     run_study(study, store, local=True, max_trials=2)
     assert set(store.trials()["recipe"]) == {line["recipe"]}
-    known = SearchDesk(study, store).hand_in(line)
+    known = SearchService(study, store).hand_in(line)
     assert known.point.values == {
         "k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"
     }  # fmt: skip
@@ -71,7 +71,7 @@ def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_resu
 
 def test_a_point_whose_handing_in_was_cut_off_is_handed_in_again(study, store):
     line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
-    desk = SearchDesk(study, store)
+    desk = SearchService(study, store)
     point = desk.look_up(line).point
     starts = store.files.checkpoint_dir(point.trials[0].id) / STARTS_FILE
     starts.parent.mkdir(parents=True)
@@ -87,12 +87,12 @@ def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
     class Program(Listener):
         def on_event(self, event):
             if isinstance(event, Ended):
-                SearchDesk(study, store).hand_in(line)
+                SearchService(study, store).hand_in(line)
 
     assert run_study(study, store, listener=Program(), local=True).ran == 8
     assert line["recipe"] in set(store.trials()["recipe"])
     (full,) = (
-        SearchDesk(study, store).hand_in(each)
+        SearchService(study, store).hand_in(each)
         for each in [{"recipe": "conv(k=3) >> ff(8)", "values": {"lr": 0.07}}]
     )
     assert full.faults == (
@@ -154,11 +154,11 @@ REFUSED = {
 
 @pytest.mark.parametrize(("line", "faults"), REFUSED.items())
 def test_what_is_no_point_of_the_space_is_refused_with_all_that_is_wrong(study, store, line, faults):
-    refused = SearchDesk(study, store).hand_in_text(line)
+    refused = SearchService(study, store).hand_in_text(line)
     assert (refused.answer, list(refused.faults)) == ("refused", faults)
     assert not store.root.exists()
 
 
 def test_a_grid_has_no_points_to_propose(store):
     with pytest.raises(StudyError, match=r"expected a study with \[search\], got a grid of 12 trials"):
-        SearchDesk(load_study("quickstart"), store)
+        SearchService(load_study("quickstart"), store)

@@ -17,7 +17,12 @@ from activemem.engine.run.search.samplers.gp_trees import (
     last_renewal,
     normal_scores,
 )
-from activemem.engine.run.search.samplers.told_points import BestAndLast, EndedPoint, ToldPoints, point_key
+from activemem.engine.run.search.samplers.search_observations import (
+    EliteWindow,
+    EndedPoint,
+    SearchObservations,
+    point_key,
+)
 from activemem.studies.study import load_study
 
 
@@ -103,7 +108,7 @@ def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searche
         if state == TrialState.PRUNED:
             trial.report(value, step)
         study.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
-    told = ToldPoints(study)
+    told = SearchObservations(study)
     told.learn(before=6)
     ranked = sorted(told.ended, key=lambda each: each.goodness, reverse=True)
     assert [each.values["place"] for each in ranked] == [5, 1, 0, 3, 2]
@@ -117,10 +122,10 @@ def test_scores_are_quantiles_of_ranks_and_equal_ones_share_theirs():
 
 def test_of_many_points_the_best_and_the_last_are_known():
     ended = [EndedPoint({"place": place}, (True, 0, float(place % 1000))) for place in range(10_000)]
-    window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
+    window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
     assert [len(window.of(ended[:count])) for count in (10, WINDOW, 1000, 7777)] == [10, *[WINDOW] * 3]
     places = [each.values["place"] for each in window.of(ended)]
-    assert places == [each.values["place"] for each in BestAndLast(best=KEPT, last=WINDOW - KEPT).of(ended)]
+    assert places == [each.values["place"] for each in EliteWindow(best=KEPT, last=WINDOW - KEPT).of(ended)]
     assert places[KEPT:] == list(range(10_000 - WINDOW + KEPT, 10_000))
     assert min(place % 1000 for place in places[:KEPT]) >= 990
     renewals = sorted({last_renewal(count) for count in range(DRAWN, 10_000)})

@@ -11,8 +11,8 @@ from optuna.trial import TrialState
 from activemem.engine.core.events import NOBODY
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.ask_tell import ToldStudies
-from activemem.engine.run.search.samplers.told_points import Proposals
+from activemem.engine.run.search.ask_tell import RungStudies
+from activemem.engine.run.search.samplers.search_observations import Proposals
 from activemem.engine.run.search.search import Search
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.storage import Store
@@ -108,17 +108,17 @@ def test_points_of_a_bracket_are_compared_among_themselves(store, notes):
 def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, notes):
     changes = ["search.sampler=tpe", "search.trials=20", "search.scheduler.reduction=2"]
     search(SEARCH, store, loss, notes, changes)
-    told = Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.told
+    rungs = Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.studies
     sizes = {width: len(values) for width, values in places(store).items()}
     highest = max(width for width, count in sizes.items() if count >= 10)
-    learnt = told.asked.get_trials(states=[TrialState.COMPLETE])
+    learnt = rungs.current.get_trials(states=[TrialState.COMPLETE])
     assert {trial.params["k"] for trial in learnt} == set(places(store)[highest])
     assert highest > 8
 
 
 def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
-    told = ToldStudies(optuna.create_study, 3, enough=1)
-    proposals = [Proposals(study) for study in told._studies]
+    rungs = RungStudies(optuna.create_study, 3, enough=1)
+    proposals = [Proposals(study) for study in rungs._studies]
 
     def counted(before=100):
         for each in proposals:
@@ -126,25 +126,25 @@ def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
         return [(each.begun, each.tries) for each in proposals]
 
     def ask(k):
-        trial = told.asked.ask()
+        trial = rungs.current.ask()
         trial.suggest_int("k", k, k)
         return trial
 
     done = PointEnd(TrialState.COMPLETE, 1, (0.5,))
-    assert told.tell(ask(1), done, 0)
+    assert rungs.tell(ask(1), done, 0)
     rejected = ask(1)
     rejected.study.tell(rejected, state=TrialState.FAIL)
     assert counted() == [(1, 1), (1, 0), (1, 0)]
-    told.add(optuna.create_trial(params={"k": 1}, distributions={"k": K}, value=0.5), 1)
+    rungs.add(optuna.create_trial(params={"k": 1}, distributions={"k": K}, value=0.5), 1)
     assert counted() == [(1, 1), (1, 0), (1, 0)], "a point that has gone on is still one"
     for k in (2, 3):
         trial = ask(k)
-        assert (trial.study, counted()[1]) == (told._studies[1], (k, 0))
-        assert not told.tell(trial, done, 0)
-        told.add(optuna.create_trial(params={"k": k}, distributions={"k": K}, value=0.5), 0)
+        assert (trial.study, counted()[1]) == (rungs._studies[1], (k, 0))
+        assert not rungs.tell(trial, done, 0)
+        rungs.add(optuna.create_trial(params={"k": k}, distributions={"k": K}, value=0.5), 0)
         assert counted() == [(k, 0)] * 3
     assert all(frozenset({("k", k)}) in each for k in (1, 2, 3) for each in proposals)
-    assert told.asked.best_trial.params == {"k": 1}
+    assert rungs.current.best_trial.params == {"k": 1}
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "evolution", "gp_trees", "quasi_random", "cmaes"])
@@ -159,12 +159,12 @@ def test_samplers_propose_what_is_new_on_any_rung_and_go_on_where_a_search_was_c
     while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=7):
         trained += more
     assert trained == at_once
-    told = Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.told
-    assert told.asked is not told._studies[0]
+    rungs = Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.studies
+    assert rungs.current is not rungs._studies[0]
     known = {values["k"] for values, _ in at_once}
     assert len(known) == 30
     if sampler in ("tpe", "gp_trees"):  # others may come back to a point
-        assert told.asked.ask({"k": K}).params["k"] not in known
+        assert rungs.current.ask({"k": K}).params["k"] not in known
 
 
 def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(store, notes):

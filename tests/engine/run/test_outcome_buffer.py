@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, MachineFailed, Started, Taken
+from activemem.engine.core.events import ClaimedElsewhere, Ended, MachineFailed, Started
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import FLUSH_S, HeldOutcomes, Lockstep, Worker, sequentially
+from activemem.engine.run.cohorts import FLUSH_S, Lockstep, OutcomeBuffer, Worker, sequentially
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
@@ -53,7 +53,7 @@ def jobs(settings):
     return [Job(trial=trial, attempt=0, run="run") for trial in trials]
 
 
-class Held(HeldOutcomes):
+class Held(OutcomeBuffer):
     """Outcomes of trainings that take no time, by a clock that stands still."""
 
     def __init__(self, store):
@@ -61,7 +61,7 @@ class Held(HeldOutcomes):
         self.now, self.store = 0.0, store
 
     def attempts(self, jobs, make_training=Empty):
-        return [Attempt(job, self.store, CPU, make_training=make_training, holder=self) for job in jobs]
+        return [Attempt(job, self.store, CPU, make_training=make_training, buffer=self) for job in jobs]
 
 
 def files(root, dataset="trials"):
@@ -70,7 +70,7 @@ def files(root, dataset="trials"):
 
 def test_the_first_is_stored_at_once_the_others_with_the_last_and_each_is_told_when_it_is(tmp_path, jobs):
     held, told = Held(Store(tmp_path)), []
-    for event in held.told(sequentially(held.attempts(jobs))):
+    for event in held.stored(sequentially(held.attempts(jobs))):
         if isinstance(event, Ended):
             assert event.trial in Store(tmp_path).latest_attempts()
             assert not (tmp_path / "checkpoints" / event.trial).exists()
@@ -98,20 +98,20 @@ def test_what_waits_is_stored_between_the_steps_of_a_longer_trial(tmp_path, jobs
 
     held, stored = Held(Store(tmp_path)), []
     attempts = [*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Long)]
-    assert sum(isinstance(event, Ended) for event in held.told(sequentially(attempts))) == 4
+    assert sum(isinstance(event, Ended) for event in held.stored(sequentially(attempts))) == 4
     assert stored == [3]
 
 
 def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_does_not_wait(tmp_path, jobs):
     held = Held(Store(tmp_path))
-    events = held.told(sequentially(held.attempts(jobs[:3])))
+    events = held.stored(sequentially(held.attempts(jobs[:3])))
     for _ in range(4):  # the second has ended and waits, the third has started
         next(events)
     assert len(Store(tmp_path).latest_attempts()) == 1
     later = Held(Store(tmp_path))
     later.flush_if_due()
     again = [replace(job, gone=0) for job in jobs[1:3]]
-    told = list(later.told(sequentially(later.attempts(again))))
+    told = list(later.stored(sequentially(later.attempts(again))))
     assert [type(event) for event in told] == [Started, Ended, Started, Ended]
     assert "group" not in files(tmp_path)
     assert {attempt for _, attempt in Store(tmp_path).latest_attempts().values()} == {0, 1}
@@ -127,17 +127,17 @@ def test_a_failure_does_not_wait_and_who_stops_is_told_of_all(tmp_path, jobs):
 
     told = []
     with pytest.raises(StoppedMidway):
-        told.extend(held.told(until_stopped()))
+        told.extend(held.stored(until_stopped()))
     assert len(Store(tmp_path).latest_attempts()) == 4
 
 
 def test_a_trial_that_another_process_has_taken_over_is_not_stored(tmp_path, jobs):
     held = Held(Store(tmp_path))
-    events = held.told(sequentially(held.attempts(jobs[:3])))
+    events = held.stored(sequentially(held.attempts(jobs[:3])))
     told = [next(events) for _ in range(4)]
     Store(tmp_path).leases("other").claim(jobs[1].trial.id, 0, gone=0)
     told += events
-    assert [event.trial for event in told if isinstance(event, Taken)] == [jobs[1].trial.id]
+    assert [event.trial for event in told if isinstance(event, ClaimedElsewhere)] == [jobs[1].trial.id]
     assert set(Store(tmp_path).latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
 
 
@@ -147,7 +147,7 @@ def test_a_full_disk_is_told_and_nothing_that_was_held_is(tmp_path, jobs, monkey
 
     held = Held(Store(tmp_path))
     monkeypatch.setattr(held.store, "write_together", full)
-    told = list(held.told(sequentially(held.attempts(jobs))))
+    told = list(held.stored(sequentially(held.attempts(jobs))))
     assert told[-1] == MachineFailed(reason="No space left on device: group")
     assert sum(isinstance(event, Ended) for event in told) == 1
     assert held.flush() == []
@@ -164,7 +164,7 @@ def test_a_cohort_of_a_worker_leaves_one_file(tmp_path, jobs):
 def held(tmp_path, jobs):
     """Something was stored just now."""
     found = Held(Store(tmp_path))
-    assert list(found.told(sequentially(found.attempts(jobs[:1]))))
+    assert list(found.stored(sequentially(found.attempts(jobs[:1]))))
     return found
 
 
@@ -188,7 +188,7 @@ def test_a_point_is_left_of_which_another_process_has_taken_over_a_trial_that_wa
 
     second.advance = taken_over
     told = {(type(event), event.trial) for event in Lockstep(attempts, held).advance()}
-    assert told >= {(Taken, jobs[1].trial.id), (Ended, jobs[2].trial.id)}
+    assert told >= {(ClaimedElsewhere, jobs[1].trial.id), (Ended, jobs[2].trial.id)}
     assert set(held.store.latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
 
 

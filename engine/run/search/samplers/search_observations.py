@@ -35,7 +35,7 @@ def whole_study(study: optuna.Study) -> optuna.Study:
     return getattr(study, "_study", study)
 
 
-class KnownOfStudy(Generic[KnownT]):
+class PerStudyCache(Generic[KnownT]):
     """Cache of a sampler's state for its latest Optuna study; a search with rungs has several studies."""
 
     def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
@@ -68,7 +68,7 @@ class EndedPoint:
         return -self.excess, self.goodness
 
 
-class BestAndLast:
+class EliteWindow:
     """Selection of the latest ended points, and of the best ones before them."""
 
     def __init__(self, *, best: int, last: int) -> None:
@@ -144,7 +144,7 @@ def _is_no_point(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.FAIL and ELSEWHERE not in trial.user_attrs
 
 
-class ToldPoints(Proposals):
+class SearchObservations(Proposals):
     """The points of an Optuna study with one objective: ended ones, and those in training."""
 
     def __init__(self, study: optuna.Study) -> None:
