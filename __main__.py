@@ -1,13 +1,19 @@
 """The command line as a program: `activemem`, or `python -m activemem`."""
 
+import signal
 import sys
 
 
 def main() -> None:
-    """Run the command line; end quietly if Ctrl-C comes while it is still being imported."""
+    """Run the command line; end quietly if Ctrl-C comes before a command handles it."""
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
+        if interrupt is signal.default_int_handler:  # until a command begins, the process just ends
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         from .cli.app import main as run  # noqa: PLC0415 -- takes most of the time before a command begins
 
+        if interrupt is signal.default_int_handler:
+            signal.signal(signal.SIGINT, interrupt)
         run()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -17,7 +17,7 @@ from .claims.comparisons import Claim
 from .claims.reader import read_claims
 from .fidelity import Fidelity, expand_fidelity
 from .ladder import Ladder, expand_ladder
-from .named_metrics import check_metrics
+from .named_metrics import Shown, check_metrics, check_metrics_beside_faults
 from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
 from .own_data.reader import CORPUS
 from .presentation.kinds import CurveKind, TableKind, check_tuned_metrics, read_curves, read_tables
@@ -351,6 +351,8 @@ def _read_study(
     template = _read_template(diagnostics, design, own_corpus)
     dimensions = _check_draft(diagnostics, template, design, search, space)
     if header is None or diagnostics.faults:
+        if not diagnostics.has_search:
+            check_metrics_beside_faults(diagnostics, template, design, Shown(tables, curves, claims))
         return None
     if search is not None:
         search = with_sampler(search, dimensions)
@@ -410,6 +412,8 @@ def _read_study(
         check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
         check_metrics(diagnostics, study)
+    elif search is None:
+        check_metrics_beside_faults(diagnostics, template, design, Shown(tables, curves, claims))
     return study
 
 

@@ -23,8 +23,21 @@ _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
 """Stand-ins for required keys that are wrong or missing, so that everything else is checked too."""
 
 
+_OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callbacks")
+"""The keys of [train] that decide, beside [task], which metrics a trial has."""
+
+
+class InvalidSettingsError(InvalidTableError):
+    """Settings that are invalid; `known` are those that are not, None if that leaves metrics uncertain."""
+
+    def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
+        """Keep the problems and the settings."""
+        super().__init__(problems)
+        self.known = known
+
+
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
-    """Return the settings of the trial with these values; raise InvalidTableError with all problems.
+    """Return the settings of the trial with these values; raise InvalidSettingsError with all problems.
 
     `values` has a level for every hole and every dimension that needs one. Keys that do not depend on a
     wrong key are checked all the same. A key that is the hole of an absent factor is left out.
@@ -43,19 +56,27 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
             problems += [ValidationProblem(RECIPE_PATH, fault.message) for fault in error.faults]
             tables["model"]["recipe"] = _PLACEHOLDER_RECIPE
     settings: TrialSettings | None
+    is_certain = True
     try:
         settings = validate(TrialSettings, {**tables, SEED: values.get(SEED, 0)})
     except InvalidTableError as error:
         problems += [problem for problem in error.problems if problem.path not in unfilled]
         settings = _without_faults(tables, problems)
+        is_certain = not any(_touches_metrics(problem) for problem in problems)
     if settings is not None:
         faults = tuple(problems)
         problems += incompatibilities(
             settings, (lambda path: _is_unknown(path, tables, faults)) if faults else None
         )
     if problems or settings is None:
-        raise InvalidTableError(tuple(problems))
+        raise InvalidSettingsError(tuple(problems), settings if is_certain else None)
     return with_code(settings)
+
+
+def _touches_metrics(problem: ValidationProblem) -> bool:
+    """Return whether a wrong key, or one that is meant by an unknown key, may decide about metrics."""
+    table, *keys = problem.path or ("",)
+    return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))
 
 
 def _unfilled(

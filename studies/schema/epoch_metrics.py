@@ -100,9 +100,10 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     """Return what is wrong with a metric that none of these trials can have; empty if one can.
 
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
+    That a metric is unknown is another fault.
     """
     family = metric_family(name)
-    if family in COSTS or family in MODEL_COSTS or METRICS[family].is_probe or family in TUNED_METRICS:
+    if family in {*COSTS, *MODEL_COSTS, *TUNED_METRICS} or family not in METRICS or METRICS[family].is_probe:
         return ""
     lacking: dict[str, TrialSettings] = {}
     for each in trials:

@@ -114,3 +114,22 @@ def test_metrics_and_probes_of_plugins_are_known() -> None:
     load_study(STUDY + TABLE + 'value = ["dev_evenness", "test_evenness", "tilt", "tilt[3]"]')
     (fault,) = faults(TABLE + 'value = "evenness"')
     assert fault.endswith("got 'evenness'")
+
+
+def test_metrics_that_a_task_never_has_are_told_beside_other_faults():
+    table = TABLE + 'value = "max_length"\nselect = { task = "mqar" }'
+    wrong = {"epochs = 1": "epochs = 1\ncurriculum = { start = 3 }"}
+    told = faults(table, **wrong)
+    assert ["curriculum" in each for each in told] == [True, True, False], told
+    assert "expected one of the metrics of mqar" in told[2]
+    assert len(faults(table, **{"d_model = 16": "d_modl = 16"})) == 3  # unknown, missing, and the metric
+    unknown = TABLE + 'value = "max_lenth"'
+    assert sum("max_lenth" in each for each in faults(unknown, **wrong)) == 1
+
+
+def test_metrics_are_not_told_while_it_is_unknown_which_the_trials_have():
+    table = TABLE + 'value = "test_accuracy"\nselect = { task = "induction_heads" }'
+    in_task = {'name = "{task}"': 'name = "{task}"\ntest_lenghts = [40]'}
+    assert not any("test_accuracy" in each for each in faults(table, **in_task))
+    in_train = {"epochs = 1": 'epochs = 1\nkep = "best"'}
+    assert not any("best_epoch" in each for each in faults(TABLE + 'value = "best_epoch"', **in_train))
