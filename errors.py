@@ -52,7 +52,7 @@ ActivememError              a ValueError
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         ModelFileError      a trained model that cannot be used       activemem.engine.core.model_file
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
-        WeightRoleError     roles that a module's weights cannot have   activemem.blocks.core.weight_roles
+        WeightRoleError     roles that a module's weights cannot have   activemem.blocks.core.initialisation
         NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
         StoreError          a store, or a row that cannot be kept     activemem.storage.errors
             DamagedError    a file that changed after it was written  activemem.storage.errors

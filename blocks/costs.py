@@ -32,11 +32,9 @@ from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.registry import spec_of
 from ..grammar.vocabulary.spec import CostContext, Role, Spec
 from ..plugins import plugin_errors
-from .core.block import BLOCKS, Block, Context, build_block
-from .core.normalisation import build_norm
+from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_block
 from .core.positional_encoding import whole_encoding
-from .core.residual_stack import SideInputs, outermost_stacks
-from .core.streaming import StreamChunk, StreamState
+from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta

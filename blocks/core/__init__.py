@@ -1,10 +1,9 @@
 """Parts of every block and model; no module here depends on a specific block.
 
-- `block` has the base class of blocks and the registry of modules.
+- `block` has the base class of blocks, their states in endless sequences, and the registry of modules.
 - `transducer` has the base class of blocks that write a target.
-- `residual_stack` joins blocks and can recompute their activations.
-- `streaming` reads endless sequences in pieces.
-- `initialisation` draws weights, and `correlation` slides them along sequences.
-- `torch_modes` turns autocast off and detects transforms.
-- `activations`, `dropout`, `normalisation`, `positional_encoding`, `weight_roles`: what their names say.
+- `residual_stack` joins blocks, normalises, and can recompute their activations.
+- `initialisation` draws weights by their roles, and `correlation` slides them along sequences.
+- `operations` has activations and modes of torch.
+- `dropout`, `positional_encoding`: what their names say.
 """

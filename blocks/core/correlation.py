@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .torch_modes import SavedContext, are_operations_rewritten
+from .operations import SavedContext, are_operations_rewritten
 
 GAIN = 1.25
 """Frequencies must need this many times fewer products: these are smaller, and more of them move memory."""

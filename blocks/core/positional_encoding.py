@@ -13,9 +13,8 @@ from ...grammar.model_config import ModelConfig
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, RandomisedPosition
 from .block import BuildError, told_by_name
 from .dropout import draw_keys
-from .initialisation import Embedding
-from .torch_modes import are_operations_rewritten
-from .weight_roles import WeightRole, declare_role
+from .initialisation import Embedding, WeightRole, declare_role
+from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):

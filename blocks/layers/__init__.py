@@ -7,8 +7,7 @@
 - `matrix_states` and `vector_states` are recurrences: their state is a matrix for each head, or a vector for
   each channel. They share `head_parts`.
 - `feedforward` maps each position.
-- `pooling` reduces a sequence to one vector, and `fused_pooling` does so in pieces that stay in a processor's
-  cache.
+- `pooling` reduces a sequence to one vector, for mapped inputs in pieces that stay in a processor's cache.
 """
 
 from . import (  # each registers its blocks

@@ -12,8 +12,7 @@ from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, WeightRole, roles
 from .window_attention import (
     UniformLinear,
     WindowedBlock,

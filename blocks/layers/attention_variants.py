@@ -9,8 +9,7 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable, Linear
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, Linear, WeightRole, roles
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions

@@ -11,11 +11,10 @@ from torch.nn import functional
 
 from ...grammar.model_config import BiasInit
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
-from ..core.activations import ACTIVATIONS, saturating_sigmoid
 from ..core.block import Block, Context, register_block
 from ..core.correlation import correlate
-from ..core.initialisation import Initialisable, draw_bias, glorot
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, WeightRole, draw_bias, glorot, roles
+from ..core.operations import ACTIVATIONS, saturating_sigmoid
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
-from ..core.activations import ACTIVATIONS
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
+from ..core.operations import ACTIVATIONS
 from .head_parts import GATES
 
 GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..core.initialisation import Initialisable
-from ..core.torch_modes import SavedContext
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, WeightRole, roles
+from ..core.operations import SavedContext
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,

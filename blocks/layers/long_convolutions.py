@@ -15,9 +15,8 @@ from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.block import Block, Context, register_block
-from ..core.initialisation import Initialisable, Linear
-from ..core.torch_modes import without_autocast
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..core.operations import without_autocast
 from .convolutions import zero_masked
 from .head_parts import ShortConvolution
 from .matrix_states.chunked_recurrence import chunk_shape

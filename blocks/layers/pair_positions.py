@@ -16,9 +16,8 @@ from ...grammar.model_config import ModelConfig
 from ...grammar.positions import RandomisedPairs
 from ...grammar.vocabulary.attention import BUCKETS
 from ..core.block import BuildError
-from ..core.initialisation import Initialisable
+from ..core.initialisation import Initialisable, WeightRole, roles
 from ..core.positional_encoding import draw_positions
-from ..core.weight_roles import WeightRole, roles
 
 FURTHEST = 128
 """Distances from this on share the last bucket of a side."""

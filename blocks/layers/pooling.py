@@ -1,20 +1,34 @@
-"""The pools: one vector of a sequence, as a weighted mean, a plain mean, or its last position.
+"""Pools, which reduce a sequence to one vector; mapped inputs are pooled in pieces that stay in a cache.
 
-A pool is a Block but for its output, which is (batch, width); its mask is exact as everywhere.
+This is about `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width, an
+activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
+gigabytes. This module computes pieces in one buffer, and computes them again in its own backward pass. So it
+never holds anything of size length × width.
+
+A rectifier, leaky or not, is linear on both sides of 0: h = act'(z) z, z = W x. So for any weights α_t
+
+    Σ α_t h_t = W · S,    S = Σ α_t act'(z_t) x_t,    d(Σ α_t h_t)/dW = S,
+
+and S has as many numbers for each row and unit as there are input columns: the sum of x, and its sum where z
+is positive. The result equals the result of the separate modules up to rounding.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.functional import leaky_relu
 
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Block, Context, register_block
-from ..core.initialisation import Initialisable
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..core.operations import ACTIVATIONS, SavedContext, without_autocast
+from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
+from .feedforward import Activation
 
 
 class AttentionScore(Initialisable):
@@ -81,3 +95,159 @@ class Last(Block):
             return x[:, -1].clone()  # training would keep the whole sequence with a view of it
         place = (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, x.shape[-1])
         return x.gather(1, place).squeeze(1)
+
+
+_MAX_BUFFER_CPU, _MAX_BUFFER_ACCELERATOR = 2**17, 2**27
+"""The buffer holds at most this many numbers: half of a second-level cache, or 512 MiB of an accelerator."""
+
+_NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
+"""Slopes below 0 of the activations that are the identity above it."""
+
+
+def try_fused_pooling(
+    entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
+) -> Tensor | None:
+    """Return body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
+
+    Return None in all other cases; the caller then applies the modules one after another. These cases are:
+
+    - The body begins with other parts, or the activation is no rectifier.
+    - A norm, a dropout or a residual sum stands between the parts.
+    - The inputs need a gradient.
+    - The activations are small.
+    """
+    if len(body.order) < 2 or inputs.requires_grad or entry.bias is None:
+        return None
+    first, second = (body.layers[place] for place in body.order[:2])
+    alone = isinstance(first, Sublayer) and first.norm is None and first.dropout is None
+    if not alone or not isinstance(first.part, Activation) or not isinstance(second, PoolingLayer):
+        return None
+    below = _NEGATIVE_SLOPES.get(first.part.act)
+    if below is None:
+        return None
+    if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
+        return None
+    x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
+    if mask is not None:
+        x = x.masked_fill(~mask.unsqueeze(-1), 0.0)  # the column of ones, too
+    weight = torch.cat([entry.weight, entry.bias[:, None]], 1)
+    with without_autocast(x.device):  # sums over thousands of positions keep the precision of the inputs
+        match second.part:
+            case AttentionPool(score=score):
+                y = _FusedAttentionPool.apply(
+                    x, weight, torch.cat([score.weight, score.bias[:, None]], 1), below
+                )
+            case MeanPool():
+                y = _FusedMeanPool.apply(x, weight, below)
+            case _:
+                return None
+    y = y.unsqueeze(1)
+    for place in body.order[2:]:
+        y = body.layers[place](y)
+    return y
+
+
+class _Chunk(NamedTuple):
+    """Some rows of a batch, or some times of one row, and z = W x there."""
+
+    rows: slice
+    times: slice
+    z: Tensor  # (rows, times, width)
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """Return the chunk's part, (rows, times), of numbers (batch, length)."""
+        return numbers[self.rows, self.times]
+
+    def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
+        """Add what α x sums to where z > 0 to sums (batch, columns, width); z is overwritten.
+
+        Of x (batch, columns, length), and α (rows, times) of the piece.
+        """
+        sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
+
+
+def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
+    """Yield a batch (batch, length, columns) in pieces, each of which overwrites the one before."""
+    batch, length, _ = x.shape
+    width = len(weight)
+    most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)
+    rows, times = max(1, most // length), min(length, most)
+    buffer, map_ = x.new_empty(rows * times, width), weight.T.contiguous()
+    for row in range(0, batch, rows):
+        for time in range(0, length, times):
+            part = x[row : row + rows, time : time + times]
+            z = torch.mm(part.flatten(0, 1), map_, out=buffer[: part.shape[:2].numel()])
+            yield _Chunk(slice(row, row + rows), slice(time, time + times), z.view(*part.shape[:2], width))
+
+
+def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
+    """Return S, (batch, columns, width), of x (batch, columns, length) and α (batch, length).
+
+    Above is what α x sums to where z > 0.
+    """
+    everywhere = torch.bmm(across, weights.unsqueeze(-1))
+    return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
+
+
+class _FusedAttentionPool(torch.autograd.Function):
+    """Σ α_t h_t of h = act(W x), α = softmax(e), e = tanh(w · h + b).
+
+    No e is above 1, so that exp(e) needs no greatest e.
+    """
+
+    @staticmethod
+    def forward(ctx: SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float) -> Tensor:
+        """Map (batch, length, columns) to (batch, width); the last column of x is 1, or 0 where masked."""
+        ahead, bias, across = score[:, :-1], score[0, -1:], x.mT.contiguous()
+        scores, parts = (x.new_empty(x.shape[:2]) for _ in range(2))
+        above = x.new_zeros(*across.shape[:2], len(weight))
+        for piece in _iter_chunks(x, weight):
+            e, p = piece.of(scores), piece.of(parts)
+            h = leaky_relu(piece.z, negative_slope, inplace=True).flatten(0, 1)
+            torch.addmm(bias, h, ahead.T, out=e.view(-1, 1)).tanh_()
+            torch.exp(e, out=p)
+            piece.add_positive_sums(above, across, p)
+        parts *= across[:, -1]
+        total = parts.sum(1, keepdim=True)
+        shares = parts.div_(total)
+        slopes = _slopes(across, shares, above.div_(total.unsqueeze(-1)), negative_slope)
+        y = torch.einsum("bcw,wc->bw", slopes, weight)
+        ctx.save_for_backward(x, across, weight, ahead, scores, shares, slopes, y)
+        ctx.negative_slope = negative_slope
+        return y
+
+    @staticmethod
+    def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        """Return the gradients, by dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
+        x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
+        above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
+        u = shares * (1 - scores.square())
+        for piece in _iter_chunks(x, weight):
+            h = leaky_relu(piece.z, ctx.negative_slope, inplace=True)
+            change = torch.baddbmm(level[piece.rows], gradient[piece.rows].unsqueeze(1), h.mT).squeeze(1)
+            piece.add_positive_sums(above, across, piece.of(u).mul_(change))
+        by_u = _slopes(across, u, above, ctx.negative_slope)
+        by_weight = torch.einsum("bw,bcw->wc", gradient, slopes) + (by_u.sum(0) * ahead).T
+        by_score = torch.einsum("bcw,wc->w", by_u, weight)
+        return None, by_weight, torch.cat([by_score, u.sum().view(1)]).unsqueeze(0), None
+
+
+class _FusedMeanPool(torch.autograd.Function):
+    """Σ h_t / T of h = act(W x)."""
+
+    @staticmethod
+    def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
+        """Map (batch, length, columns) to (batch, width); the last column is 1, or 0 where masked."""
+        across = x.mT.contiguous()
+        shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
+        above = x.new_zeros(*across.shape[:2], len(weight))
+        for piece in _iter_chunks(x, weight):
+            piece.add_positive_sums(above, across, piece.of(shares))
+        slopes = _slopes(across, shares, above, negative_slope)
+        ctx.save_for_backward(slopes)
+        return torch.einsum("bcw,wc->bw", slopes, weight)
+
+    @staticmethod
+    def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        (slopes,) = ctx.saved_tensors
+        return None, torch.einsum("bw,bcw->wc", gradient, slopes), None

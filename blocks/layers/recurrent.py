@@ -15,10 +15,9 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable, glorot
-from ..core.torch_modes import without_autocast
+from ..core.initialisation import Initialisable, WeightRole, glorot, roles
+from ..core.operations import without_autocast
 from ..core.transducer import State
-from ..core.weight_roles import WeightRole, roles
 
 HELD = 1e9
 """The number that moves a gate until it is exactly open or closed."""

@@ -14,9 +14,8 @@ from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable, Linear
-from ..core.torch_modes import are_operations_rewritten
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..core.operations import are_operations_rewritten
 from .windows.pieces import (
     MAX_UNFUSED_LENGTH,
     Kept,

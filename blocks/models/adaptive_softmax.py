@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
-from ..core.initialisation import Embedding, Initialisable, Linear, draw_bias
-from ..core.weight_roles import WeightRole, roles
+from ..core.initialisation import Embedding, Initialisable, Linear, WeightRole, draw_bias, roles
 
 
 class TiedLinear(Initialisable):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ActivememError
-from ..core.activations import ACTIVATIONS
+from ..core.operations import ACTIVATIONS
 from ..core.residual_stack import Sublayer
 from ..layers.all_attention import AllAttention
 from ..layers.attention import WindowedSelfAttention

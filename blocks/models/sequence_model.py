@@ -16,16 +16,14 @@ from ...grammar.model_config import ModelKeywords, configure
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind, pair_position_fault
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Role
-from ..core.activations import ACTIVATIONS
-from ..core.block import BLOCKS, Block, BuildError, Context
+from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise, widen_output
-from ..core.normalisation import build_final_norm, build_norm
+from ..core.operations import ACTIVATIONS
 from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
-from ..core.residual_stack import ResidualStack, SideInputs, build_body
-from ..core.streaming import StreamChunk, StreamState
+from ..core.residual_stack import ResidualStack, SideInputs, build_body, build_final_norm, build_norm
 from ..core.transducer import TRANSDUCERS
-from ..layers.fused_pooling import try_fused_pooling
+from ..layers.pooling import try_fused_pooling
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
 from .base_model import BaseModel, fill_places, find_places, take_places
 from .seq2seq_model import TransductionModel, transduction_faults

@@ -22,30 +22,27 @@ from torch.testing import assert_close
 
 from ...grammar import ModelConfig, ModelPart, Norm, Reach, Role, lookup, nodes
 from ...grammar.analysis.analyse import block_cost
-from ..core.block import Block, BuildError
-from ..core.streaming import StreamState
+from ..core.block import Block, BuildError, StreamState
 from .fixtures import (
     VOCAB,
     WIDTH,
+    assert_dropout_acts,
+    assert_flops_stated,
+    assert_memory_stated,
+    assert_seed_decides,
+    assert_state_dict_restores,
     build_and_analyse,
+    count_flops,
     is_pool,
     make_block,
     make_generator,
     parse_block,
     prefix_mask,
     random_sequences,
+    run_stacked,
     saved_bytes,
     use_plain_operations,
     valid_outputs,
-)
-from .module_checks import (
-    assert_dropout_acts,
-    assert_flops_stated,
-    assert_memory_stated,
-    assert_seed_decides,
-    assert_state_dict_restores,
-    count_flops,
-    run_stacked,
 )
 from .references import outputs_equal_the_reference
 

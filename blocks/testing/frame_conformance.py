@@ -23,15 +23,20 @@ from ...grammar import ModelConfig, Norm
 from ...grammar.positions import POSITIONS
 from ..core.block import BuildError
 from ..core.initialisation import initialise
-from ..core.normalisation import build_norm
 from ..core.positional_encoding import PositionalEncoding
-from .fixtures import VOCAB, WIDTH, build_and_analyse, make_generator, random_sequences, saved_bytes
-from .module_checks import (
+from ..core.residual_stack import build_norm
+from .fixtures import (
+    VOCAB,
+    WIDTH,
     assert_flops_counted,
     assert_memory_stated,
     assert_seed_decides,
     assert_state_dict_restores,
+    build_and_analyse,
+    make_generator,
+    random_sequences,
     run_stacked,
+    saved_bytes,
 )
 
 _RECIPE = "conv(k=3) >> ff(9)"

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from ...grammar import Role, lookup, nodes
 from ...grammar.vocabulary.registry import spec_of
-from .fixtures import make_block, make_transducer, parse_block, prefix_mask, random_sequences, valid_outputs
+from .fixtures import make_block, parse_block, prefix_mask, random_sequences, valid_outputs
 
 Reference = Callable[..., Tensor]
 """`reference(block, x, *, causal, **settings)`: the outputs (length, width) of one sequence (length, width).
@@ -66,20 +66,6 @@ def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
             for row, y, length in zip(x, block(x, mask), lengths, strict=True):
                 expected = apply_reference(node, block, row[:length], causal=causal)
                 assert_close(valid_outputs(y, length), expected, rtol=1e-10, atol=1e-10)
-
-
-def transduction_equals_the_reference(text: str) -> None:
-    """Check that the outputs of batches of pairs equal the reference."""
-    node, transducer = parse_block(text), make_transducer(text)
-    for lengths in (((5, 5), (2, 2)), ((4, 4), (4, 4)), ((6, 1, 4), (3, 5, 2))):
-        source, target = (random_sequences(len(each), max(each), seed=max(each)) for each in lengths)
-        whole = all(len(set(each)) == 1 for each in lengths)
-        masks = (None, None) if whole else tuple(prefix_mask(each, max(each)) for each in lengths)
-        with torch.no_grad():
-            found = transducer(source, target, *masks)
-            for row, (n, m) in enumerate(zip(*lengths, strict=True)):
-                expected = apply_reference(node, transducer, source[row, :n], target[row, :m])
-                assert_close(found[row, :m], expected, rtol=1e-10, atol=1e-10)
 
 
 def _arguments(name: str) -> str:

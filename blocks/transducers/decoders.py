@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from ...grammar import nodes
 from ...grammar.seq2seq import cross_attention_heads
 from ...grammar.vocabulary.output_kinds import mixes_positions
-from ..core.block import Context
+from ..core.block import Context, StreamChunk
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.normalisation import build_final_norm
 from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
-from ..core.residual_stack import ResidualStep, SideInputs, Sublayer, build_body, recomputed
-from ..core.streaming import StreamChunk
+from ..core.residual_stack import ResidualStep, SideInputs, Sublayer, build_body, build_final_norm, recomputed
 from ..core.transducer import State, StateT
 from ..layers.attention import attend
 from ..layers.recurrent import Recurrent, RecurrentState

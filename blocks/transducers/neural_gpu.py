@@ -17,12 +17,11 @@ from torch.nn import functional
 
 from ...grammar.vocabulary.neural_gpu import image_maps
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
-from ..core.activations import saturating_sigmoid
 from ..core.block import Context
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable, Linear
+from ..core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..core.operations import saturating_sigmoid
 from ..core.transducer import State, StateT, Transducer, register_transducer
-from ..core.weight_roles import WeightRole, roles
 from ..layers.convolutions import zero_masked
 
 ORTHOGONAL_GAIN = 1.8 * 0.8

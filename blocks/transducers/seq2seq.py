@@ -11,9 +11,8 @@ from ...grammar.seq2seq import is_recurrent, recurrent_units
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ..core.block import BuildError, Context, build_block
 from ..core.initialisation import Linear
-from ..core.normalisation import build_final_norm
 from ..core.positional_encoding import PositionalEncoding
-from ..core.residual_stack import SideInputs, build_body
+from ..core.residual_stack import SideInputs, build_body, build_final_norm
 from ..core.transducer import State, Transducer, register_transducer
 from ..layers.recurrent import Recurrent
 from .decoders import ALIGNMENTS, AnyDecoder, EncodedSource, RecurrentDecoder, StackDecoder

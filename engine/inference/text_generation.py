@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from ...blocks import Model
-from ...blocks.core.block import Block
-from ...blocks.core.streaming import StreamState
+from ...blocks.core.block import Block, StreamState
 from ...errors import ActivememError
 from ..data.text.symbols import TextSymbols
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks import Model
-from ...blocks.core.streaming import StreamState, split_streams
+from ...blocks.core.block import StreamState, split_streams
 from ...studies.catalog.tasks import IGNORED, Examples, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.random_streams import derive_seed

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...blocks import Model
-from ...blocks.core.streaming import StreamState
+from ...blocks.core.block import StreamState
 from ...grammar import analyse
 from ...studies.catalog.tasks import IGNORED
 from ..data.text.batches import iter_line_eval, iter_stream_eval

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...blocks.core.weight_roles import find_weights
+from ...blocks.core.initialisation import find_weights
 from ...blocks.models.base_model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer

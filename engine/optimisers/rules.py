@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...blocks.core.weight_roles import Weight, WeightRole, find_weights
+from ...blocks.core.initialisation import Weight, WeightRole, find_weights
 
 
 class Lion(torch.optim.Optimizer):

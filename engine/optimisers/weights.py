@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks import Model
-from ...blocks.core.weight_roles import find_weights
+from ...blocks.core.initialisation import find_weights
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings

@@ -14,8 +14,7 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_int
 from ...core.block import Context, register_block
-from ...core.initialisation import Initialisable, Linear
-from ...core.weight_roles import WeightRole, roles
+from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from .recurrent_heads import LinearRecurrence
 
 EPSILON = 1e-6

@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
-from ...core.initialisation import Linear
-from ...core.weight_roles import WeightRole, roles
+from ...core.initialisation import Linear, WeightRole, roles
 from ..head_parts import turn
 from .chunked_recurrence import LEAST_LOG_DECAY, run_in_chunks, run_vector_decays
 from .recurrent_heads import HeadRates, LinearRecurrence

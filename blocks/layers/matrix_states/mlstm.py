@@ -13,8 +13,7 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_word
 from ...core.block import Context, register_block
-from ...core.initialisation import Initialisable, Linear
-from ...core.weight_roles import WeightRole, roles
+from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from .chunked_recurrence import add_states, hand_on, join_chunks, longest_chunk, split_chunks
 from .recurrent_heads import LinearRecurrence
 

@@ -12,8 +12,7 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
-from ...core.initialisation import Initialisable, Linear
-from ...core.weight_roles import WeightRole, roles
+from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from ..convolutions import zero_masked
 from ..head_parts import HeadNorm, ShortConvolution, gate_heads
 

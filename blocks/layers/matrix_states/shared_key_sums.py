@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...core.torch_modes import SavedContext
+from ...core.operations import SavedContext
 from .chunked_recurrence import chunk_shape, longest_chunk, sum_over_pairs
 
 _LEAST_EXPONENT = -80.0

@@ -12,8 +12,7 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Block, Context, register_block
-from ...core.initialisation import Initialisable, Linear, glorot
-from ...core.weight_roles import WeightRole, roles
+from ...core.initialisation import Initialisable, Linear, WeightRole, glorot, roles
 from ..convolutions import zero_masked
 from ..head_parts import ShortConvolution, gate_heads
 from ..matrix_states.recurrent_heads import draw_step_offsets

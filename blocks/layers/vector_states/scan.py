@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from ...core.torch_modes import SavedContext, without_autocast
+from ...core.operations import SavedContext, without_autocast
 
 PIECE, HELD = 16, 2**20
 """On a CPU, the positions of a piece, and the most state numbers in a piece of several sequences."""

@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context, register_block
-from ...core.initialisation import Initialisable, Linear, glorot
-from ...core.weight_roles import WeightRole, roles
+from ...core.initialisation import Initialisable, Linear, WeightRole, glorot, roles
 from ..convolutions import zero_masked
 from ..head_parts import HeadNorm
 

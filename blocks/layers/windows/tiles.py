@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ...core.torch_modes import SavedContext
+from ...core.operations import SavedContext
 from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
 
 _MAX_TILE = 2**17

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
+from activemem.blocks.core.block import StreamState
 from activemem.blocks.core.positional_encoding import PositionalEncoding, choose_positions
-from activemem.blocks.core.streaming import StreamState
 from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import ModelConfig
 

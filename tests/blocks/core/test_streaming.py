@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.core.block import StreamState
 from activemem.blocks.testing.fixtures import make_generator
 
 HEADS = "heads=2, head_width=3"

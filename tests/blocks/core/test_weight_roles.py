@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from activemem import build
-from activemem.blocks.core.initialisation import Linear, initialise
-from activemem.blocks.core.weight_roles import WeightRole, WeightRoleError, find_weights
+from activemem.blocks.core.initialisation import Linear, WeightRole, WeightRoleError, find_weights, initialise
 from activemem.engine.optimisers.build import build_optimizer
 from activemem.engine.optimisers.rules import muon_maps
 from activemem.engine.optimisers.weights import clip_gradients_per_map

@@ -9,7 +9,7 @@ from activemem.blocks import Linear, build
 from activemem.blocks.core.block import Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.residual_stack import SideInputs, build_body
-from activemem.blocks.layers.fused_pooling import try_fused_pooling
+from activemem.blocks.layers.pooling import try_fused_pooling
 from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
 from activemem.blocks.testing.references import find_reference
 from activemem.grammar import ModelConfig, parse

@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.core.block import StreamState
 from activemem.blocks.layers import recurrent
 from activemem.blocks.layers.recurrent import RecurrentState, side_by_side
 from activemem.blocks.testing.fixtures import (

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.core.block import StreamState
 from activemem.blocks.models.seq2seq_model import PAD, TransductionModel
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse

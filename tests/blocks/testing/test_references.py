@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from activemem.blocks.core.activations import saturating_sigmoid
+from activemem.blocks.core.operations import saturating_sigmoid
 from activemem.blocks.core.positional_encoding import sinusoidal_encoding
 from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
 from activemem.blocks.testing.references import (

@@ -10,13 +10,13 @@ from activemem.blocks.core.transducer import register_transducer
 from activemem.blocks.models.seq2seq_model import PAD, shift_right
 from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.blocks.testing.transducer_conformance import TRANSDUCER_CHECKS, gpu_gives_the_same
 from activemem.blocks.transducers.seq2seq import Seq2Seq
 from activemem.grammar import Role, lookup, parse
 from activemem.grammar.vocabulary import registry
 from activemem.grammar.vocabulary.registry import builtin_names
 
 from ...registry_entries import replace_entry
+from .transducer_conformance import TRANSDUCER_CHECKS, gpu_gives_the_same
 
 RECIPES = [
     "seq2seq(lstm, lstm)",

@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.core.block import StreamState
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
 from activemem.engine.data.text import subwords, tokenization

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from activemem.blocks.core.streaming import StreamState, split_streams
+from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine.objectives.base import micro_batch_slice, micro_batch_weight
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings

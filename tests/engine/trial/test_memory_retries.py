@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from activemem.blocks.core.streaming import StreamState, split_streams
+from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import memory_retries
 from activemem.engine.trial.crash_report import crash_report_file

@@ -1,12 +1,30 @@
-"""Modes of torch that operations of ours ask for: autocast, and transforms."""
+"""Operations that blocks share: activations by name, the gate of gated convolutions, and modes of torch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._C import _are_functorch_transforms_active
+from torch.nn import functional
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "tanh": torch.tanh,
+    "leaky_relu": functional.leaky_relu,
+}
+
+
+def saturating_sigmoid(x: Tensor) -> Tensor:
+    """Return clip(1.2 sigmoid(x) - 0.1, 0, 1), a gate that can close and open fully."""
+    return (1.2 * torch.sigmoid(x) - 0.1).clamp(0.0, 1.0)
+
 
 SavedContext = Any
 """The context of a `torch.autograd.Function`: its saved tensors, and what the forward pass has noted."""

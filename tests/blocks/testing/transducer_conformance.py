@@ -19,31 +19,44 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.testing import assert_close
 
-from ...grammar import Analysis, Norm, analyse
-from ..core.transducer import AnyTransducer
-from ..models.seq2seq_model import TransductionModel
-from ..models.sequence_model import build
-from .fixtures import (
+from activemem.blocks.core.transducer import AnyTransducer
+from activemem.blocks.models.seq2seq_model import TransductionModel
+from activemem.blocks.models.sequence_model import build
+from activemem.blocks.testing.fixtures import (
     VOCAB,
-    count_saved_bytes,
-    make_generator,
-    make_transducer,
-    prefix_mask,
-    random_sequences,
-    use_plain_operations,
-)
-from .module_checks import (
     assert_dropout_acts,
     assert_flops_counted,
     assert_memory_stated,
     assert_seed_decides,
     assert_state_dict_restores,
+    count_saved_bytes,
+    make_generator,
+    make_transducer,
+    parse_block,
+    prefix_mask,
+    random_sequences,
     run_stacked,
+    use_plain_operations,
 )
-from .references import transduction_equals_the_reference
+from activemem.blocks.testing.references import apply_reference
+from activemem.grammar import Analysis, Norm, analyse
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 1, 3, 6), (2, 5, 1, 5)
 """The valid lengths of the sources and the targets of a padded batch."""
+
+
+def transduction_equals_the_reference(text: str) -> None:
+    """Check that the outputs of batches of pairs equal the reference."""
+    node, transducer = parse_block(text), make_transducer(text)
+    for lengths in (((5, 5), (2, 2)), ((4, 4), (4, 4)), ((6, 1, 4), (3, 5, 2))):
+        source, target = (random_sequences(len(each), max(each), seed=max(each)) for each in lengths)
+        whole = all(len(set(each)) == 1 for each in lengths)
+        masks = (None, None) if whole else tuple(prefix_mask(each, max(each)) for each in lengths)
+        with torch.no_grad():
+            found = transducer(source, target, *masks)
+            for row, (n, m) in enumerate(zip(*lengths, strict=True)):
+                expected = apply_reference(node, transducer, source[row, :n], target[row, :m])
+                assert_close(found[row, :m], expected, rtol=1e-10, atol=1e-10)
 
 
 def run_stepwise(
