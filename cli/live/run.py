@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from ...engine.core.progress import initial_progress
 from ...engine.core.resources import Machine
+from ...reporting.added_seeds.of_tables import asks_for_seeds
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
@@ -61,6 +64,7 @@ class RunRequest:
     skip_unfit_nodes: bool
     resume_command: str
     table_command: str
+    claims_command: str
 
 
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
@@ -176,9 +180,9 @@ def _print_summary(
         print_stderr(f"  {best}")
 
 
-def print_first_table(study: Study, store: Store) -> None:
+def print_first_table(request: RunRequest, store: Store) -> None:
     """Print the first table of a study that has run to its end, no longer than a terminal."""
-    results = StudyResults(follow_rounds(study, store), store)
+    results = StudyResults(follow_rounds(request.study, store), store)
     if not results.study.tables or results.status.num_remaining:
         return
     columns, lines = shutil.get_terminal_size((WIDTH, MAX_TABLE_LINES))
@@ -189,6 +193,19 @@ def print_first_table(study: Study, store: Store) -> None:
     print_stderr("\n".join(["", *shown[:room]]), styled=styled)
     if len(shown) > room:
         print_stderr(f"… {plural(len(shown) - room, 'more line')}")
+    added = _count_added(results)
+    if added and results.study.claims and results.study.tables[0] not in asks_for_seeds(results.study):
+        seeds, trials = plural(len(results.study.seeds), "seed"), plural(added, "trial")
+        print_stderr(f"the table has the {seeds} of the file; claims count {trials} of added seeds, too")
+        print_stderr(f"see: {request.claims_command}")
+
+
+def _count_added(results: StudyResults) -> int:
+    """Return how many trials with seeds beyond the file's have been trained to their end."""
+    own = {trial.id for trial in results.study.trials}
+    later = {trial.id for trial in results.study.with_later_seeds().trials} - own
+    outcomes = results.store.trials()
+    return len(set(outcomes.filter(pl.col("status") == "done")["trial"]) & later)
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:

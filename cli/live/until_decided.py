@@ -112,7 +112,7 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     else:
         summary = run_and_report(request, settings)
     if summary is not None and not summary.is_cut_short:
-        print_first_table(study, settings.store)
+        print_first_table(request, settings.store)
     if options.as_json:
         from ..pages import RunEntry, StudyStatusPage
 
@@ -157,7 +157,10 @@ def _request(options: RunOptions, study: Study) -> RunRequest:
         keep_stale=options.keep_stale,
         skip_unfit_nodes=options.skip_unfit_nodes,
         resume_command=options.command(study.overrides),
-        table_command=command_line(
-            "table", "render", study.name, results=options.results, plugin=options.plugin
-        ),
+        table_command=_command(options, study, "table", "render"),
+        claims_command=_command(options, study, "claim", "check"),
     )
+
+
+def _command(options: RunOptions, study: Study, *words: str) -> str:
+    return command_line(*words, study.name, results=options.results, plugin=options.plugin)

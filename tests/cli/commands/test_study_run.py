@@ -38,8 +38,8 @@ def test_a_study_runs_a_line_a_trial_and_ends_with_how_it_stands(run, tiny):
     result = run("study", "run", tiny, "--local", "--max-trials", "2")
     assert (result.exit_code, result.stdout) == (0, "")
     first, second, *rest = without_times(result.stderr).splitlines()
-    assert re.match(r"1/8   done    .*not      .*max ", first)
-    assert re.match(r"2/8   done    .*reverse  .*max ", second)
+    assert re.match(r"1/8   done    .*not      .*max_length ", first)
+    assert re.match(r"2/8   done    .*reverse  .*max_length ", second)
     assert rest == [
         "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?",
         "see: activemem table render tiny",
@@ -71,7 +71,7 @@ def test_a_part_of_a_study_runs_alone_and_the_study_stays_whole(run, tiny):
     result = run("study", "run", tiny, "--local", "--only", "task=not", "--only", "mixer=conv")
     *lines, summary, _ = without_times(result.stderr).splitlines()
     assert [line.split()[2:7] for line in lines] == [
-        ["conv(k=3)", "not", "seed", seed, "max"] for seed in "01"
+        ["conv(k=3)", "not", "seed", seed, "max_length"] for seed in "01"
     ]
     assert summary == "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?"
     assert run("study", "status", "tiny").stdout.splitlines()[1] == "2 of 8 trials done · 6 left"

@@ -1,5 +1,6 @@
 """`study run --until-decided`: seeds are trained where claims are undecided, and what cannot be is told."""
 
+from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
@@ -39,9 +40,21 @@ def test_seeds_are_added_until_the_claim_is_decided_or_no_more_may_be(run, study
     assert found.exit_code == 0
     assert "longer kernels go further: 2 trials up to 5 seeds, about " in found.stderr
     assert seeds() == [0, 1, 2, 3, 4]
-    told = found.stderr.splitlines()[-1]
-    assert told.startswith("tiny: claims ")
+    (told,) = (line for line in found.stderr.splitlines() if line.startswith("tiny: claims "))
     assert "added seeds trained for " in told
+
+
+def test_the_table_at_the_end_says_that_claims_count_added_seeds_too(run, study):
+    assert run("study", "run", study(), "--local").exit_code == 0
+    ends = Store("results").trials({"loss"})["metrics"]
+    losses = [each["value"] for row in ends for each in row if each["name"] == "loss"]
+    path = study(f"> {mean(losses) - 1.2 * stdev(losses)}")
+    table = '\n[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\n'
+    Path(path).write_text(Path(path).read_text(encoding="utf-8") + table, encoding="utf-8")
+    for options in (("--until-decided",), ()):  # a later run says it again
+        *_, told, command = run("study", "run", path, "--local", *options).stderr.splitlines()
+        assert told == "the table has the 3 seeds of the file; claims count 2 trials of added seeds, too"
+        assert command.endswith("activemem claim check tiny")
 
 
 def test_a_budget_bounds_what_added_seeds_train(run, study):
