@@ -21,8 +21,7 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.statistics.factor_effects import Contrast, FactorModel
-from activemem.reporting.statistics.factor_terms import TermColumns
+from activemem.reporting.statistics.factor_effects import Contrast, FactorModel, TermColumns
 from activemem.reporting.statistics.stratified_bootstrap import (
     INTERQUARTILE_MEAN,
     MEAN,

@@ -19,7 +19,7 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field
 from ..grammar import Cardinality, Fault, parse
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.noise_floor import NoiseFloor
-from ..reporting.paper_sheet import PaperClaim, PaperFigure, PaperStudy, PrintedTable
+from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.plan_text import PlannedRung
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult

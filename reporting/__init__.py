@@ -6,12 +6,12 @@ result with its words. `kinds` has a module for each kind of table and figure, a
 the code that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide more of them.
 `page` is the report of a study, and `serve` shows it while the study runs.
 
-`scores` puts methods on one scale. `paper_tables` are a paper's own tables. `recipes` shows what a recipe
-costs, and `search` what a search found. `statistics` has the tests and intervals for a few seeds. `outcomes`
-loads the latest attempts and says where they were computed. `noise_floor` finds the differences that the
-spread over seeds hides, and `output_comparison` tests whether written outputs differ. `missing_ablations`
-finds what a reviewer will ask for. `kept_models` lists the models in the store. `sql` runs queries over rows
-in a separate process, `sql_process`.
+`scores` puts methods on one scale. `paper` has a paper's own tables, and all that was found of it.
+`recipes` shows what a recipe costs, and `search` what a search found. `statistics` has tests and intervals
+of few seeds. `outcomes` loads the latest attempts and says where they were computed. `noise_floor` finds
+differences that the spread over seeds hides, and `output_comparison` tests whether written outputs differ.
+`missing_ablations` finds what a reviewer will ask for. `kept_models` lists the models in the store. `sql`
+runs queries over rows, in the process `sql_process`.
 """
 
 from ..lazy_exports import lazy_exports

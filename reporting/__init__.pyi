@@ -5,6 +5,7 @@ from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
 from .output_comparison import compare_outputs as compare_outputs
 from .page import report as report
+from .paper import tables_of_paper as tables_of_paper
 from .recipes.display import RecipeComparison as RecipeComparison
 from .recipes.display import RecipeDisplay as RecipeDisplay
 from .recipes.nearest import NearestError as NearestError
@@ -12,7 +13,6 @@ from .recipes.nearest import NearRecipe as NearRecipe
 from .recipes.nearest import StoredResult as StoredResult
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study
-from .results import tables_of_paper as tables_of_paper
 from .sql import QueryError as QueryError
 from .sql import query as query
 from .tables.table import Table as Table

@@ -27,7 +27,7 @@ _INT64_LIMIT = 2**63  # integers below this fit a column
 
 def value_frame(
     study: str,
-    trials: Iterable[str],
+    trials: Sequence[str],
     outcomes: pl.DataFrame,
     names: Iterable[str],
     *,
@@ -36,16 +36,21 @@ def value_frame(
 ) -> pl.DataFrame:
     """Return the tidy frame of trials and metrics: the columns metric, trial, seed, value, status and why.
 
-    Tables, figures and claims are all made of such rows, one for each trial and metric. `history` are the
-    stored metrics, whose last values count for metrics with an index; `begun` are trials with a checkpoint.
+    Tables and figures are made of such rows, one for each trial and metric. A trial that is given twice has
+    two. `history` are the stored metrics, whose last values count for metrics with an index; `begun` are
+    trials with a checkpoint.
     """
-    ids = list(dict.fromkeys(trials))
-    return pl.concat(
-        trial_values(study, ids, outcomes, name, metrics=history, begun=begun).select(
-            metric=pl.lit(name), trial="trial", seed="seed", value="value", status="status", why="why"
-        )
+    given = pl.DataFrame({"trial": trials}, schema={"trial": pl.String})
+    frames = (
+        given.join(
+            trial_values(study, trials, outcomes, name, metrics=history, begun=begun),
+            on="trial",
+            how="left",
+            maintain_order="left",
+        ).select(pl.lit(name).alias("metric"), "trial", "seed", "value", "status", "why")
         for name in dict.fromkeys(names)
     )
+    return pl.concat(frames)
 
 
 def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:

@@ -12,11 +12,11 @@ import polars as pl
 
 from ..diagnostics import nearest_hint
 from ..errors import argument_fault, check_arguments, number_fault, texts_fault
-from ..storage import Store, open_store, store_fault
+from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import make_plan
-from ..studies.planning.status import StudyStatus, started_trials, study_status
+from ..studies.planning.status import StudyStatus, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.level_names import one_line
@@ -33,7 +33,6 @@ from .curves.curve import Curve, CurveError
 from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .outcomes import load_outcomes
-from .paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .plan_text import PlanDisplay
 from .snapshot import Snapshot
 from .tables.table import Table, TableError
@@ -291,14 +290,3 @@ def open_study(
     if not isinstance(study, Study):
         study = load_last_run(None if study is None else str(study), store, overrides)
     return StudyResults(study, store)
-
-
-def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return all tables that a paper printed, or the one of that name, beside our studies of it."""
-    check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
-    store = open_store(store)
-    printed, studies = published_tables_of(paper, name), studies_of_paper(paper, store)
-    outcomes = load_outcomes(store, *studies)
-    ended = set(outcomes["trial"])
-    begun = {trial for study in studies for trial in started_trials(study, store, ended)}
-    return list(paper_tables(printed, studies, outcomes, begun))

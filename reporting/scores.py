@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from ..diagnostics import nearest_hint
 from ..studies.catalog.metrics import find_metric
-from ..studies.presentation.kinds import KeyFault, ResultKeys, find_levels, metric_faults
+from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults, find_levels, metric_faults
 from ..studies.presentation.selection import (
     absent_factors,
     describe_mixed_levels,
@@ -70,18 +70,11 @@ class ScoreKeys(ResultKeys):
         """Return unknown names, factors that would be mixed, and metrics that cannot be put on one scale."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults(self.value, {})]
-        met: dict[str, str] = {}
         key, methods = self.methods
         named: list[tuple[KeyPath, str]] = [((key,), methods)]
         for number, name in enumerate(self.tasks):
             named.append((("tasks", number) if len(self.tasks) > 1 else ("tasks",), name))
-        for path, name in named:
-            if name not in factors or name == SEED:
-                faults.append((path, f"unknown factor '{name}'{nearest_hint(name, [*factors])}"))
-            elif name in met:
-                faults.append((path, f"expected a factor other than the {met[name]}', got '{name}'"))
-            met.setdefault(name, str(path[0]))
-        if faults:
+        if faults := [*faults, *factor_faults(named, [name for name in factors if name != SEED])]:
             return faults
         if mixed := describe_mixed_levels((methods, *self.tasks), self.select, design):
             faults.append(

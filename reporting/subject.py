@@ -100,12 +100,8 @@ class ResultSubject:
     def observe(self, metric: str) -> Observations:
         """Return the final values of a metric."""
         frame = value_frame(self.study.name, [trial.id for trial in self.trials], self.outcomes, [metric])
-        ends = {
-            trial: (value, status) for trial, value, status in frame.select("trial", "value", "status").rows()
-        }
         values, gaps = list[Observation](), Counter[str]()
-        for trial in self.trials:
-            value, status = ends[trial.id]
+        for trial, (value, status) in zip(self.trials, frame.select("value", "status").rows(), strict=True):
             if status == ValueStatus.DONE:
                 values.append(Observation(trial=trial.id, value=value, levels=trial.levels))
             else:
@@ -165,8 +161,7 @@ class StudyModel:
 
 def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) -> StudyModel:
     """Return the model of the factors that vary, over the values of a metric that there are."""
-    from .statistics.factor_effects import FactorModel  # noqa: PLC0415 -- loads NumPy
-    from .statistics.factor_terms import TermColumns  # noqa: PLC0415 -- as above
+    from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)
     observed = dict[str, tuple[Level, ...]]()

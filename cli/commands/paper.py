@@ -33,7 +33,7 @@ def show(
     Verdicts at the paper's own size and verdicts of smaller models are shown apart. Missing trials are shown
     with their cost.
     """
-    from ...reporting.paper_sheet import paper_sheet, papers
+    from ...reporting.paper import paper_sheet, papers
     from ..machine_settings import load_settings
     from ..views.paper import format_sheet, sheet_to_markdown
 

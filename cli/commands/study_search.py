@@ -75,7 +75,7 @@ def _show_best(
 ) -> None:
     from ...reporting.results import open_study
     from ...reporting.tables.render import rich
-    from ...reporting.tables.tidy import iter_records
+    from ...reporting.tables.table import iter_records
     from ..machine_settings import load_settings
 
     store = load_settings({"results": results}).store

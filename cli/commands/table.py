@@ -45,9 +45,9 @@ def render(
     With --paper, print a paper's tables in their published form. A name means the last run of the study, with
     its overrides; a path means the file.
     """
-    from ...reporting.results import open_study, tables_of_paper
-    from ...reporting.tables.table import TableError
-    from ...reporting.tables.tidy import iter_records
+    from ...reporting.paper import tables_of_paper
+    from ...reporting.results import open_study
+    from ...reporting.tables.table import TableError, iter_records
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
 

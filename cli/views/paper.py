@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...reporting.claims.verdicts import Verdict
-from ...reporting.paper_sheet import PaperSheet, PaperStudy, StudyVerdict
+from ...reporting.paper import PaperSheet, PaperStudy, StudyVerdict
 from ...reporting.tables.render import markdown, rich
 from ...studies.text.units import format_duration, plural
 

@@ -7,9 +7,9 @@ so far.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from ...studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement, iter_comparisons
 from ..claims.cell_values import CellResults
@@ -17,7 +17,7 @@ from ..claims.check import cell_results, check_claims, comparison_tests
 from ..claims.hypothesis_test import PairedTest
 from ..claims.verdicts import OPEN, ClaimResult, Verdict
 from ..statistics.estimates import t_quantile
-from .candidate import MIN_CHANCE, NextSeeds, total_seconds
+from .candidate import NextSeeds, OpenResult
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,13 +54,14 @@ def claim_candidates(
             yield from _OpenClaim.of(claim, result, results).candidates(estimator)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenClaim:
+@dataclass(frozen=True, kw_only=True)
+class _OpenClaim(OpenResult[Comparison]):
     """An undecided claim: the tests of its comparisons look by look, and their verdicts now.
 
     `level` is the significance level of one look.
     """
 
+    kind: ClassVar = "claim"
     claim: Claim
     tests: Mapping[Comparison, Sequence[PairedTest]]
     now: Mapping[Comparison, _Chances]
@@ -68,80 +69,55 @@ class _OpenClaim:
     level: float
 
     @classmethod
-    def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> _OpenClaim:
+    def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> Self:
         family = list(dict.fromkeys(iter_comparisons(claim.statement)))
+        findings = zip(family, result.findings, strict=True)
         return cls(
             claim=claim,
             tests={each: comparison_tests(each, claim, results, len(family)) for each in family},
-            now={
-                each: _known(finding.verdict) for each, finding in zip(family, result.findings, strict=True)
-            },
+            now={each: _known(finding.verdict) for each, finding in findings},
             results=results,
             level=result.level_of_look,
         )
 
-    def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield possible additions: seeds of one comparison, or of all; first of those with a single seed."""
+    @property
+    def name(self) -> str:
+        return self.claim.spec.name
+
+    @property
+    def looks(self) -> Sequence[Sequence[int]]:
+        return self.results.looks
+
+    def groups(self) -> list[list[Comparison]]:
         if not all(each[0].complete for each in self.tests.values()):
-            return
+            return []
         growing = [
             each
             for each, tests in self.tests.items()
-            if self.now[each] == _UNDECIDED and not tests[0].exact and len(tests) < len(self.results.looks)
+            if self.now[each] == _UNDECIDED and not tests[0].exact and len(tests) < len(self.looks)
         ]
-        blind = [each for each in growing if self._is_blind(each)]
-        if blind:
-            found = self._candidate(blind, 1, estimator)
-            if found is not None:
-                yield replace(found, expected=None)
-            return
-        for chosen in [[each] for each in growing] + ([growing] if len(growing) > 1 else []):
-            for ahead in range(1, len(self.results.looks)):
-                found = self._candidate(chosen, ahead, estimator)
-                if found is not None and found.chance is not None and found.chance >= MIN_CHANCE:
-                    yield found
+        return [[each] for each in growing] + ([growing] if len(growing) > 1 else [])
 
-    def _is_blind(self, comparison: Comparison) -> bool:
-        """Return whether an effect is known but not its spread: one seed, without comparable cells."""
-        last = self.tests[comparison][-1]
+    def held(self, question: Comparison) -> int:
+        return len(self.tests[question])
+
+    def is_blind(self, question: Comparison) -> bool:
+        last = self.tests[question][-1]
         return last.effect is not None and last.spread is None
 
-    def _candidate(
-        self, chosen: Sequence[Comparison], ahead: int, estimator: TimeEstimator
-    ) -> NextSeeds | None:
-        """Return the candidate that reaches the look `ahead`; None if the next look needs no more trials."""
-        soon, then = self._seeds(chosen, 1), self._seeds(chosen, ahead)
-        trials = self._to_train(soon)
-        if not trials:
-            return None
+    def trials(self, question: Comparison, seeds: Collection[int]) -> Iterator[Trial]:
+        found = self.results.trials(question, seeds).values()
+        return (trial for trial in found if not self.results.has_ended(trial))
+
+    def expect(self, group: Sequence[Comparison], ahead: int) -> tuple[Sequence[Comparison], float]:
         predicted = {
-            each: _predicted(self.tests[each][-1], len(its), self.level) for each, its in then.items()
+            each: _predicted(self.tests[each][-1], len(self.seeds(each, ahead)), self.level) for each in group
         }
         chances = _combined(self.claim.statement, {**self.now, **predicted})
-        return NextSeeds(
-            kind="claim",
-            name=self.claim.spec.name,
-            trials=trials,
-            seeds=max(map(len, soon.values())),
-            seconds=total_seconds(trials, estimator),
-            undecided=1,
-            expected=chances.confirmed + chances.refuted,
-            seeds_then=max(map(len, then.values())),
-            seconds_then=total_seconds(self._to_train(then), estimator),
-        )
+        return group, chances.confirmed + chances.refuted
 
-    def _seeds(self, chosen: Sequence[Comparison], ahead: int) -> dict[Comparison, tuple[int, ...]]:
-        looks = self.results.looks
-        return {each: looks[min(len(self.tests[each]) + ahead, len(looks)) - 1] for each in chosen}
-
-    def _to_train(self, seeds: Mapping[Comparison, tuple[int, ...]]) -> tuple[Trial, ...]:
-        found = {
-            number: trial
-            for each, its in seeds.items()
-            for number, trial in self.results.trials(each, its).items()
-            if not self.results.has_ended(trial)
-        }
-        return tuple(found.values())
+    def count(self, group: Sequence[Comparison]) -> int:
+        return 1  # the claim
 
 
 def _known(verdict: Verdict) -> _Chances:

@@ -8,26 +8,25 @@ column. A candidate is one such difference, all of a column, or all of the table
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_text
-from ..kinds.cells import CellsTable, make_filler
+from ..kinds.cells import CellsTable
 from ..statistics.decided_differences import DecidedDifference
 from ..statistics.estimates import t_quantile
-from ..statistics.sequential import seeds_at_looks
-from .candidate import MIN_CHANCE, NextSeeds, total_seconds
+from ..tables.cells import TableCells
+from .candidate import MIN_CHANCE, NextSeeds, OpenResult
 
 if TYPE_CHECKING:
     from ...studies.planning.time_estimates import TimeEstimator
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
-    from ..tables.cells import CellFiller
     from ..tables.tally import CellKey
 
 
@@ -49,10 +48,10 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
     """Return how many differences are decided in the tables with a margin, and how many there are."""
     decided = left = 0
     for spec in asks_for_seeds(study):
-        filler = make_filler(study, spec, outcomes)
-        judged = [each for column in judged_differences(filler) for each in column]
+        made = TableCells(study=study, spec=spec, outcomes=outcomes)
+        judged = [each for column in judged_differences(made) for each in column]
         undecided = sum(not each.found.is_decided for each in judged)
-        tested = [best for best in filler.best_of_columns if spec.margin(best.metric.name) is not None]
+        tested = [best for best in made.best_of_columns if spec.margin(best.metric.name) is not None]
         decided += len(judged) - undecided + sum(best.worse for best in tested)
         left += undecided
     return decided, decided + left
@@ -61,20 +60,20 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
     """Yield candidates of seeds for the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
-        yield from _OpenTable(study, make_filler(study, spec, outcomes), outcomes).candidates(estimator)
+        yield from _OpenTable(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
 
 
-def judged_differences(filler: CellFiller) -> list[list[JudgedDifference]]:
+def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
     """Return the differences of each column of a table that are to be decided."""
     found: list[list[JudgedDifference]] = []
-    for column, best in zip(filler.columns, filler.best_of_columns, strict=True):
+    for column, best in zip(made.columns, made.best_of_columns, strict=True):
         name = column.metric.name
-        margin = filler.spec.margin(name)
+        margin = made.spec.margin(name)
         if margin is None:
             continue
         pairs = {
-            ((row, column.level, name), (filler.baselines[row], column.level, name)): each
-            for row, each in filler.differences[name, column.level].decided.items()
+            ((row, column.level, name), (made.baselines[row], column.level, name)): each
+            for row, each in made.differences[name, column.level].decided.items()
         }
         pairs |= best.rivals
         found.append([JudgedDifference(cells=two, found=each, margin=margin) for two, each in pairs.items()])
@@ -82,45 +81,50 @@ def judged_differences(filler: CellFiller) -> list[list[JudgedDifference]]:
 
 
 @dataclass(frozen=True)
-class _OpenTable:
+class _OpenTable(OpenResult[JudgedDifference]):
     """A table of a study to which seeds may be added."""
 
-    study: Study
-    filler: CellFiller
-    outcomes: pl.DataFrame
+    kind: ClassVar = "table"
+    made: TableCells
 
-    def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield candidates: seeds of one difference, of a column, or of all.
+    @property
+    def name(self) -> str:
+        return self.made.spec.name
 
-        If some differences have a single seed, and so no spread, all candidates are seeds of these.
-        """
-        columns = [
-            [each for each in column if self._grows(each)] for column in judged_differences(self.filler)
-        ]
+    @property
+    def looks(self) -> Sequence[Sequence[int]]:
+        return self.made.looks
+
+    def groups(self) -> list[list[JudgedDifference]]:
+        columns = [[each for each in column if self._grows(each)] for column in judged_differences(self.made)]
         every = [each for column in columns for each in column]
-        blind = [each for each in every if each.found.last.error is None and self._seeds_of(each, 0) == 1]
-        if blind:
-            if (found := self._of(blind, 1, estimator, expected=None)) is not None:
-                yield found
-            return
         groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
-        for group in [*groups, every] if sum(map(bool, columns)) > 1 else groups:
-            for ahead in range(1, len(self._looks)):
-                found = self._candidate(group, ahead, estimator)
-                if found is not None:
-                    yield found
+        return [*groups, every] if sum(map(bool, columns)) > 1 else groups
+
+    def held(self, question: JudgedDifference) -> int:
+        return question.found.looks
+
+    def is_blind(self, question: JudgedDifference) -> bool:
+        return question.found.last.error is None and len(self.seeds(question, 0)) == 1
+
+    def trials(self, question: JudgedDifference, seeds: Collection[int]) -> Iterator[Trial]:
+        for row, column, _ in question.cells:
+            for seed in self.looks[-1][: len(seeds)]:
+                yield from self._not_ended.get((row, column), {}).get(seed, ())
+
+    def expect(self, group: Sequence[JudgedDifference], ahead: int) -> tuple[list[JudgedDifference], float]:
+        chances = {each: self._chance(each, ahead) for each in group}
+        chosen = {each: chance for each, chance in chances.items() if chance >= MIN_CHANCE}
+        return list(chosen), math.fsum(chosen.values())
 
     @cached_property
-    def _looks(self) -> tuple[tuple[int, ...], ...]:
-        return seeds_at_looks(self.study.seeds, self.study.later_seeds)
-
-    @cached_property
-    def _to_train(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        spec = self.filler.spec
-        ended = set(self.outcomes.filter(pl.col("status") != "incomplete")["trial"])
-        own = {trial.id: trial for trial in self.study.with_later_seeds().trials}  # without the rows' names
+    def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
+        """Return the trials to train by row and column, then by seed."""
+        spec, study = self.made.spec, self.made.study
+        ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
+        own = {trial.id: trial for trial in study.with_later_seeds().trials}  # without the rows' names
         found: dict[tuple[str, str], dict[int, list[Trial]]] = {}
-        for trial in self.filler.trials:
+        for trial in self.made.trials:
             if trial.id not in ended:
                 column = "" if spec.columns is None else level_text(trial.levels[spec.columns])
                 place = level_text(trial.levels[spec.rows]), column
@@ -129,54 +133,8 @@ class _OpenTable:
 
     def _grows(self, each: JudgedDifference) -> bool:
         """Return whether seeds may be added to a difference, all trials of which have a value so far."""
-        complete = not any(tally.gaps for cell in each.cells for tally in self.filler.grown[cell])
-        return complete and not each.found.is_decided and each.found.looks < len(self._looks)
-
-    def _candidate(
-        self, group: Sequence[JudgedDifference], ahead: int, estimator: TimeEstimator
-    ) -> NextSeeds | None:
-        """Return the differences that may be decided `ahead` looks from now; None if there are none."""
-        chances = [self._chance(each, ahead) for each in group]
-        chosen = [each for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
-        expected = math.fsum(chance for chance in chances if chance >= MIN_CHANCE)
-        return self._of(chosen, ahead, estimator, expected=expected)
-
-    def _of(
-        self,
-        chosen: Sequence[JudgedDifference],
-        ahead: int,
-        estimator: TimeEstimator,
-        *,
-        expected: float | None,
-    ) -> NextSeeds | None:
-        """Return the candidate that brings differences to their next look; None if it needs no trial."""
-        trials = self._trials(chosen, 1)
-        if not trials:
-            return None
-        return NextSeeds(
-            kind="table",
-            name=self.filler.spec.name,
-            trials=trials,
-            seeds=max(self._seeds_of(each, 1) for each in chosen),
-            seconds=total_seconds(trials, estimator),
-            undecided=len(chosen),
-            expected=expected,
-            seeds_then=max(self._seeds_of(each, ahead) for each in chosen),
-            seconds_then=total_seconds(self._trials(chosen, ahead), estimator),
-        )
-
-    def _seeds_of(self, each: JudgedDifference, ahead: int) -> int:
-        return self.filler.counts[min(each.found.looks + ahead, len(self._looks)) - 1]
-
-    def _trials(self, chosen: Sequence[JudgedDifference], ahead: int) -> tuple[Trial, ...]:
-        found = {
-            trial.id: trial
-            for each in chosen
-            for row, column, _ in each.cells
-            for seed in self._looks[-1][: self._seeds_of(each, ahead)]
-            for trial in self._to_train.get((row, column), {}).get(seed, ())
-        }
-        return tuple(found.values())
+        complete = not any(tally.gaps for cell in each.cells for tally in self.made.grown[cell])
+        return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
         """Return the chance that a difference is decided `ahead` looks from now, given the last look.
@@ -189,7 +147,7 @@ class _OpenTable:
         last = each.found.last
         if last.error is None or last.degrees is None:
             return 0.0
-        growth = self._seeds_of(each, ahead) / self.filler.counts[each.found.looks - 1]
+        growth = len(self.seeds(each, ahead)) / self.made.counts[each.found.looks - 1]
         count = last.n * growth
         error = last.error * math.sqrt(1 - 1 / growth) or 1e-12
         degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)

@@ -19,11 +19,10 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, m
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.presentation.kinds import CurveKind, KeyFault
+from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults
 from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.presentation.selection import (
     describe_mixed_levels,
-    level_name_fault,
     select_faults,
     selected_levels,
 )
@@ -102,10 +101,10 @@ class CellFigure(CurveKind):
         faults = [
             *self.key_faults(),
             *select_faults(self.select, factors),
-            *self._role_faults(factors),
+            *self.role_faults(factors),
         ]
         if not faults:
-            faults += [*self.level_faults(design), *self._accent_faults(design)]
+            faults += [*self.drawn_faults(design), *self.level_faults(factors)]
         if metric_family(self.value) not in METRICS_AND_COSTS:
             faults.append((("value",), unknown_metric(self.value)))
         name = getattr(self, "published", None)
@@ -120,22 +119,12 @@ class CellFigure(CurveKind):
         if self.rows is not None and self.panels is None:
             yield ("rows",), "expected panels as well, the columns of these rows"
 
-    def _role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield roles with a name that is not a factor, or with the name of another role."""
-        met: dict[str, str] = {}
-        for role, name in self.roles.items():
-            yield from self.role_faults(role, name, factors)
-            if name in met:
-                yield (role,), f"expected something other than {met[name]}'s, got '{name}'"
-            met.setdefault(name, role)
+    def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        """Yield roles with a name that they cannot have, or with the name of another role."""
+        named = (((role,), name) for role, name in self.roles.items())
+        yield from factor_faults(named, factors, self.special)
 
-    def role_faults(self, role: str, name: str, factors: Mapping[str, object]) -> Iterator[KeyFault]:
-        """Yield a name that the role cannot have."""
-        others = self.special.get(role, ())
-        if name not in factors and name not in others:
-            yield (role,), f"unknown factor '{name}'{nearest_hint(name, [*factors, *others])}"
-
-    def level_faults(self, design: Design) -> Iterator[KeyFault]:
+    def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         """Yield levels that cannot be drawn."""
         levels = selected_levels(self.select, design.factors)
         if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
@@ -150,16 +139,6 @@ class CellFigure(CurveKind):
         factors = [name for name in self.roles.values() if name in levels]
         if mixed := describe_mixed_levels(factors, self.select, design):
             yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"
-
-    def _accent_faults(self, design: Design) -> Iterator[KeyFault]:
-        accent = getattr(self, "accent", None)
-        if accent is None:
-            return
-        known, factor = selected_levels(self.select, design.known_levels), self.accent_factor
-        if factor not in known:
-            yield ("accent",), "expected a factor that it is a level of, as series"
-        elif message := level_name_fault(accent, known[factor], factor):
-            yield ("accent",), message
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         """Return the figure: panels of cells with the words around them."""

@@ -76,8 +76,8 @@ def collect_samples(
     A figure of final values does not need or read `metrics`.
     """
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
-    finals = value_frame(study.name, placed["trial"], outcomes, [spec.value]).drop("metric")
-    ends = placed.join(finals, on="trial", how="left", maintain_order="left").drop("value")
+    finals = value_frame(study.name, placed["trial"].to_list(), outcomes, [spec.value])
+    ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     values = _values(spec, outcomes, metrics).filter(pl.col("value").is_finite())
     frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import Beside, KeyFault, TableKind
-from ...studies.presentation.selection import describe_levels, level_name_fault, selected_levels
+from ...studies.presentation.selection import describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_names, level_text, one_line
@@ -52,12 +52,7 @@ class AggregateTable(ScoreKeys, TableKind):
         return {"baseline": self.rows}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = self.score_faults(design)
-        if not faults and self.baseline is not None:
-            levels = selected_levels(self.select, design.known_levels)[self.rows]
-            if message := level_name_fault(self.baseline, levels, self.rows):
-                faults.append((("baseline",), message))
-        return faults
+        return self.score_faults(design) or list(self.level_faults(design.known_levels))
 
     def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
         subject = ResultSubject(study, self.select, outcomes)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import polars as pl
@@ -21,9 +19,7 @@ from ...studies.catalog.metrics import (
 from ...studies.catalog.published import published_tables
 from ...studies.presentation.changes import (
     CHANGES,
-    Changes,
     change_faults,
-    read_changes,
     unselected_baseline_faults,
 )
 from ...studies.presentation.kinds import (
@@ -33,36 +29,24 @@ from ...studies.presentation.kinds import (
     Significance,
     Spread,
     TableKind,
+    factor_faults,
     find_levels,
     metric_faults,
 )
-from ...studies.presentation.metric_words import with_true_title
 from ...studies.presentation.selection import (
     describe_mixed_levels,
-    fixed_levels,
-    is_selected,
     level_name_fault,
     select_faults,
     selected_levels,
 )
-from ...studies.resolve.trial import Trial
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, level_text, one_line
+from ...studies.schema.level_names import level_text
 from ...studies.schema.settings import Level, Names
 from ...studies.text.strict_model import StrictModel, format_value
 from ...studies.text.toml_positions import KeyPath
-from ..outcomes import provenance
-from ..statistics.sequential import seeds_at_looks
-from ..tables.axes import TableRow, columns_of, rows_of, rows_of_changes
-from ..tables.captions import caption_sentences
-from ..tables.cells import CellFiller
-from ..tables.differences import column_differences
-from ..tables.published import add_paper_only, add_published_columns, match_published
-from ..tables.table import ColumnKey, Footnotes, Table
-from ..tables.tally import CellKey, Tally, pick_best, tallies_at_looks, tally_trials
-from ..tables.unsolved import note_unsolved
-from ..tables.untrained import untrained_remarks
+from ..tables.cells import TableCells
+from ..tables.table import Table
 
 if TYPE_CHECKING:
     from ...studies.study import Study
@@ -170,6 +154,11 @@ class CellsTable(TableKind):
         return {metrics[0]: float(found)}
 
     @property
+    def shown_metrics(self) -> tuple[str, ...]:
+        """Return the metrics whose values the table needs."""
+        return self.value if self.otherwise is None else (*self.value, self.otherwise)
+
+    @property
     def published_table(self) -> str:
         """Return the name of the paper's table."""
         return self.published.table or self.name
@@ -243,11 +232,7 @@ class CellsTable(TableKind):
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
     def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
-        filler = make_filler(study, self, outcomes, beside)
-        table, match = _assemble_table(study, filler, outcomes), filler.published_match
-        if match and beside.paper_only:
-            table = add_paper_only(table, match, filler.rows, filler.columns)
-        return add_published_columns(table) if match and self.published.show == "columns" else table
+        return TableCells(study=study, spec=self, outcomes=outcomes, beside=beside).table()
 
 
 def _column_text(name: str, texts: Sequence[str]) -> str:
@@ -257,18 +242,10 @@ def _column_text(name: str, texts: Sequence[str]) -> str:
 
 
 def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    met: dict[str, str] = {}
-    places: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
-    if spec.columns is not None:
-        places.append((("columns",), spec.columns))
-    places += [(("over", number), factor) for number, factor in enumerate(spec.over)]
-    for path, factor in places:
-        known = (*factors, CHANGES) if path == ("rows",) else tuple(factors)
-        if factor not in known:
-            yield path, f"unknown factor '{factor}'{nearest_hint(factor, known)}"
-        if factor in met:
-            yield path, f"expected a factor other than {met[factor]}, got '{factor}'"
-        met.setdefault(factor, "the rows'" if path[0] == "rows" else "the columns'")
+    named: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
+    named += [] if spec.columns is None else [(("columns",), spec.columns)]
+    named += [(("over", number), factor) for number, factor in enumerate(spec.over)]
+    yield from factor_faults(named, factors, {"rows": (CHANGES,)})
     if SEED in spec.over:
         yield ("over", spec.over.index(SEED)), "every cell is aggregated over its seeds already"
     if spec.pick and not spec.over:
@@ -404,157 +381,6 @@ def _published_faults(
             if their not in theirs:
                 unknown = f"{table.paper} {table.name} has no {side} '{their}'"
                 yield path, unknown + nearest_hint(their, theirs)
-
-
-def make_filler(
-    study: Study,
-    spec: CellsTable,
-    outcomes: pl.DataFrame,
-    beside: Beside = Beside(),  # noqa: B008 -- frozen
-) -> CellFiller:
-    """Return the filler of a table's cells: its rows and columns, their trials, and the paper's numbers."""
-    changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
-    grows = bool(spec.smallest_difference) and SEED not in spec.select
-    looks = seeds_at_looks(study.seeds, study.later_seeds if grows else ())
-    trials = _selected_trials(study.with_later_seeds() if len(looks) > 1 else study, spec, changes)
-
-    def tally(some: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
-        return tally_trials(
-            study.name,
-            some,
-            outcomes,
-            rows=spec.rows,
-            columns=spec.columns,
-            metrics=spec.value if spec.otherwise is None else (*spec.value, spec.otherwise),
-            over=spec.over,
-            separate=spec.pick is not None,
-            begun=beside.begun,
-        )
-
-    if spec.pick is not None:
-        best, pick_remarks = pick_best(spec, tally(trials))
-        grown = {place: (each,) for place, each in best.items()}
-    else:
-        by_look = [tally([each for each in trials if each.levels[SEED] in seeds]) for seeds in looks]
-        first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
-        grown, pick_remarks = tallies_at_looks(first, later), dict[CellKey, str]()
-    untrained = untrained_remarks(spec, study.name, trials, outcomes) if spec.untrained else {}
-    levels = selected_levels(spec.select, study.factors)
-    rows = rows_of_changes(changes) if changes else rows_of(spec, levels)
-    settings = [trial.settings for trial in trials]
-    metrics = {name: with_true_title(find_metric(name, spec.digits), settings) for name in spec.value}
-    columns, baselines = columns_of(spec, levels, metrics), _baselines(spec, changes, rows)
-    paper = published_tables().get((study.paper or "", spec.published_table)) if beside.published else None
-    counts = tuple(map(len, looks))
-    return CellFiller(
-        spec=spec,
-        rows=rows,
-        columns=columns,
-        trials=trials,
-        grown={place: tallies for place, tallies in grown.items() if place[2] in spec.value},
-        counts=counts,
-        fallbacks={place[:2]: tallies[-1] for place, tallies in grown.items() if place[2] == spec.otherwise},
-        pick_remarks=pick_remarks,
-        untrained=untrained,
-        over_budget=_over_budget(study, spec, changes),
-        baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
-        baselines=baselines,
-        differences={
-            (column.metric.name, column.level): column_differences(
-                column, baselines, grown, spec, choices=_choices(changes), counts=counts
-            )
-            for column in columns
-        },
-        published_match=match_published(paper, spec.published, rows, columns) if paper else None,
-        footnotes=Footnotes(),
-    )
-
-
-def _assemble_table(study: Study, filler: CellFiller, outcomes: pl.DataFrame) -> Table:
-    spec, rows, columns = filler.spec, filler.rows, filler.columns
-    cells = filler.fill()  # makes the footnotes too
-    trials = _shown_trials(study, filler, outcomes)
-    settings = [trial.settings for trial in trials]
-    shown = [SEED, *(name for name in (spec.rows, spec.columns, *spec.over) if name is not None)]
-    table = Table(
-        name=spec.name,
-        caption=caption_sentences(
-            spec,
-            columns=columns,
-            levels=selected_levels(spec.select, study.factors),
-            settings=settings,
-            fixed=fixed_levels([trial.levels for trial in trials], shown, study.design),
-            tallies=filler.tallies.values(),
-            cells=list(chain(*cells)),
-            differences=tuple(filler.differences.values()),
-            best=filler.best_of_columns,
-            baseline=filler.baseline,
-            published_match=filler.published_match,
-            sources=study.source_sheet.summary(study.name),
-            counts=filler.counts,
-        ),
-        corner="" if spec.rows == CHANGES else one_line(spec.rows),
-        rows=tuple(row.head for row in rows),
-        columns=tuple(column.head for column in columns),
-        cells=cells,
-        footnotes=filler.footnotes.as_tuple(),
-        provenance=provenance(list(dict.fromkeys(trial.id for trial in trials)), outcomes),
-        keys=tuple(
-            ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
-            for column in columns
-        ),
-        column_headings=tuple(zip(*(column.headings for column in columns), strict=True)),
-        factor_line=None if spec.columns is None else int(len(spec.value) > 1),
-        groups=tuple(row.group for row in rows) if any(row.group for row in rows) else (),
-        center=spec.center,
-        spread=spec.spread,
-    )
-    return note_unsolved(table, settings)
-
-
-def _shown_trials(study: Study, filler: CellFiller, outcomes: pl.DataFrame) -> list[Trial]:
-    """Return the trials of a table: of those with added seeds the ones that have ended."""
-    ended, seeds = set(outcomes["trial"]), set(study.seeds)
-    return [trial for trial in filler.trials if trial.levels[SEED] in seeds or trial.id in ended]
-
-
-def _selected_trials(study: Study, spec: CellsTable, changes: Changes | None) -> list[Trial]:
-    """Return the trials of the cells of a table, each at the level of its row."""
-    trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
-    if changes is None:
-        return trials
-    return [_with_change(trial, changes) for trial in trials if changes.has_row(trial.levels)]
-
-
-def _with_change(trial: Trial, changes: Changes) -> Trial:
-    return replace(trial, levels={**trial.levels, CHANGES: changes.row(trial.levels).label})
-
-
-def _baselines(spec: CellsTable, changes: Changes | None, rows: Sequence[TableRow]) -> dict[str, str]:
-    if changes:
-        labels = [row.label for row in changes.rows]
-        return {
-            row.label: labels[row.reference] for at, row in enumerate(changes.rows) if row.reference != at
-        }
-    if spec.baseline is None:
-        return {}
-    baseline = level_text(spec.baseline)
-    return {row.level: baseline for row in rows if row.level != baseline}
-
-
-def _choices(changes: Changes | None) -> dict[str, int]:
-    """Return, for each row, the number of differences among which its difference was chosen."""
-    return {row.label: row.choices for row in changes.rows} if changes else {}
-
-
-def _over_budget(study: Study, spec: CellsTable, changes: Changes | None) -> set[tuple[str, str]]:
-    refused = [trial for trial in study.over_budget if is_selected(spec.select, trial.levels)]
-    refused = [trial for trial in refused if changes is None or changes.has_row(trial.levels)]
-    selected = [(_with_change(trial, changes) if changes else trial).levels for trial in refused]
-    return {
-        (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
-        for levels in selected
-    }
 
 
 TABLE = CellsTable

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
-    from ..statistics.factor_effects import Contrast, TermEffect
-    from ..statistics.factor_terms import Term
+    from ..statistics.factor_effects import Contrast, Term, TermEffect
 
 
 MAX_MODEL_COLUMNS = 1_000

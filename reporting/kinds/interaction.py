@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
-from ...diagnostics import nearest_hint
-from ...studies.presentation.kinds import MAX_SERIES, CurveKind, KeyFault, metric_faults
-from ...studies.presentation.selection import level_name_fault, select_faults
+from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults, metric_faults
+from ...studies.presentation.selection import select_faults
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.level_names import level_names, one_line
 from ...studies.schema.settings import Level
@@ -63,24 +62,15 @@ class InteractionFigure(CurveKind):
         return faults or list(self._factor_faults(design))
 
     def _factor_faults(self, design: Design) -> Iterator[KeyFault]:
+        factors = design.known_levels
+        yield from factor_faults([(("x",), self.x), (("series",), self.series)], factors)
         varied = varied_factors(self.select, design.factors)
         for key, name in (("x", self.x), ("series", self.series)):
-            if name not in varied:
-                yield (
-                    (key,),
-                    f"expected a factor with several levels, got '{name}'{nearest_hint(name, varied)}",
-                )
-        if self.x == self.series:
-            yield ("series",), f"expected something other than x's, got '{self.series}'"
-        levels = varied.get(self.series, ())
-        if len(levels) > MAX_SERIES:
-            yield ("series",), f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
-        if (
-            self.accent is not None
-            and levels
-            and (message := level_name_fault(self.accent, levels, self.series))
-        ):
-            yield ("accent",), message
+            if name in factors and name not in varied:
+                yield (key,), f"expected a factor with several levels, got '{name}'"
+        if self.series in varied:
+            yield from self.series_faults(self.series, factors)
+            yield from self.level_faults(factors)
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)

@@ -69,9 +69,9 @@ class LineFigure(SeriesFigure):
         if self.published is not None and self.x in TIME_AXES:
             yield ("published",), "a paper's numbers are given by level, not over time"
 
-    def level_faults(self, design: Design) -> Iterator[KeyFault]:
+    def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
         yield from word_faults(self, design)
-        yield from super().level_faults(design)
+        yield from super().drawn_faults(design)
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Lines:
         names, accent, at = cells.full_names(self.series), cells.accent, cells.positions[0]

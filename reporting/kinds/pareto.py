@@ -19,6 +19,7 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_fa
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.factors import ABSENT, SEED
+from ...studies.schema.settings import Level
 from ..curves.cell_figure import (
     FigureCells,
     SeriesFigure,
@@ -61,11 +62,13 @@ class ParetoFigure(SeriesFigure):
         ):
             yield ("value",), f"expected a metric of which higher or lower is better, got '{self.value}'"
 
-    def role_faults(self, role: str, name: str, factors: Mapping[str, object]) -> Iterator[KeyFault]:
-        if role != "x":
-            yield from super().role_faults(role, name, factors)
-        elif name not in METRICS_AND_COSTS:
-            yield ("x",), f"expected a cost or a metric, got '{name}'{nearest_hint(name, METRICS_AND_COSTS)}"
+    def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        if self.x not in METRICS_AND_COSTS:
+            yield (
+                ("x",),
+                f"expected a cost or a metric, got '{self.x}'{nearest_hint(self.x, METRICS_AND_COSTS)}",
+            )
+        yield from (fault for fault in super().role_faults(factors) if fault[0] != ("x",))
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
         yield from ()  # every cell is a point

@@ -22,9 +22,8 @@ from ...studies.text.units import plural
 from ..outcomes import omitted_trials, provenance
 from ..statistics.estimates import estimate
 from ..tables.axes import metric_head
-from ..tables.captions import SPREADS, caption_start
+from ..tables.captions import SPREADS, caption_start, note_unsolved
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
-from ..tables.unsolved import note_unsolved
 
 if TYPE_CHECKING:
     import polars as pl

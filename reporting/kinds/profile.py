@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...studies.presentation.kinds import MAX_SERIES, CurveKind, KeyFault
-from ...studies.presentation.selection import describe_levels, level_name_fault, selected_levels
+from ...studies.presentation.kinds import CurveKind, KeyFault
+from ...studies.presentation.selection import describe_levels
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_text, one_line
@@ -44,15 +44,11 @@ class ProfileFigure(ScoreKeys, CurveKind):
         return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        if faults := self.score_faults(design):
-            return faults
-        levels = selected_levels(self.select, design.known_levels)[self.series]
-        if len(levels) > MAX_SERIES:
-            message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
-            faults.append((("series",), message))
-        if self.accent is not None and (message := level_name_fault(self.accent, levels, self.series)):
-            faults.append((("accent",), message))
-        return faults
+        factors = design.known_levels
+        return self.score_faults(design) or [
+            *self.series_faults(self.series, factors),
+            *self.level_faults(factors),
+        ]
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)

@@ -16,24 +16,20 @@ from pydantic import Field
 from ...diagnostics import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.presentation.kinds import (
-    MAX_SERIES,
     Beside,
     CurveKind,
     KeyFault,
     ResultKeys,
     TableKind,
+    factor_faults,
     metric_faults,
 )
-from ...studies.presentation.selection import (
-    describe_levels,
-    level_name_fault,
-    select_faults,
-    selected_levels,
-)
+from ...studies.presentation.selection import describe_levels, select_faults
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, one_line, short_level_names
 from ...studies.schema.settings import Names
+from ...studies.text.toml_positions import KeyPath
 from ..curves.cell_figure import named_levels
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.axis_scale import point_scales
@@ -113,11 +109,12 @@ class LawKeys(ResultKeys):
             faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))
         elif self.x == self.metric:
             faults.append((("x",), f"expected something other than value's, got '{self.x}'"))
+        named: list[tuple[KeyPath, str]] = [(("over", at), name) for at, name in enumerate(self.over)]
+        series: list[tuple[KeyPath, str]] = [] if self.series is None else [(("series",), self.series)]
+        faults += factor_faults([*series, *named], factors)
         for number, name in enumerate(self.over):
-            if name not in factors:
-                faults.append((("over", number), f"unknown factor '{name}'{nearest_hint(name, factors)}"))
-            elif name in (SEED, self.series, *design.ladder):
-                message = f"expected a factor other than seeds, sizes and that of series, got '{name}'"
+            if name in (SEED, *design.ladder):
+                message = f"expected a factor other than seeds and sizes, got '{name}'"
                 faults.append((("over", number), message))
         if (
             self.over
@@ -127,18 +124,9 @@ class LawKeys(ResultKeys):
             faults.append(
                 (("over",), f"expected a metric of which higher or lower is better, got '{self.metric}'")
             )
-        if self.series is None:
-            return faults
-        if self.series not in factors:
-            faults.append(
-                (("series",), f"unknown factor '{self.series}'{nearest_hint(self.series, factors)}")
-            )
-        elif self.series == SEED:
+        if self.series == SEED:
             faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
-        elif not faults and len(levels := selected_levels(self.select, factors)[self.series]) > MAX_SERIES:
-            message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
-            faults.append((("series",), message))
-        return faults
+        return faults or [*(self.series_faults(self.series, factors) if self.series else ())]
 
 
 class ScalingTable(LawKeys, TableKind):
@@ -203,14 +191,7 @@ class ScalingFigure(LawKeys, CurveKind):
         return {"accent": self.series}
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = self.law_faults(design)
-        if self.accent is None or faults:
-            return faults
-        if self.series is None:
-            return [(("accent",), "expected a factor that it is a level of, as series")]
-        levels = selected_levels(self.select, design.known_levels)[self.series]
-        message = level_name_fault(self.accent, levels, self.series)
-        return [(("accent",), message)] if message else []
+        return self.law_faults(design) or list(self.level_faults(design.known_levels))
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)

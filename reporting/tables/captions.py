@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric
@@ -16,70 +17,54 @@ from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import number_range, plural
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
 from .axes import TableColumn
-from .bold import BestOfColumn
 from .differences import (
-    ColumnDifferences,
+    BestOfColumn,
     detectable_words,
     differences_sentences,
     looks_sentence,
     test_words,
 )
 from .published import PublishedMatch
-from .table import NOT_RUN, Cell, CellStatus
+from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import Tally
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
+    from .cells import TableCells
+
 
 _CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
 
-def caption_sentences(
-    spec: CellsTable,
-    *,
-    columns: Sequence[TableColumn],
-    levels: Mapping[str, tuple[Level, ...]],
-    tallies: Collection[Tally],
-    cells: Sequence[Cell],
-    differences: Sequence[ColumnDifferences],
-    best: Sequence[BestOfColumn],
-    baseline: str,
-    published_match: PublishedMatch | None,
-    settings: Collection[TrialSettings],
-    fixed: Mapping[str, Level],
-    sources: str,
-    counts: Sequence[int],
-) -> tuple[str, ...]:
-    """Return every sentence of a table's caption.
-
-    `levels` has the selected levels of each factor, and `fixed` the levels of the factors that are not shown.
-    `settings` are the settings of the trials. `baseline` names what `differences` are measured from. `counts`
-    are the numbers of seeds at which the table is tested.
-    """
+def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Return every sentence of the caption of a table with these cells."""
+    spec, columns, counts, match = made.spec, made.columns, made.counts, made.published_match
+    settings = [trial.settings for trial in made.shown_trials]
+    tallies = made.tallies.values()
     subject = caption_start(spec.caption, [column.metric for column in columns])
-    at = f", at {describe_levels(fixed)}" if fixed else ""
-    sentences = [f"{subject}{_average(spec, levels, tallies)}{at}."]
+    at = f", at {describe_levels(made.fixed)}" if made.fixed else ""
+    sentences = [f"{subject}{_average(spec, made.levels, tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
-    sentences += differences_sentences(differences, baseline, spec.significance, counts)
-    sentences += _best(spec, columns, cells, best)
+    differences = tuple(made.differences.values())
+    sentences += differences_sentences(differences, made.baseline, spec.significance, counts)
+    sentences += _best(spec, columns, cells, made.best_of_columns)
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
-    if published_match and any(cell.published for cell in cells):
-        sentences += [_published(spec, published_match, cells), sources]
-    if any(cell.status is CellStatus.BEGUN for cell in cells):
-        sentences.append("begun: trials of it have begun, none has ended.")
+    if match and any(cell.published for cell in cells):
+        sentences += [_published(spec, match, cells), made.study.source_sheet.summary(made.study.name)]
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
-    if any(cell.status is CellStatus.PENDING for cell in cells):
-        sentences += [f"pending: {why}." for why in sorted(pending)]
-    if any(cell.status is CellStatus.REFUSED for cell in cells):
-        sentences.append("refused: over the study's budget.")
-    if any(cell.status is CellStatus.MISSING for cell in cells):
-        sentences.append(f"{NOT_RUN}: not run.")
-    return tuple(sentences)
+    words = {
+        CellStatus.BEGUN: ["begun: trials of it have begun, none has ended."],
+        CellStatus.PENDING: [f"pending: {why}." for why in sorted(pending)],
+        CellStatus.REFUSED: ["refused: over the study's budget."],
+        CellStatus.MISSING: [f"{NOT_RUN}: not run."],
+    }
+    there = {cell.status for cell in cells}
+    return (*sentences, *(each for status, told in words.items() if status in there for each in told))
 
 
 def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
@@ -158,3 +143,43 @@ def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequenc
         return f"Under published: {source.removeprefix('published, ')}."
     extra = "; in parentheses: ours less the paper's" if spec.published.show == "difference" else ""
     return f"Small: {source}{extra if any('(' in cell.published_text for cell in cells) else ''}."
+
+
+SOLVED_LENGTH = "max_length"
+"""The metric that is 0 where a training has not solved the first length of its curriculum."""
+
+
+def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
+    """Return a hint if the solved lengths of these trainings are all 0, else an empty text."""
+    starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
+    if not starts or set(lengths) != {0.0}:
+        return ""
+    first = number_range(sorted(starts))
+    return f"no training solved length {first}, where the curriculum starts: train longer or start shorter"
+
+
+def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
+    """Return a table of these trainings, with a footnote if it has solved lengths and all of them are 0."""
+    columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
+    places = {
+        (row, number)
+        for row, cells in enumerate(table.cells)
+        for number in columns
+        if cells[number].estimate is not None and not cells[number].metric
+    }
+    lengths = [estimate.value for row, number in places if (estimate := table.cells[row][number].estimate)]
+    sentence = unsolved_sentence(lengths, settings)
+    if not sentence:
+        return table
+    notes = Footnotes()
+    for note in table.footnotes:
+        notes.mark(note.text)
+    mark = notes.mark(sentence)
+    cells = tuple(
+        tuple(
+            replace(cell, marks=(*cell.marks, mark)) if (row, number) in places else cell
+            for number, cell in enumerate(line)
+        )
+        for row, line in enumerate(table.cells)
+    )
+    return replace(table, cells=cells, footnotes=notes.as_tuple())

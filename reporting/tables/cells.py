@@ -1,76 +1,259 @@
-"""The cells of a table, made of tallies: numbers, words, bold and marks."""
+"""A table of cells as it is made: trials, values of each place, differences, and cells with their words."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with_sign
-from ...studies.catalog.published import PublishedNumber
+from ...studies.catalog.published import PublishedNumber, published_tables
+from ...studies.presentation.changes import CHANGES, Changes, read_changes
+from ...studies.presentation.kinds import Beside
+from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.resolve.trial import Trial
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_name, level_text, one_line
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from ..outcomes import provenance
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
-from .axes import TableColumn, TableRow
-from .bold import BestOfColumn, best_of_column
-from .differences import ColumnDifferences, significance_text
-from .published import PublishedMatch, difference_from_baseline, difference_from_published
-from .table import Cell, CellStatus, Footnotes
-from .tally import CellKey, Grown, Tally
+from ..statistics.sequential import seeds_at_looks
+from .axes import TableColumn, TableRow, columns_of, rows_of, rows_of_changes
+from .captions import caption_sentences, note_unsolved
+from .differences import (
+    BestOfColumn,
+    ColumnDifferences,
+    best_of_column,
+    column_differences,
+    significance_text,
+)
+from .published import (
+    PublishedMatch,
+    add_paper_only,
+    add_published_columns,
+    difference_from_baseline,
+    difference_from_published,
+    match_published,
+)
+from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
+from .tally import CellKey, Grown, Tally, pick_best, tallies_at_looks, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellFiller:
-    """Filler of the cells of one table.
+class TableCells:
+    """The contents of one table of cells, each part made when it is first asked for.
 
-    `trials` are the trials of its cells with all seeds that count, each at the level of its row. `grown` has
-    the tallies of each place, one for each look. Looks are held at `counts` of seeds, and the last is shown.
-    `fallbacks` has, by row and column, the tally of the metric that is shown if the last look has no value.
-    `pick_remarks` name the levels without a value among the levels that a place is picked from. `untrained`
-    says, by row and column, how many trainings have learnt too little to count as trained. `over_budget` has
-    the rows and columns whose trials the budget does not allow. `baselines` maps each row to the row that it
-    is compared with, and `baseline` names the baseline in words. `differences` has the differences of each
-    column, by metric and level.
+    Where a table says which difference matters, it is looked at as seeds are added: `counts` are the numbers
+    of seeds of these looks, and the last one is shown.
     """
 
     spec: CellsTable
-    rows: Sequence[TableRow]
-    columns: Sequence[TableColumn]
-    trials: Sequence[Trial]
-    grown: Grown
-    counts: Sequence[int]
-    fallbacks: Mapping[tuple[str, str], Tally]
-    pick_remarks: Mapping[CellKey, str]
-    untrained: Mapping[tuple[str, str], str]
-    over_budget: Collection[tuple[str, str]]
-    baseline: str
-    baselines: Mapping[str, str]
-    differences: Mapping[tuple[str, str], ColumnDifferences]
-    published_match: PublishedMatch | None
-    footnotes: Footnotes
+    study: Study
+    outcomes: pl.DataFrame
+    beside: Beside = Beside()  # noqa: RUF009 -- frozen
 
-    def fill(self) -> tuple[tuple[Cell, ...], ...]:
-        """Return the cells of all places by row, filled in reading order, in which footnotes are lettered."""
-        estimates = self._estimates()
+    def table(self) -> Table:
+        """Return the table, with what only the paper has where that is wanted."""
+        spec, match, shown = self.spec, self.published_match, self.shown_trials
+        cells = self._cells()  # makes the footnotes too
+        table = Table(
+            name=spec.name,
+            caption=caption_sentences(self, list(chain(*cells))),
+            corner="" if self.changes else one_line(spec.rows),
+            rows=tuple(row.head for row in self.rows),
+            columns=tuple(column.head for column in self.columns),
+            cells=cells,
+            footnotes=self.footnotes.as_tuple(),
+            provenance=provenance(list(dict.fromkeys(trial.id for trial in shown)), self.outcomes),
+            keys=tuple(
+                ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
+                for column in self.columns
+            ),
+            column_headings=tuple(zip(*(column.headings for column in self.columns), strict=True)),
+            factor_line=None if spec.columns is None else int(len(spec.value) > 1),
+            groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
+            center=spec.center,
+            spread=spec.spread,
+        )
+        table = note_unsolved(table, [trial.settings for trial in shown])
+        if match and self.beside.paper_only:
+            table = add_paper_only(table, match, self.rows, self.columns)
+        return add_published_columns(table) if match and spec.published.show == "columns" else table
+
+    @cached_property
+    def footnotes(self) -> Footnotes:
+        """Return the footnotes, which cells add."""
+        return Footnotes()
+
+    @cached_property
+    def changes(self) -> Changes | None:
+        """Return what the rows are, where they are not the levels of a factor."""
+        return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
+
+    @cached_property
+    def levels(self) -> Mapping[str, tuple[Level, ...]]:
+        """Return the selected levels of each factor."""
+        return selected_levels(self.spec.select, self.study.factors)
+
+    @cached_property
+    def looks(self) -> tuple[tuple[int, ...], ...]:
+        """Return the seeds of each look."""
+        grows = bool(self.spec.smallest_difference) and SEED not in self.spec.select
+        return seeds_at_looks(self.study.seeds, self.study.later_seeds if grows else ())
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Return the number of seeds of each look."""
+        return tuple(map(len, self.looks))
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Return the trials of the cells with all seeds that count, each at the level of its row."""
+        study = self.study.with_later_seeds() if len(self.looks) > 1 else self.study
+        return self._in_rows(study.cells)
+
+    @cached_property
+    def shown_trials(self) -> list[Trial]:
+        """Return the trials that count now: of those with added seeds the ones that have ended."""
+        ended, seeds = set(self.outcomes["trial"]), set(self.study.seeds)
+        return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
+
+    @cached_property
+    def fixed(self) -> Mapping[str, Level]:
+        """Return the levels of the factors that are not shown."""
+        named = (self.spec.rows, self.spec.columns, *self.spec.over)
+        shown = [SEED, *(name for name in named if name is not None)]
+        return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
+
+    def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
+        """Return the selected trials that have a row, each at the level of its row."""
+        chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
+        if (changes := self.changes) is None:
+            return chosen
+        return [
+            replace(trial, levels={**trial.levels, CHANGES: changes.row(trial.levels).label})
+            for trial in chosen
+            if changes.has_row(trial.levels)
+        ]
+
+    @cached_property
+    def rows(self) -> tuple[TableRow, ...]:
+        """Return the rows."""
+        return rows_of_changes(self.changes) if self.changes else rows_of(self.spec, self.levels)
+
+    @cached_property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """Return the columns."""
+        settings = [trial.settings for trial in self.trials]
+        metrics = {
+            name: with_true_title(find_metric(name, self.spec.digits), settings) for name in self.spec.value
+        }
+        return columns_of(self.spec, self.levels, metrics)
+
+    @cached_property
+    def _tallied(self) -> tuple[Grown, Mapping[CellKey, str]]:
+        """Return the tallies of each place at its looks, and remarks on levels that could not be picked."""
+        spec = self.spec
+
+        def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
+            return tally_trials(spec, self.study.name, trials, self.outcomes, self.beside.begun)
+
+        if spec.pick is not None:
+            best, remarks = pick_best(spec, tally(self.trials))
+            return {place: (each,) for place, each in best.items()}, remarks
+        by_look = [
+            tally([each for each in self.trials if each.levels[SEED] in seeds]) for seeds in self.looks
+        ]
+        first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
+        return tallies_at_looks(first, later), {}
+
+    @cached_property
+    def grown(self) -> Grown:
+        """Return the tallies of each place, one for each look that it has reached."""
+        return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
+
+    @cached_property
+    def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
+        """Return, by row and column, the tally of the metric that is shown where there is no value."""
+        every = self._tallied[0].items()
+        return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
+
+    @cached_property
+    def untrained(self) -> Mapping[tuple[str, str], str]:
+        """Return, by row and column, how many trainings have learnt too little to count as trained."""
+        return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
+
+    @cached_property
+    def over_budget(self) -> Collection[tuple[str, str]]:
+        """Return the rows and columns whose trials the study's budget does not allow."""
+        spec = self.spec
+        return {
+            (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
+            for levels in (trial.levels for trial in self._in_rows(self.study.over_budget))
+        }
+
+    @cached_property
+    def baseline(self) -> str:
+        """Return what differences are from, in words."""
+        return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
+
+    @cached_property
+    def baselines(self) -> Mapping[str, str]:
+        """Return the row that each row is compared with."""
+        if self.changes:
+            rows = self.changes.rows
+            return {
+                row.label: rows[row.reference].label for at, row in enumerate(rows) if row.reference != at
+            }
+        if self.spec.baseline is None:
+            return {}
+        baseline = level_text(self.spec.baseline)
+        return {row.level: baseline for row in self.rows if row.level != baseline}
+
+    @cached_property
+    def differences(self) -> Mapping[tuple[str, str], ColumnDifferences]:
+        """Return the differences of each column, by metric and level."""
+        choices = {row.label: row.choices for row in self.changes.rows} if self.changes else {}
+        return {
+            (column.metric.name, column.level): column_differences(
+                column, self.baselines, self.grown, self.spec, choices=choices, counts=self.counts
+            )
+            for column in self.columns
+        }
+
+    @cached_property
+    def published_match(self) -> PublishedMatch | None:
+        """Return the paper's table beside ours, if it is wanted and there is one."""
+        key = (self.study.paper or "", self.spec.published_table)
+        paper = published_tables().get(key) if self.beside.published else None
+        return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
+
+    def _cells(self) -> tuple[tuple[Cell, ...], ...]:
+        """Return the cells of all places by row, made in reading order, in which footnotes are lettered."""
         best = {place for column in self.best_of_columns for place in column.places}
         return tuple(
-            tuple(self._cell(row.level, column, estimates, best) for column in self.columns)
+            tuple(self._cell(row.level, column, self.estimates, best) for column in self.columns)
             for row in self.rows
         )
 
     @cached_property
     def best_of_columns(self) -> tuple[BestOfColumn, ...]:
         """Return the best places of each column."""
-        estimates = self._estimates()
         return tuple(
             best_of_column(
                 [self._place(row.level, column) for row in self.rows],
                 self.grown,
-                estimates,
+                self.estimates,
                 metric=column.metric,
                 spec=self.spec,
                 counts=self.counts,
@@ -83,7 +266,9 @@ class CellFiller:
         """Return the trials that are shown of each place."""
         return {place: looks[-1] for place, looks in self.grown.items()}
 
-    def _estimates(self) -> dict[CellKey, Estimate]:
+    @cached_property
+    def estimates(self) -> Mapping[CellKey, Estimate]:
+        """Return the centre of each place with a value, and its spread."""
         return {
             place: estimate.within_share() if find_metric(place[2]).is_share else estimate
             for place, tally in self.tallies.items()
@@ -164,7 +349,7 @@ class CellFiller:
             remarks += [tally.label] if tally.label else []
             fallback = None if tally.values else self.fallbacks.get(place[:2])
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
-        if pick_remark := self.pick_remarks.get(place, ""):
+        if pick_remark := self._tallied[1].get(place, ""):
             remarks.append(pick_remark)
         if remark := self.untrained.get(place[:2], ""):
             remarks.append(remark)

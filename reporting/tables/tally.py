@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -98,33 +98,23 @@ _SELF_EXPLANATORY = (ValueStatus.INFINITE, ValueStatus.BEGUN, ValueStatus.PENDIN
 
 
 def tally_trials(
-    study: str,
-    trials: Sequence[Trial],
-    outcomes: pl.DataFrame,
-    *,
-    rows: str,
-    columns: str | None,
-    metrics: Sequence[str],
-    over: Sequence[str] = (),
-    separate: bool = False,
-    begun: Collection[str] = (),
+    spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
     """Return the tallies of each place with a trial.
 
-    There is one, or if `separate` one for each combination of `over`. `rows`, `columns` and `over` are
-    factors; `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have
-    ended since. Without a factor in columns, a place's column is empty.
+    There is one, or where a table picks its best levels one for each combination of `over`. `outcomes` has
+    the store's latest attempts, `begun` the trials that have begun and may have ended since. Without a factor
+    in columns, a place's column is empty.
     """
-    located = _locate_trials(trials, rows, columns, over)
+    located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
-    frame = value_frame(study, located["trial"], outcomes, metrics, begun=begun)
-    for metric in dict.fromkeys(metrics):
-        values = frame.filter(metric=metric).drop("metric")
-        valued = located.join(values, on="trial", how="left", maintain_order="left")
-        if separate:  # cells of different levels are still paired by their seeds
+    frame = value_frame(study, located["trial"].to_list(), outcomes, spec.shown_metrics, begun=begun)
+    for (metric,), values in frame.partition_by("metric", as_dict=True, maintain_order=True).items():
+        valued = located.with_columns(values["seed"], values["value"], values["status"], values["why"])
+        if spec.pick:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")
-        for row, column, tally in _tallies(valued, separate=separate):
-            place = row, column, metric
+        for row, column, tally in _tallies(valued, separate=spec.pick is not None):
+            place = row, column, str(metric)
             tallies[place] = (*tallies.get(place, ()), tally)
     return tallies
 
@@ -250,3 +240,25 @@ def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
         values=(),
         gaps=tuple(gap for tally in tallies for gap in tally.gaps),
     )
+
+
+def untrained_remarks(
+    spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame
+) -> dict[tuple[str, str], str]:
+    """Return a remark for each row and column that has untrained nets, by the table's key `untrained`."""
+    if not spec.untrained:
+        return {}
+    remarks: dict[tuple[str, str], list[str]] = defaultdict(list)
+    keys = {"value": tuple(spec.untrained), "otherwise": None, "over": (), "pick": None}
+    tallies = tally_trials(spec.model_copy(update=keys), study, trials, outcomes)
+    for (row, column, name), (tally,) in tallies.items():
+        metric, bound = find_metric(name), spec.untrained[name]
+        sign, word = (1, "below") if metric.higher_is_better else (-1, "above")
+        ends = sorted(value for value in tally.values if sign * value < sign * bound)
+        if ends:
+            low, high = metric.format(ends[0]), metric.format(ends[-1])
+            found = low if low == high else f"{low} to {high}"
+            of = f"{len(ends)} of {tally.trials} trainings" if tally.trials > 1 else "the training"
+            remark = f"{of} ended untrained: {name} {found}, {word} {metric.format(bound)}"
+            remarks[row, column].append(remark)
+    return {place: "; ".join(each) for place, each in remarks.items()}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from ...diagnostics import nearest, nearest_hint
@@ -22,7 +23,7 @@ from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
-from .selection import selected_levels
+from .selection import level_name_fault, selected_levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +79,23 @@ class ResultKeys(StrictModel):
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
         """Return everything that does not fit a study of this design."""
         raise NotImplementedError
+
+    def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        """Yield names of levels that stand for no selected level of their factor."""
+        levels = selected_levels(getattr(self, "select", {}), factors)
+        for key, factor in self.level_keys.items():
+            if (name := getattr(self, key)) is None:
+                continue
+            if factor not in levels:
+                yield (key,), "expected a factor that it is a level of, as series"
+            elif message := level_name_fault(name, levels[factor], factor):
+                yield (key,), message
+
+    def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        """Yield that a factor has more selected levels than lines can be told apart."""
+        count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
+        if count > MAX_SERIES:
+            yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
 
     def named_metrics(self) -> Iterator[KeyFault]:
         """Yield every metric that the keys name, with the path of its key."""
@@ -164,6 +182,26 @@ def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- 
     if isinstance(named, list):
         return [names.find(each) if names.has(each) else each for each in named]
     return names.find(named) if names.has(named) else named
+
+
+def factor_faults(
+    named: Iterable[tuple[KeyPath, str]],
+    factors: Iterable[str],
+    special: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Iterator[KeyFault]:
+    """Yield unknown factors, and factors that several keys name.
+
+    `special` has, by key, names that may stand in place of a factor.
+    """
+    met: dict[str, str] = {}
+    for path, name in named:
+        key = str(path[0])
+        known = [*factors, *special.get(key, ())]
+        if name not in known:
+            yield path, f"unknown factor '{name}'{nearest_hint(name, known)}"
+        elif name in met:
+            yield path, f"expected another factor than that of {met[name]}, got '{name}'"
+        met.setdefault(name, key)
 
 
 def metric_faults(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.paper_sheet import paper_sheet, papers
+from activemem.reporting.paper import paper_sheet, papers
 from activemem.reporting.results import open_study
 from activemem.reporting.tables.table import TableError
 from activemem.studies.catalog.published import published_tables

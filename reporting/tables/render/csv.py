@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from ..table import CellStatus, Table
-from ..tidy import iter_records
+from ..table import CellStatus, Table, iter_records
 
 _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 """The column of a spread; half_width is half of the interval between low and high."""

@@ -6,8 +6,7 @@ import pytest
 
 from activemem.reporting.added_seeds.of_tables import decided_differences
 from activemem.reporting.results import StudyResults
-from activemem.reporting.tables.table import build_table
-from activemem.reporting.tables.tidy import tidy_frame
+from activemem.reporting.tables.table import build_table, tidy_frame
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 

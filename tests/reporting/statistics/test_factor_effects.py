@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics.factor_effects import FactorModel
-from activemem.reporting.statistics.factor_terms import TermColumns
+from activemem.reporting.statistics.factor_effects import FactorModel, TermColumns
 from activemem.reporting.statistics.paired_tests import holm_adjusted
 
 

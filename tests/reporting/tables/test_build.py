@@ -221,7 +221,6 @@ def test_all_that_does_not_fit_the_study_is_told_at_once(everything: Study, rows
     assert str(error.value) == (
         "table table4: rows: unknown factor 'mixr'; nearest: mixer\n"
         "table table4: columns: unknown factor 'mixr'; nearest: mixer\n"
-        "table table4: columns: expected a factor other than the rows', got 'mixr'\n"
         "table table4: value: unknown metric 'max_lenght'; nearest: max_length\n"
         "table table4: published: no published table 'table5' of active-memory-transformer; nearest: table4"
     )

@@ -8,8 +8,7 @@ import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.statistics.estimates import estimate
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, build_table
-from activemem.reporting.tables.tidy import tidy_frame
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, build_table, tidy_frame
 from activemem.studies.study import Study, load_study
 
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]

@@ -8,9 +8,8 @@ import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, Table, build_table
+from activemem.reporting.tables.table import Cell, CellStatus, Table, build_table, tidy_frame
 from activemem.reporting.tables.tally import Tally, pick_best
-from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import Study, load_study
 

@@ -7,15 +7,14 @@ import polars as pl
 import pytest
 
 from activemem.reporting.outcomes import load_outcomes
-from activemem.reporting.paper_tables import (
+from activemem.reporting.paper import (
     paper_tables,
     published_only_table,
     published_tables_of,
     studies_of_paper,
 )
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError
-from activemem.reporting.tables.tidy import tidy_frame
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table, TableError, tidy_frame
 from activemem.storage import Store
 from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT, published_tables
 from activemem.studies.study import Study, load_study

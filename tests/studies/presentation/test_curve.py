@@ -120,7 +120,7 @@ def test_everything_that_is_wrong_is_told_at_once():
             "published: no published table 'table9' of active-memory-transformer; nearest: table4",
         ),
         (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no y; heat has"),
-        (f'{GOOD[14:]}panels = "filter"', "panels: expected something other than x's, got 'filter'"),
+        (f'{GOOD[14:]}panels = "filter"', "panels: expected another factor than that of x, got 'filter'"),
         (
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
             'select = { task = "sort", mixer = "sa" }',

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from activemem.reporting.kinds.cells import CellsTable
-from activemem.reporting.paper_tables import published_only_table
+from activemem.reporting.paper import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
 from activemem.reporting.tables.table import ColumnKey, Table, TableError, build_table
 from activemem.studies.catalog.published import published_tables

@@ -87,7 +87,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
         ({"bounds": {'"max_length:sorted"': [0, 1]}}, "no metric of this table and no task of it"),
         ({"bounds": {'"max_length:sort"': [0, 1]}}, "got none on reverse, copy"),
         ({"value": "gradient_norm", "bounds": None}, "expected a metric of which higher or lower is better"),
-        ({"tasks": "mixer"}, "expected a factor other than the rows', got 'mixer'"),
+        ({"tasks": "mixer"}, "expected another factor than that of rows, got 'mixer'"),
         ({"tasks": "tusk"}, "unknown factor 'tusk'; nearest: task"),
         ({"tasks": []}, "expected a name, got an empty list"),
         ({"baseline": "ff"}, "unknown level 'ff' of "),

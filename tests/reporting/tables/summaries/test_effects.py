@@ -5,8 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from activemem.reporting.tables.table import build_table
-from activemem.reporting.tables.tidy import tidy_frame
+from activemem.reporting.tables.table import build_table, tidy_frame
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
