@@ -40,13 +40,13 @@ def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) 
     return {name: statistics.median(each[1:]) for name, each in times.items()}
 
 
-def convolutions(width: int, k: int, length: int) -> None:
+def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None:
     """Ours, by positions alone, torch's conv1d with all taps and with those that can touch data, unfolded."""
     ours, by_positions = (Convolution(width=width, k=k, causal=False, bias_init="zero") for _ in range(2))
     ours.initialise(None)
     by_positions.load_state_dict(ours.state_dict())
     by_positions.use_frequencies = False
-    x = torch.randn(BATCH, length, width, requires_grad=True)
+    x = torch.randn(batch, length, width, requires_grad=True)
     weight = ours.weight.detach().permute(0, 2, 1).contiguous().requires_grad_()  # (outputs, width, k)
     left, right = min(ours.left, length - 1), min(ours.right, length - 1)
     taps = slice(ours.left - left, ours.left + right + 1)
@@ -66,7 +66,7 @@ def convolutions(width: int, k: int, length: int) -> None:
     ways = {"ours": lambda: ours(x), "positions": lambda: by_positions(x), "whole": whole}
     ways |= {"cropped": cropped, "unfolded": unfolded}
     inputs = [x, weight, *ours.parameters(), *by_positions.parameters()]
-    report(f"conv D {width:3} k {k} L {length:2}", median_ms(ways, inputs))
+    report(f"conv D {width:3} k {k} L {length:4}", median_ms(ways, inputs))
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
@@ -109,6 +109,8 @@ def main() -> None:
         for k in (10, 20):
             for length in (5, 10, 20, 40):
                 convolutions(width, k, length)
+    for length in (128, 256, 512, 1024):
+        convolutions(128, 20, length, batch=8)
     for width, heads in ((32, "heads=2, head_width=16"), (128, "heads=8")):
         for length in (5, 10, 20, 40, 64, 128):
             attentions(f"sa({heads})", length, width=width)

@@ -1,9 +1,10 @@
-"""Weights that slide along sequences: position by position, or on a CPU by frequencies where that is faster.
+"""Weights that slide along sequences: by position, or on a CPU by frequencies where that is faster.
 
 By frequencies there are fewer products. Correlation around a circle is multiplication frequency by frequency
 (the correlation theorem). Half of the frequencies determine the others. So inputs and weights are multiplied
 at N / 2 complex numbers, not at each pair of a position and a tap. A complex product is three real ones
-(Gauss). The transforms to and fro are products by small fixed matrices.
+(Gauss). The transforms to and fro are products by small fixed matrices. They grow with the square of the
+length, so a long sequence is cut into tiles that overlap by the taps (overlap-save, Stockham 1966).
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ GAIN = 1.25
 
 GAIN_BESIDE_WIDER_VECTORS = 2.0
 """The same factor where torch's convolutions use wider vectors than its products."""
+
+GAIN_OF_TILES = 1.5
+"""Tiles must need this many times fewer products still: they are cut out of the inputs and put together."""
 
 LEAST_PRODUCTS = 2**19
 """With fewer products, calls take most of the time."""
@@ -46,28 +50,54 @@ def correlate(
     where it is faster. Each output then depends on all positions, if only by rounding, so causal models
     never use it.
     """
-    if not (by_frequencies and is_faster_by_frequencies(x, weight, left, right)):
+    tile = choose_tile(x, weight, left, right) if by_frequencies else None
+    if tile is None:
         return _by_positions(x, weight, bias, left, right)
     bias = weight.new_zeros(len(weight)) if bias is None else bias
-    return _ByFrequencies.apply(x, weight, bias, (left, right))  # pyright: ignore -- torch has no type
+    return _ByFrequencies.apply(x, weight, bias, (left, right, tile))  # pyright: ignore -- torch has no type
 
 
-def is_faster_by_frequencies(x: Tensor, weight: Tensor, left: int, right: int) -> bool:
-    """Return whether frequencies take less time: on a CPU, where they need few enough products."""
+WHOLE = 0
+"""The tile that is the whole sequence."""
+
+TILES = (32, 64)
+"""The numbers of output positions that are computed together where a sequence is too long for one circle."""
+
+
+def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
+    """Return the number of positions to compute at once by frequencies; None where positions are faster.
+
+    WHOLE means the sequence in one piece. The choice follows from sizes alone, so that a training repeats to
+    the last bit.
+    """
     if not _are_plain(x, weight):
-        return False
+        return None
     (sequences, length, width), (outputs, taps, _) = x.shape, weight.shape
-    around, positions = length + max(left, right), left + length + right - taps + 1
-    products = 3 * ((around - 1) // 2) + (1 if around % 2 else 2)  # three a frequency, one at the ends
+    positions = left + length + right - taps + 1
     slid = sequences * positions * taps * width * outputs
-    each = sequences * (width * (length + outputs) + outputs * positions)
-    each += 2 * outputs * width * taps  # transforms of weights cost twice what they count
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
-    return (
-        slid >= max(LEAST_PRODUCTS, gain * products * each)
-        and products * (sequences * (width + outputs) + outputs * width) <= MOST_NUMBERS
-        and products * (length + taps + positions) <= MOST_FACTORS
-    )
+
+    def products_of(tile: int) -> float:
+        """Return the products by frequencies; infinite where they would leave the caches."""
+        many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
+        read = length if tile == WHOLE else tile + taps - 1
+        made = positions if tile == WHOLE else tile
+        around = read + (max(left, right) if tile == WHOLE else 0)
+        products = 3 * ((around - 1) // 2) + (1 if around % 2 else 2)  # three a frequency, one at the ends
+        leaves_caches = products * (read + taps + made) > MOST_FACTORS or (
+            tile == WHOLE and products * (many * (width + outputs) + outputs * width) > MOST_NUMBERS
+        )
+        each = many * (width * (read + outputs) + outputs * made)
+        each += 2 * outputs * width * taps  # transforms of weights cost twice what they count
+        return math.inf if leaves_caches else products * each
+
+    if slid < LEAST_PRODUCTS:
+        return None
+    if slid >= gain * products_of(WHOLE):
+        return WHOLE
+    tile = min(TILES, key=products_of)
+    gains = slid >= GAIN_OF_TILES * gain * products_of(tile)
+    return tile if taps <= tile < positions and gains else None
 
 
 def _are_plain(x: Tensor, weight: Tensor) -> bool:
@@ -112,21 +142,31 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """The same correlation by frequencies, up to rounding."""
+    """The same correlation by frequencies, up to rounding: of whole sequences, or tile by tile."""
 
     @staticmethod
     def forward(
-        ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, padding: tuple[int, int]
+        ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, layout: tuple[int, int, int]
     ) -> Tensor:
-        ctx.padding, ctx.transforms = padding, _transforms(x.shape[1], weight.shape[1], *padding, x.dtype)
+        left, right, tile = ctx.layout = layout
+        taps = weight.shape[1]
+        ctx.transforms = (
+            _transforms(x.shape[1], taps, left, right, x.dtype)
+            if tile == WHOLE
+            else _transforms(tile + taps - 1, taps, 0, 0, x.dtype)
+        )
         of_inputs, of_weights, of_products = ctx.transforms
-        inputs = _mapped(of_inputs, x.transpose(0, 1))  # (products, batch, width)
+        read = x.transpose(0, 1) if tile == WHOLE else _cut(x, layout, taps)
+        inputs = _mapped(of_inputs, read)  # (products, batch or tiles, width)
         slid = _mapped(of_weights, weight.transpose(0, 1))  # (products, outputs, width)
         found = _mapped(of_products, torch.bmm(inputs, slid.mT))
-        y = x.new_empty(len(x), len(of_products), len(weight))
-        torch.add(found.transpose(0, 1), bias, out=y)
         ctx.save_for_backward(x, weight, bias, inputs, slid)
-        return y
+        if tile == WHOLE:
+            y = x.new_empty(len(x), len(of_products), len(weight))
+            return torch.add(found.transpose(0, 1), bias, out=y)
+        y = x.new_empty(len(x), found.shape[1] // len(x), tile, len(weight))
+        torch.add(found.view(tile, len(x), -1, len(weight)).permute(1, 2, 0, 3), bias, out=y)
+        return y.flatten(1, 2)[:, : left + x.shape[1] + right - taps + 1]
 
     @staticmethod
     def backward(  # pyright: ignore -- one output
@@ -136,12 +176,37 @@ class _ByFrequencies(torch.autograd.Function):
         if torch.is_grad_enabled():
             dx, dw, db = _gradients_by_positions(ctx, dy)
             return dx, dw, db, None
-        _, _, _, inputs, slid = ctx.saved_tensors
+        x, _, _, inputs, slid = ctx.saved_tensors
+        left, _, tile = ctx.layout
         of_inputs, of_weights, of_products = ctx.transforms
-        towards = _mapped(of_products.T, dy.transpose(0, 1))  # (products, batch, outputs)
-        dx = _mapped(of_inputs.T, torch.bmm(towards, slid)).transpose(0, 1)
+        made = dy.transpose(0, 1) if tile == WHOLE else _cut(dy, (0, 0, tile), 1)
+        towards = _mapped(of_products.T, made)  # (products, batch or tiles, outputs)
+        dread = _mapped(of_inputs.T, torch.bmm(towards, slid))
+        if tile == WHOLE:
+            dx = dread.transpose(0, 1)
+        else:
+            dx = _overlap_add(dread, len(x), tile)[:, left : left + x.shape[1]]
         dw = _mapped(of_weights.T, torch.bmm(towards.mT, inputs)).transpose(0, 1)
         return dx.contiguous(), dw.contiguous(), dy.sum((0, 1)), None
+
+
+def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
+    """Return what each tile of outputs reads, (tile + taps - 1, batch * tiles, width)."""
+    left, right, tile = layout
+    positions = left + x.shape[1] + right - taps + 1
+    padded = functional.pad(x, (0, 0, left, right + -positions % tile))
+    read = padded.unfold(1, tile + taps - 1, tile)  # (batch, tiles, width, tile + taps - 1)
+    return read.permute(3, 0, 1, 2).flatten(1, 2)
+
+
+def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
+    """Return (batch, positions, width), to which each position adds all that was read of it by tiles."""
+    window, _, width = read.shape
+    read = read.view(window, sequences, -1, width).permute(1, 2, 0, 3)  # (batch, tiles, window, width)
+    total = read.new_zeros(sequences, read.shape[1] + 1, tile, width)
+    total[:, :-1] = read[:, :, :tile]
+    total[:, 1:, : window - tile] += read[:, :, tile:]
+    return total.flatten(1, 2)
 
 
 def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
@@ -149,7 +214,7 @@ def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None
     x, weight, bias, *_ = ctx.saved_tensors
     given = [each.view_as(each) for each in (x, weight, bias)]  # which may depend on one another
     needed = ctx.needs_input_grad[:3]
-    y = _by_positions(given[0], given[1], given[2], *ctx.padding)
+    y = _by_positions(given[0], given[1], given[2], *ctx.layout[:2])
     wanted = [each for each, is_needed in zip(given, needed, strict=True) if is_needed]
     found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
     return [next(found) if is_needed else None for is_needed in needed]

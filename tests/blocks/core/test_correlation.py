@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.export import Dim
 
 from activemem.blocks.core import correlation
-from activemem.blocks.core.correlation import correlate, is_faster_by_frequencies
+from activemem.blocks.core.correlation import WHOLE, choose_tile, correlate
 from activemem.blocks.layers.convolutions import Convolution
 
 SEQUENCES, LENGTH, WIDTH, OUTPUTS, TAPS = 32, 20, 32, 48, 10
@@ -60,17 +60,18 @@ def by_definition(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int
     return torch.stack(positions, 1)
 
 
-@pytest.mark.parametrize("by_frequencies", [False, True])
+@pytest.mark.parametrize("form", ["positions", "whole", "tiles"])
 @pytest.mark.parametrize(("length", "taps", "left", "right"), SIZES)
 def test_outputs_and_gradients_are_those_of_the_definition(
     length: int,
     taps: int,
     left: int,
     right: int,
-    by_frequencies: bool,
+    form: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: by_frequencies)
+    tile = {"positions": None, "whole": WHOLE, "tiles": max(3, taps - 1)}[form]
+    monkeypatch.setattr(correlation, "choose_tile", lambda *_: tile)
     given = [draw(2, length, 3), draw(4, taps, 3, seed=1), draw(4, seed=2)]
     y = correlate(*given, left=left, right=right, by_frequencies=True)
     expected = by_definition(*given, left, right)
@@ -82,7 +83,7 @@ def test_outputs_and_gradients_are_those_of_the_definition(
 
 
 def test_gradients_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+    monkeypatch.setattr(correlation, "choose_tile", lambda *_: WHOLE)
     given = (draw(2, 5, 2), draw(3, 3, 2, seed=1), draw(3, seed=2))
 
     def slide(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
@@ -97,15 +98,15 @@ def test_gradients_have_gradients_where_inputs_are_of_the_same_weights(
 ) -> None:
     x, weights = draw(4, 5, 2), draw(2, 3, 2, seed=1)
 
-    def second(by_frequencies: bool) -> tuple[Tensor, ...]:
-        monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: by_frequencies)
+    def second(tile: int | None) -> tuple[Tensor, ...]:
+        monkeypatch.setattr(correlation, "choose_tile", lambda *_: tile)
         y = x
         for _ in range(2):
             y = correlate(y, weights, left=1, right=1, by_frequencies=True).tanh()
         (first,) = torch.autograd.grad(y.square().sum(), [weights], create_graph=True)
         return torch.autograd.grad(first.square().sum(), [x, weights])
 
-    for found, expected in zip(second(True), second(False), strict=True):
+    for found, expected in zip(second(2), second(None), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -125,9 +126,18 @@ def test_what_a_vmap_does_not_map_is_computed_in_it() -> None:
     torch.testing.assert_close(y, expected + added[:, None, None], rtol=0.0, atol=1e-12)
 
 
+def test_long_sequences_are_cut_into_tiles() -> None:
+    x = draw(2, 256, 128, dtype=torch.float32).detach()
+    weight = draw(128, 20, 128, dtype=torch.float32, seed=1).detach()
+    assert choose_tile(x, weight, left=9, right=10) in correlation.TILES
+    y = correlate(x, weight, left=9, right=10, by_frequencies=True)
+    exact = correlate(x.double(), weight.double(), left=9, right=10, by_frequencies=False)
+    assert float((y - exact).abs().max()) < 5e-6 * float(exact.abs().max())
+
+
 def test_single_precision_is_no_worse_than_position_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
     given = large()
-    assert is_faster_by_frequencies(*given[:2], left=4, right=5)
+    assert choose_tile(*given[:2], left=4, right=5) == WHOLE
     exact = tuple(each.detach().double().requires_grad_() for each in given)
 
     def pass_both_ways(x: Tensor, weights: Tensor, biases: Tensor) -> tuple[Tensor, ...]:
@@ -136,7 +146,7 @@ def test_single_precision_is_no_worse_than_position_by_position(monkeypatch: pyt
         return y.detach(), *torch.autograd.grad(y, [x, weights, biases], towards)
 
     found = pass_both_ways(*given)
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)
+    monkeypatch.setattr(correlation, "choose_tile", lambda *_: None)
     for each, plain, truth in zip(found, pass_both_ways(*given), pass_both_ways(*exact), strict=True):
         size = float(truth.abs().max())
         error, of_plain = (float((other.double() - truth).abs().max()) for other in (each, plain))
@@ -154,7 +164,7 @@ def test_what_is_causal_sees_nothing_behind() -> None:
 
 def test_what_is_masked_is_not_seen() -> None:
     x, weights, biases = large()
-    assert is_faster_by_frequencies(x, weights, left=4, right=5)
+    assert choose_tile(x, weights, left=4, right=5) == WHOLE
     short = x.detach().clone()
     short[:, 12:] = 0.0
     whole = correlate(short, weights, biases, left=4, right=5, by_frequencies=True)[:, :12]
@@ -186,27 +196,27 @@ def test_positions_are_taken_one_by_one_where_frequencies_gain_nothing(
 ) -> None:
     x, weights = given(*large()[:2])
     taps = weights.shape[1]
-    assert not is_faster_by_frequencies(x, weights, left=(taps - 1) // 2, right=taps // 2)
+    assert choose_tile(x, weights, left=(taps - 1) // 2, right=taps // 2) is None
 
 
 def test_wider_vectors_of_convolutions_and_large_sizes_speak_against_frequencies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, weights = large()[0][:, :10], large()[1]
-    assert is_faster_by_frequencies(x, weights[:16], left=4, right=5)
+    assert choose_tile(x, weights[:16], left=4, right=5) == WHOLE
     with monkeypatch.context() as patch:
         patch.setattr(correlation, "onednn_has_wider_vectors", lambda: True)
-        assert not is_faster_by_frequencies(x, weights[:16], left=4, right=5)
+        assert choose_tile(x, weights[:16], left=4, right=5) is None
     for bound in ("MOST_NUMBERS", "MOST_FACTORS"):
         with monkeypatch.context() as patch:
             patch.setattr(correlation, bound, 500)
-            assert not is_faster_by_frequencies(x, weights[:16], left=4, right=5)
+            assert choose_tile(x, weights[:16], left=4, right=5) is None
 
 
 def test_half_precision_by_autocast_is_torch_s_own_convolution() -> None:
     x, weights, biases = large()
     with torch.autocast("cpu", torch.bfloat16):
-        assert not is_faster_by_frequencies(x, weights, left=4, right=5)
+        assert choose_tile(x, weights, left=4, right=5) is None
         assert correlate(x, weights, biases, by_frequencies=True).dtype == torch.bfloat16
 
 

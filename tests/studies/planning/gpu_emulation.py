@@ -10,7 +10,7 @@ from activemem.blocks.layers.windows.pieces import window_products
 
 def compute_as_a_gpu(monkeypatch):
     """No frequencies, dropout that keeps bytes, fused attention at all lengths, windows by products."""
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)
+    monkeypatch.setattr(correlation, "choose_tile", lambda *_: None)
     monkeypatch.setattr(attention, "MAX_UNFUSED_LENGTH", 0)
     monkeypatch.setattr(window_attention, "compute_window", window_products)
     monkeypatch.setattr(Dropout, "forward", _drop)
