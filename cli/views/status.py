@@ -12,6 +12,7 @@ from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
 from ...studies.planning.status import StudyStatus, status_before_a_run, study_status
 from ...studies.resolve.trial import Trial
+from ...studies.schema.level_names import value_name
 from ...studies.schema.search_settings import SearchObjective, find_quantity
 from ...studies.searches.points import BestPoint, SearchPoints, best_of, comparison_note
 from ...studies.searches.words import left_out
@@ -21,7 +22,7 @@ from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..missing_results import failure_help
 from ..output import output_width
 from . import trial_lines
-from .trial_names import TrialNameColumns, value_text
+from .trial_names import TrialNameColumns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,7 +76,7 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
         return []
     best = best_of(study.search, found)
     columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
-    texts = ["  ".join(f"{name}={value_text(each.values[name])}" for name in each.values) for each in best]
+    texts = ["  ".join(f"{name}={value_name(each.values[name])}" for name in each.values) for each in best]
     lines = [
         truncate(f"  {'  '.join(means)}   {text}", output_width())
         for *means, text in zip(*columns, texts, strict=True)

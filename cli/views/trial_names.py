@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import chain, takewhile
 from typing import Protocol
 
 from ...studies.resolve.trial import Trial
-from ...studies.schema.level_names import level_name, short_level_names
+from ...studies.schema.level_names import level_name, short_level_names, value_name
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all
@@ -19,9 +17,6 @@ _SEED, _GAP = "seed", 2
 
 _MIN_READABLE_WIDTH = 12
 """Texts are not made narrower than this while something else can be left out."""
-
-_RANGE = re.compile(r"(integer|real)\([^()]*\)")
-"""A range of numbers in the text of an option; its value is shown beside it."""
 
 _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""
@@ -48,8 +43,7 @@ class TrialNameColumns:
     There is one for each factor and one for the seed, over all trials added so far. Columns that do not
     fit into a line are shortened step by step. First, factors of one level and those implied by another's
     words are left out. Then arguments and words that all levels of a factor share are dropped, then the
-    middles of wide texts, which still differ if possible. Last come the ends of the names before numbers,
-    and these names.
+    middles of wide texts, which still differ if possible, and at last the names before numbers.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
@@ -78,18 +72,14 @@ class TrialNameColumns:
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
-        levels, informative = self._levels, self._informative
-        several = {factor: each for factor, each in levels.items() if len(each) > 1} or levels
+        several = {factor: each for factor, each in self._levels.items() if len(each) > 1}
         columns: dict[str, _LevelTexts] = {}
-        numeric = [factor for factor, each in informative.items() if _numbers(factor, each)]
-        initialled_texts = partial(_initialled_texts, initials=_initials(numeric))
         for shown_levels, form, min_width in (
-            (levels, _full_texts, max_width),
-            (several, _full_texts, max_width),
-            (informative, _full_texts, max_width),
-            (informative, _short_texts, _MIN_READABLE_WIDTH),
-            *([(informative, initialled_texts, _MIN_READABLE_WIDTH)] if len(numeric) > 1 else []),
-            (informative, _unnamed_texts, 1),
+            (self._levels, _full_texts, max_width),
+            (several or self._levels, _full_texts, max_width),
+            (self._informative, _full_texts, max_width),
+            (self._informative, _short_texts, _MIN_READABLE_WIDTH),
+            (self._informative, _unnamed_texts, 1),
         ):
             shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
             columns = _shrink_columns(shown, max_width, min_width)
@@ -120,9 +110,9 @@ class PointNames:
         apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
         apart += [f"seed {trial.settings.seed}"] if self._has_seeds else []
         forms = (
-            [f"{name}={value_text(value)}" for name, value in values.items()],
+            [f"{name}={value_name(value)}" for name, value in values.items()],
             [_short(name, value) for name, value in values.items()],
-            [value_text(value) for value in values.values()],
+            [value_name(value) for value in values.values()],
         )
         texts = ["  ".join([*form, *apart]) for form in forms]
         text = next((each for each in texts if len(each) <= max_width), texts[-1])
@@ -131,14 +121,9 @@ class PointNames:
         return [f"{text:<{self._width}}"]
 
 
-def value_text(value: Level) -> str:
-    """Return a value without the ranges of a chosen option, whose values are separate."""
-    return _RANGE.sub("…", format_level(value))
-
-
 def _short(name: str, value: Level) -> str:
     """Return a self-explanatory value unchanged, another with the last part of its name."""
-    return value_text(value) if isinstance(value, str) else f"{brief_name(name)}={value_text(value)}"
+    return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
 def format_level(level: Level) -> str:
@@ -192,33 +177,6 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     return {
         **_full_texts(factor, levels),
         **dict(zip(words, _strip_shared_words(short_level_names(words)), strict=True)),
-    }
-
-
-def _initials(factors: Sequence[str]) -> dict[str, str]:
-    """Return the beginning of each factor's name that no other has: `d` and `m` of `delay` and `momentum`."""
-    names = {factor: brief_name(factor) for factor in factors}
-    return {
-        factor: next(
-            (
-                name[:end]
-                for end in range(1, len(name))
-                if not any(other.startswith(name[:end]) for each, other in names.items() if each != factor)
-            ),
-            name,
-        )
-        for factor, name in names.items()
-    }
-
-
-def _initialled_texts(
-    factor: str, levels: Sequence[Level | None], *, initials: Mapping[str, str]
-) -> _LevelTexts:
-    """Return `_short_texts`, numbers with the beginnings of their factors' names: `d=4`."""
-    numbers = _numbers(factor, levels)
-    return {
-        **_short_texts(factor, levels),
-        **{level: f"{initials[factor]}={format_level(level)}" for level in numbers},
     }
 
 

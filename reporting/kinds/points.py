@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric
+from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus, probe_command
 from ...studies.presentation.kinds import Beside, KeyFault, Spread, TableKind, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
@@ -23,6 +23,7 @@ from ..outcomes import omitted_trials, provenance
 from ..statistics.estimates import estimate
 from ..tables.axes import metric_head
 from ..tables.captions import SPREADS, caption_start, note_unsolved
+from ..tables.cells import spread_texts
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
 
 if TYPE_CHECKING:
@@ -113,18 +114,13 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -
         return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
     found = estimate(values.values(), spread=spec.spread)
     found = found.within_share() if metric.is_share else found
-    has_spread = found.spread is not None and not (metric.name in ANALYTIC_COSTS and not found.spread)
-    interval = ""
-    if has_spread and spec.spread == "ci" and found.low is not None and found.high is not None:
-        interval = f"[{metric.format(found.low)}, {metric.format(found.high)}]"
+    spread, interval = spread_texts(found, metric, spec.spread)
     text = metric.format(found.value)
     return Cell(
         status=CellStatus.DONE,
         estimate=found,
         text=text,
-        spread=metric.format(found.spread)
-        if has_spread and found.spread is not None and not interval
-        else "",
+        spread=spread,
         interval=interval,
         best=text == best,
     )

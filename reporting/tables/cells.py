@@ -13,7 +13,7 @@ import polars as pl
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber, published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
-from ...studies.presentation.kinds import Beside
+from ...studies.presentation.kinds import Beside, Spread
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.resolve.trial import Trial
@@ -298,7 +298,7 @@ class TableCells:
             )
         if not tally.values and (fallback := self._fallback_cell(row, column)) is not None:
             return replace(fallback, marks=marks, published=published, published_text=published_text)
-        spread, interval = spread_texts(estimate, metric, self.spec)
+        spread, interval = spread_texts(estimate, metric, self.spec.spread)
         differences = self.differences[metric.name, column.level]
         difference, decided = differences.by_row.get(row), differences.decided.get(row)
         return Cell(
@@ -332,7 +332,7 @@ class TableCells:
             return None
         metric = find_metric(self.spec.otherwise, self.spec.digits)
         estimate = estimate.within_share() if metric.is_share else estimate
-        spread, interval = spread_texts(estimate, metric, self.spec)
+        spread, interval = spread_texts(estimate, metric, self.spec.spread)
         parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
         return Cell(
             status=tally.status,
@@ -373,12 +373,12 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
     return with_sign(metric.format(difference.mean)) + half + significance
 
 
-def spread_texts(estimate: Estimate | None, metric: Metric, spec: CellsTable) -> tuple[str, str]:
+def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:
     """Return the text after the ± of a number, and its interval; at most one is not empty."""
     if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
         return "", ""
     if metric.name in ANALYTIC_COSTS and not estimate.spread:
         return "", ""
-    if spec.spread == "ci":
+    if spread == "ci":
         return "", f"[{metric.format(estimate.low)}, {metric.format(estimate.high)}]"
     return metric.format(estimate.spread), ""

@@ -8,8 +8,8 @@ too wide, as typefaces differ, is shrunk to the line.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -39,26 +39,9 @@ _GAP = 12.0
 """The points between columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellForm:
-    """The form of cells: packages to load, settings of the float, and column specifications.
-
-    `columns` has the specification of a table's column. It may take several LaTeX columns; `spans` counts
-    them.
-    """
-
-    packages: str
-    setup: tuple[str, ...]
-    spans: Callable[[Table, int], int]
-    columns: Callable[[Table, int], str]
-    heads: Callable[[Table, int], str]
-    ours: Callable[[Cell, int], str]
-    published: Callable[[Cell, int], str]
-
-
 def render(table: Table) -> str:
     """Return a `table` environment; published numbers are in smaller type on a second line of each row."""
-    return render_float(table, _PLAIN)
+    return render_float(table, CellForm())
 
 
 def render_float(table: Table, form: CellForm) -> str:
@@ -210,8 +193,9 @@ def _column_width(table: Table, number: int) -> float:
 def _tabular_lines(table: Table, form: CellForm) -> list[str]:
     numbers = range(len(table.columns))
     specification = "".join(form.columns(table, number) for number in numbers)
-    spans = [form.spans(table, number) for number in numbers]
-    heads = " & ".join([escape(table.corner), *(form.heads(table, number) for number in numbers)])
+    spans = [spans_of(table, number) for number in numbers]
+    names = (form.head(escape(name), span) for name, span in zip(table.columns, spans, strict=True))
+    heads = " & ".join([escape(table.corner), *names])
     lines = [
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{@{{}}l{specification}@{{}}}}",
@@ -262,11 +246,6 @@ def marks_of(cell: Cell) -> str:
     return rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
 
 
-def small_published(cell: Cell) -> str:
-    """Return the paper's number at footnote size."""
-    return rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
-
-
 def text_of(cell: Cell) -> str:
     """Return all that a cell says, with its marks."""
     return _bold(cell.full_text, cell) + marks_of(cell)
@@ -292,27 +271,38 @@ def _bold(text: str, cell: Cell) -> str:
     return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
 
 
-def _ours(cell: Cell, span: int) -> str:
-    """Return our number, and its rest in a second column; the mark follows the last of them."""
-    if span == 1 or cell.estimate is None:
-        return over(text_of(cell), span)
-    number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
-    rest = rest_of(cell)
-    if not rest:
-        return f"{_bold(number, cell)}{marks_of(cell)} &"
-    return f"{_bold(number, cell)} & {_bold(rest, cell)}{marks_of(cell)}"
+class CellForm:
+    """The form of cells: each number as a text at the right of its column, its rest at the left of the next.
 
+    A table's column takes one LaTeX column, or two; `span` says how many.
+    """
 
-_PLAIN = CellForm(
-    packages=r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}",
-    setup=(),
-    spans=spans_of,
-    columns=lambda table, number: "r" if spans_of(table, number) == 1 else r"r@{\enspace}l",
-    heads=lambda table, number: over(escape(table.columns[number]), spans_of(table, number)),
-    ours=_ours,
-    published=lambda cell, span: over(small_published(cell), span),
-)
-"""Each number as a text at the right of its column, what follows it at the left of the next."""
+    packages = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}"
+    setup: tuple[str, ...] = ()
+    """Settings of the float."""
+
+    def columns(self, table: Table, number: int) -> str:
+        """Return the specification of a table's column."""
+        return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
+
+    def head(self, text: str, span: int) -> str:
+        """Return the name of a column."""
+        return over(text, span)
+
+    def ours(self, cell: Cell, span: int) -> str:
+        """Return our number, and its rest in a second column; the mark follows the last of them."""
+        if span == 1 or cell.estimate is None:
+            return over(text_of(cell), span)
+        number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
+        rest = rest_of(cell)
+        if not rest:
+            return f"{_bold(number, cell)}{marks_of(cell)} &"
+        return f"{_bold(number, cell)} & {_bold(rest, cell)}{marks_of(cell)}"
+
+    def published(self, cell: Cell, span: int) -> str:
+        """Return the paper's number at footnote size."""
+        small = rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
+        return self.head(small, span)
 
 
 _ESCAPES = {
