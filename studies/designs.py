@@ -1,16 +1,15 @@
-"""Experimental designs: rows of level numbers, made from the numbers of levels alone.
+"""Experimental designs: rows of level indices, computed from the numbers of levels alone.
 
 Regular fractions of two-level designs have minimum aberration (Box, Hunter 1961; Fries, Hunter 1980). A
-factor is a column: a number whose bits name the basic factors whose sum modulo 2 it is. Every fraction
-therefore contains the run in which all factors are at their first level. A word of the defining relation is
-a set of columns whose sum is zero.
+factor is a column: a bit mask of the basic factors of which it is the sum modulo 2. Every fraction therefore
+contains the run in which all factors are at their first level. A word of the defining relation is a set of
+columns whose sum is zero.
 
 Plackett and Burman's designs (1946) are Hadamard matrices. If the number of runs is a prime plus one, the
 generator is the prime's quadratic residues (Paley 1933). This gives the published designs of 12, 20 and 24
 runs. Designs of 28 and 36 runs are Paley's second construction, and 40 runs are 20 doubled (Sylvester 1867).
 
-Samples of a grid of any size follow from the seed and the names of the factors, by SHA-256, on every
-machine.
+Samples of a grid of any size follow from the seed and the names of the factors, by SHA-256, on every machine.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from itertools import combinations, compress, product
 from operator import xor
 
 MAX_FACTORS = 15
-"""The most factors for which a fraction is searched."""
+"""The maximum number of factors for which fractions are searched."""
 
 Row = tuple[int, ...]
-"""The number of each factor's level in a run."""
+"""The index of each factor's level in a run."""
 
 
 def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
-    """Return the runs of the smallest regular fraction with at least this resolution, the first all zeros.
+    """Return the runs of the smallest regular fraction with at least this resolution; the first is all zeros.
 
     The basic factors come first and form a full grid; the last of them changes fastest.
     """
@@ -42,7 +41,7 @@ def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
 
 @lru_cache(maxsize=64)
 def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
-    """Return the columns of the smallest fraction of at least this resolution, of least aberration."""
+    """Return the columns of the smallest fraction with at least this resolution and minimum aberration."""
     assert 0 <= factors <= MAX_FACTORS
     basic = factors.bit_length()  # as many runs as main effects and their mean need
     while (columns := minimum_aberration(factors, min(basic, factors), resolution)) is None:
@@ -52,12 +51,12 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
-    """Return the columns of least aberration among fractions of 2 ** basic runs.
+    """Return the columns with minimum aberration among fractions of 2 ** basic runs.
 
-    Returns None if none has this resolution. Columns are added one by one to all fractions that differ
-    (Chen, Sun and Wu
-    1993). Fractions count as the same if their runs have equal numbers of high levels, in all and at each
-    factor's high level.
+    None if none has this resolution.
+
+    Columns are added one by one to all fractions that differ (Chen, Sun and Wu 1993). Fractions count as
+    equal if their runs have equal numbers of high levels, overall and at each factor's high level.
     """
     levels = [[(column & run).bit_count() & 1 for run in range(1 << basic)] for column in range(1 << basic)]
     fractions = [tuple(1 << bit for bit in reversed(range(basic)))]
@@ -109,7 +108,7 @@ def _expanded(minus: int, plus: int) -> tuple[int, ...]:
 
 
 MAX_SCREENED = 47
-"""The most factors of a design: none of these constructions has 52 runs."""
+"""The maximum number of factors of a screening design: none of these constructions has 52 runs."""
 
 _LARGEST_FRACTION = 16  # of the powers of two, from which on fractions take long to compare
 
@@ -119,7 +118,7 @@ _Signs = tuple[int, ...]
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
     """Return the runs of the smallest design, the first all zeros.
 
-    If their number is a power of two, it is the regular fraction of least aberration of its size.
+    If their number is a power of two, it is the regular fraction of that size with minimum aberration.
     """
     assert 0 <= factors <= MAX_SCREENED
     runs = 4 * (factors // 4 + 1)
@@ -142,7 +141,7 @@ def _hadamard(order: int) -> list[_Signs]:
 
 
 def _cyclic(prime: int) -> list[_Signs]:
-    """Return the matrix of a prime that is 3 modulo 4.
+    """Return the matrix for a prime that is 3 modulo 4.
 
     Its rows are shifts of a row that is -1 at zero and at quadratic residues.
     """
@@ -153,7 +152,7 @@ def _cyclic(prime: int) -> list[_Signs]:
 
 
 def _symmetric(prime: int) -> list[_Signs]:
-    """Return the matrix of a prime that is 1 modulo 4: its conference matrix with blocks of four."""
+    """Return the matrix for a prime that is 1 modulo 4, from its conference matrix with blocks of four."""
     residues = _residues(prime)
     signs = [
         [
@@ -170,7 +169,7 @@ def _symmetric(prime: int) -> list[_Signs]:
 
 
 def _normalised(rows: Sequence[_Signs]) -> list[_Signs]:
-    """Flip columns, then rows, that begin with -1."""
+    """Flip the signs of columns, then rows, that begin with -1."""
     turned = [tuple(sign * first for sign, first in zip(row, rows[0], strict=True)) for row in rows]
     return [tuple(sign * row[0] for sign in row) for row in turned]
 
@@ -184,15 +183,15 @@ def _is_prime(number: int) -> bool:
 
 
 Effect = tuple[int, ...]
-"""The numbers of its factors: one of a main effect, two of an interaction."""
+"""The indices of an effect's factors: one for a main effect, two for an interaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
     """The aliases of main effects and two-factor interactions, up to their signs.
 
-    `groups` has the groups of two or more effects with equal contrasts. `partial` counts the
-    correlations between a main effect and an interaction by size, without the sizes 0 and 1.
+    `groups` has groups of two or more effects with equal contrasts. `partial` counts correlations between a
+    main effect and an interaction by size, without the sizes 0 and 1.
     """
 
     groups: tuple[tuple[Effect, ...], ...]
@@ -205,12 +204,12 @@ class Aliases:
 
     @property
     def interactions(self) -> tuple[tuple[Effect, ...], ...]:
-        """The groups of interactions alone."""
+        """The groups with only interactions."""
         return tuple(group for group in self.groups if len(group[0]) > 1)
 
 
 def find_aliases(rows: Sequence[Row]) -> Aliases:
-    """Return the aliases in these runs of factors with two levels, 0 and 1."""
+    """Find the aliases in runs of factors with two levels, 0 and 1."""
     factors = range(len(rows[0]))
     contrasts = [int("".join(str(row[factor]) for row in rows), 2) for factor in factors]  # a bit a run
     whole, groups = (1 << len(rows)) - 1, dict[int, list[Effect]]()
@@ -235,10 +234,10 @@ _ROUNDS = 200  # over all cells, to part those that are the same
 
 @lru_cache(maxsize=16)
 def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
-    """Draw `cells` different cells of factors, each with its name and its number of levels.
+    """Draw `cells` distinct cells of factors, each with its name and its number of levels.
 
-    A larger number extends a smaller. Each level is drawn independently, so that one more level of a factor
-    does not change the levels of the others.
+    A larger number extends a smaller one. Each level is drawn independently, so an additional level of a
+    factor does not change the levels of the others.
     """
     wanted = min(cells, math.prod(count for _, count in levels))
     found: dict[Row, None] = {}
@@ -253,10 +252,10 @@ def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> t
 def latin_hypercube_rows(
     levels: tuple[tuple[str, int], ...], cells: int, seed: int
 ) -> tuple[Row, ...] | None:
-    """Draw different cells in which all levels of a factor are equally frequent, up to one.
+    """Draw distinct cells in which a factor's levels are equally frequent, up to one.
 
-    Returns None if none are found, as when nearly the whole grid is asked for (McKay, Beckman and Conover
-    1979).
+    Return None if none are found, for example if nearly the whole grid is requested (McKay, Beckman and
+    Conover 1979).
     """
     columns = [_column(name, count, cells, seed) for name, count in levels]
     for number in range(_ROUNDS):
@@ -276,13 +275,13 @@ def latin_hypercube_rows(
 
 
 def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
-    """Each level as often as the others, but for one, in an order of its own."""
+    """Return a column in random order, with levels equally frequent up to one."""
     even = [place * count // cells for place in range(cells)]
     order = sorted(range(cells), key=lambda place: _draw(seed, name, place))
     return [even[place] for place in order]
 
 
 def _draw(seed: int, *what: object) -> int:
-    """Return a number of 64 bits."""
+    """Return a pseudo-random 64-bit number for a seed and a purpose."""
     text = " ".join(map(str, (seed, *what)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])

@@ -1,6 +1,6 @@
-"""Rungs of a search: what points are trained less on first becomes a factor, whose levels are rungs.
+"""Rungs of a search: the setting that is smaller at first becomes a factor, whose levels are rungs.
 
-Only a training on the last rung gives the point's result.
+Only a training on the last rung gives a point's result.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .text.toml_positions import KeyPath
 class Fidelity:
     """The factor that grows from rung to rung: its name and its values, the smallest first.
 
-    One of `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some
-    points begin on higher rungs and compete only with those that began there, too.
+    One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
+    begin on higher rungs and compete only with points that began there, too.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Fidelity:
 
     @property
     def top(self) -> int:
-        """The number of the last rung, from 0 on."""
+        """The index of the last rung, from 0 on."""
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
@@ -50,7 +50,7 @@ class Fidelity:
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
     def next_first(self, begun: Mapping[int, int]) -> int:
-        """Return the rung on which the next point begins, given how many have begun on each.
+        """Return the rung on which the next point begins, given how many points have begun on each.
 
         Each bracket gets its share of points as in Hyperband (Li et al. 2018, Algorithm 1).
         """
@@ -65,11 +65,14 @@ class Fidelity:
 
     @property
     def least_points(self) -> int:
-        """The fewest points of which one comes to the last rung; each bracket gets its first in turn."""
+        """The minimum number of points with which one reaches the last rung.
+
+        Each bracket gets its first in turn.
+        """
         return len(self.rungs) if self.brackets else self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """Return how many points reach each rung, the smallest first, if no early promotion is overtaken.
+        """Return how many points reach each rung, smallest first, if no early promotion is overtaken.
 
         A baseline is one of them and is trained on the last rung only.
         """
@@ -94,7 +97,7 @@ class Fidelity:
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """Return how many of the points that ended on a rung are promoted; below `reduction` none is."""
+    """Return how many of the points that ended on a rung are promoted: none below `reduction` points."""
     return ended // reduction
 
 
@@ -102,11 +105,11 @@ _PATH: KeyPath = ("search", "scheduler", "fidelity")
 _FIRST_PATH: KeyPath = ("search", "scheduler", "min_fidelity")
 
 _BELOW = 2
-"""The default number of reductions between the first rung and the last, for lengths and data."""
+"""The default number of rungs below the last one, for lengths and data."""
 
 
 class _FidelityError(Exception):
-    """A fault of a fidelity, with the path that it is shown at."""
+    """A fault of a fidelity, with the path of its key."""
 
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)
@@ -116,7 +119,7 @@ class _FidelityError(Exception):
 def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
     """Return the fidelity of a document's search and make it a factor; None for epochs, or if it is faulty.
 
-    Faults are reported. Faults of other keys of [search] are left to their reader.
+    Faults are reported, except those of other [search] keys, which their reader reports.
     """
     data = diagnostics.data
     search, factors = data.get("search"), data.get("factors", {})
@@ -154,7 +157,7 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:
-    """Return the values of each rung, and the tables that change: with a hole at the key that grows."""
+    """Return the values of each rung, and the changed tables, with a hole at the growing key."""
     search, factors = data["search"], data.get("factors", {})
     space = search.get("space", {})
     space = space if isinstance(space, Mapping) else {}
@@ -192,7 +195,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
-    """Return the rungs from the first to the top, each `reduction` times the last."""
+    """Return the rungs from the first to the top, each `reduction` times the one before."""
     if first >= top:
         message = f"expected less than {top:,}, which is trained in the end, got {first:,}"
         raise _FidelityError(_FIRST_PATH, message)
@@ -203,7 +206,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the fewest and the most steps of an epoch, and [train] with a hole for the rung's steps."""
+    """Return the minimum and maximum steps of an epoch, and [train] with a hole for the rung's steps."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
@@ -213,7 +216,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
-    """Return the least and the greatest maximal length, and the table with a hole for the rung's length."""
+    """Return the bounds of the rungs' maximum length, and the table with a hole for it."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)
@@ -236,5 +239,5 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
 
 
 def _whole(value: object, *, at_least: int) -> int | None:
-    """Return a whole number if it is one; faults are reported where the key is read."""
+    """Return a valid whole number, else None; the reader of the key reports faults."""
     return value if type(value) is int and value >= at_least else None

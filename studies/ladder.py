@@ -1,4 +1,4 @@
-"""`[ladder]`: sizes that become factors in step, trained for as many tokens as their parameters ask for."""
+"""`[ladder]`: sizes that grow together as factors, each trained on tokens in proportion to its parameters."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
 
 
 class LadderSettings(StrictModel):
-    """`[ladder]`: the sizes of a model in step, and how long each is trained."""
+    """`[ladder]`: the sizes of a model, which grow together, and the training length of each."""
 
     sizes: dict[str, Sizes]
-    """by the hole that they fill the numbers of each size, from the smallest on, as in
-    `{ width = [32, 64, 128], depth = [2, 2, 4] }`; each list has one for each size"""
+    """the numbers of each size by the hole that they fill, the smallest first, as in `{ width = [32, 64,
+    128], depth = [2, 2, 4] }`; all lists have the same length"""
     tokens_per_parameter: float = Field(gt=0, le=1e6)
-    """how many tokens a model is trained on for each of its parameters, all of them counted"""
+    """the number of training tokens for each parameter of the model, counting all parameters"""
     lr_exponent: float = Field(default=0.0, ge=-2, le=2)
-    """the learning rate of a size is that of [train] times (its d_model / that of the first size) to this
-    power; 0 for one rate, for rates that are a factor of the study, or where mup scales them"""
+    """the learning rate of a size is that of [train] times (its d_model / the d_model of the first size) to
+    this power; 0 keeps one rate, for example if the rate is a factor or mup scales it"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
     """The sizes of a ladder by name, all lists equally long.
 
-    `width` is the name of the list that fills d_model, if any.
+    `width` names the list that fills d_model, if any.
     """
 
     sizes: Mapping[str, tuple[int, ...]]
@@ -60,7 +60,7 @@ class Ladder:
 def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
     """Return the ladder of a document and write it into factors and design; None without one.
 
-    All faults are reported. The readable sizes of a faulty ladder become factors all the same.
+    All faults are reported. The readable sizes of a faulty ladder become factors nevertheless.
     """
     data = diagnostics.data
     if TABLE not in data:
@@ -151,7 +151,7 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """Return the name of the sizes that are d_model."""
+    """Return the name of the sizes that fill d_model."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
@@ -170,7 +170,7 @@ def on_rung(
     parameters: int,
     sequence_tokens: int,
 ) -> TrialSettings:
-    """Return a cell's settings with the steps nearest to its tokens, at least one in each epoch."""
+    """Return a cell's settings with the number of steps nearest to its tokens, at least one per epoch."""
     train = settings.train
     in_epoch = train.epochs * step_tokens(settings, sequence_tokens)
     steps = max(1, round(ladder.tokens_per_parameter * parameters / in_epoch))

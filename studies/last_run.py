@@ -1,6 +1,6 @@
-"""Studies as they last ran: the store keeps the text of each, and its overrides.
+"""Studies as they last ran: the store keeps each study's text and overrides.
 
-Of an untrained study an outline says how many trials it has, counted from its design without making them.
+For an untrained study, an outline gives the number of trials, counted from its design.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault
 
 Traits = tuple[Any, ...]
-"""A trial's values of the keys by which outlines distinguish trials."""
+"""The values of a trial's keys by which outlines distinguish trials."""
 
 _KEYS = (
     *(("task", "name"), ("model", "d_model"), ("train", "batch_size"), ("train", "epochs")),
@@ -37,17 +37,17 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """A study of whose trials a store has none: its question, and how many they are."""
+    """A study without trials in a store: its question and its number of trials."""
 
     title: str
     trials: int
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the outline of a study file; None if only the loaded study gives it.
+    """Return the outline of a study file; None if the study must be loaded.
 
-    The result is None if one of the study's trials may have `known` traits, or if the file has faults. It is
-    also None for a search, for a study with a ladder, and if cells may be left out for their size.
+    That is the case if one of its trials may have `known` traits, if the file has faults, for a search or a
+    ladder, and if cells may be left out for their size.
     """
     try:
         document = read_document(path)
@@ -80,7 +80,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 
 
 def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
-    """Return the traits of all trials that have outcomes in a store or have begun there."""
+    """Return the traits of all trials with an outcome or a checkpoint in a store."""
     texts = outcomes["settings"].to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # reported where it is read as a trial
@@ -93,7 +93,7 @@ def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """Return the study of that name as it last ran in a store, by default the last one that ran.
+    """Return the named study as it last ran in a store; by default the last one that ran.
 
     A path means the current file, and so does a name that has never run here. Further overrides come last.
     """
@@ -114,7 +114,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
 
 def _check_known(name: str, store: Store) -> None:
-    """Raise StudyError for a name that is no file, no shipped study and no study of a store."""
+    """Raise StudyError for a name that is neither a file, nor a shipped study, nor a study of a store."""
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
@@ -131,7 +131,7 @@ def _check_known(name: str, store: Store) -> None:
 
 
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
-    """Yield the plug-in files that a study's trials were computed with and that are not loaded."""
+    """Yield the plug-in files of a study's trials that are not loaded."""
     own = store.trials().filter(pl.col("study") == name)
     # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
     lists = (version.partition(" with ")[2] for version in own["version"].unique())
@@ -143,9 +143,9 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
-    """Every study by name: those that come with the package, and those that a store knows, as they last ran.
+    """Return every study by name: shipped ones, and those of a store as they last ran.
 
-    A study that cannot be read, for instance because keys have changed since, maps to its error.
+    A study that cannot be read, for example because keys have changed since, maps to its error.
     """
     check_arguments(store_fault(store))
     store = open_store(store)
@@ -154,7 +154,7 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 
 
 def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies, but only outlines of shipped ones of which the store has no trial.
+    """Return all studies, with outlines for shipped ones without trials in the store.
 
     `outcomes` are the latest attempts in the store.
     """
@@ -167,7 +167,7 @@ def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | S
 
 
 def _ran(store: Store, outcomes: pl.DataFrame) -> set[str]:
-    """Return the names of studies that have run, and whose record says what they were."""
+    """Return the names of studies that have run and have a readable record."""
     return {name for name in outcomes["study"].unique() if store.records.load(name) is not None}
 
 

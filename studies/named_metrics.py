@@ -1,4 +1,4 @@
-"""The metrics that a study names, and whether the trials that it shows can have them."""
+"""Check of the metrics that a study names: whether the trials shown can have them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_TRIED = 200
 
 
 def check_metrics(diagnostics: Diagnostics, study: Study) -> None:
-    """Report each metric that the trials of its place can never have, with the key that would bring it.
+    """Report each metric that its trials can never have, with the key that would add it.
 
     A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
     each of its cells.

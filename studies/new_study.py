@@ -1,4 +1,4 @@
-"""The text of a new study file: a small study that runs, with a comment at each key."""
+"""The text of a new study file: a small working study with a comment at each key."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ max_length[mixer=sa(heads=2, head_width=16) + conv(k=5)]
 
 
 def new_study_text(name: str) -> str:
-    """Return the text of a new study of this name; StudyError for a name that a study cannot have."""
+    """Return the text of a new study with this name; raise StudyError for an invalid name."""
     text = _TEXT.format(name=json.dumps(name, ensure_ascii=False))
     load_study(text)
     return text

@@ -1,9 +1,8 @@
-"""The ablation path: from the baseline to the target, at each round by the change that is best in the store.
+"""The ablation path from the baseline to the target: each round keeps the change with the best stored result.
 
-Each round tries all changes that are left and keeps the best one, even if all of them make the result worse.
-The choice depends on the store alone, so that every command and every driver of a run has the same path.
-
-Source: Fawcett and Hoos (2016), "Analysing differences between algorithm configurations through ablation".
+Each round tries all remaining changes and keeps the best one, even if all of them make the result worse. The
+choice depends only on the store, so every command and every driver of a run has the same path. Source:
+Fawcett and Hoos (2016), "Analysing differences between algorithm configurations through ablation".
 """
 
 from __future__ import annotations
@@ -26,14 +25,17 @@ _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, Va
 
 
 def follow_path(study: Study, store: Store) -> Study:
-    """Return a path with all rounds that the store decides, and the trials of the next."""
+    """Return a path with all rounds that the store decides, and the trials of the next one."""
     while (step := _best_step(study, store)) is not None:
         study = with_steps(study, (*study.design.taken, step))
     return study
 
 
 def _best_step(study: Study, store: Store) -> str | None:
-    """Return the factor whose change the round keeps; None if it is undecided, or no change has all seeds."""
+    """Return the factor that the round changes for good.
+
+    None if it is undecided, or no change has all seeds.
+    """
     design = study.design
     tried = {
         name: [
@@ -62,14 +64,17 @@ def _best_step(study: Study, store: Store) -> str | None:
 
 
 def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
-    """Return the latest attempts at these trials, with diverged ones marked."""
+    """Return the latest attempts of these trials, with diverged ones marked."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
     doubtful = outcomes.filter(may_diverge())
     return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
 
 
 def with_steps(study: Study, taken: tuple[str, ...]) -> Study:
-    """Return the study whose path has kept these changes, with the next round's cells; raise StudyError."""
+    """Return the study after its path has kept these changes, with the next round's cells.
+
+    Raise StudyError.
+    """
     document = parse_document(study.name, study.text, study.overrides)
     diagnostics = Diagnostics(document)
     design = replace(study.design, taken=taken)
@@ -92,6 +97,6 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 
 def has_more(further: Study, study: Study) -> bool:
-    """Return whether a study has trials now that it had not before."""
+    """Return whether a study has more trials than before."""
     known = {trial.id for trial in study.trials}
     return any(trial.id not in known for trial in further.trials)

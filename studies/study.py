@@ -1,4 +1,4 @@
-"""A study: one TOML file, fully checked, and the trials that it defines."""
+"""A study: one fully checked TOML file, and the trials that it defines."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ _TABLES = (
 class Study:
     """The valid contents of a study file.
 
-    `dimensions` are what a search chooses, by name, options as plain data, `baseline` where it begins; empty
-    without a search. `trials` has every trial once, in the order of the file; empty in a search. `cells` has
-    the trial of every cell, the same one possibly under several levels, and `over_budget` those that are not
-    run. `size_matches` has the sizes solved for equal parameters, by trial. `decode` is what is tried with
-    trained models that translate, `own_corpus` has the files that the study names itself.
+    `dimensions` are the search's dimensions by name, options as plain data, and `baseline` is its first
+    point; empty without a search. `trials` has every trial once, in the order of the file; empty in a search.
+    `cells` has the trial of every cell; different cells may share one. `over_budget` has those that are not
+    run. `size_matches` has the sizes solved for equal parameters, by trial. `decode` has the searches to try
+    with trained translation models, `own_corpus` the files that the study names itself.
     """
 
     name: str
@@ -118,12 +118,12 @@ class Study:
 
     @property
     def later_seeds(self) -> tuple[int, ...]:
-        """The seeds that may be added, in order: those that follow the largest."""
+        """The seeds that may be added, in order: the next ones after the largest."""
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.max_seeds or 0) - len(self.seeds))))
 
     def with_later_seeds(self) -> Study:
-        """Return the study with the trials of all seeds that may be added; its factors stay as they are."""
+        """Return the study with the trials of all seeds that may be added; its factors do not change."""
         later, first = self.later_seeds, self.seeds[0]
         starts = [trial for trial in self.cells if trial.levels[SEED] == first]
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
@@ -162,44 +162,44 @@ class Study:
 
     @property
     def total(self) -> int:
-        """The number of trials: all of a grid, or as many as a search may choose."""
+        """The number of trials: all of a grid, or the maximum of a search."""
         if self.search is None:
             return len(self.trials)
         return sum(self.trials_by_rung)
 
     @property
     def trials_by_rung(self) -> list[int]:
-        """The number of trials on each rung of a search, all of them if it has only one."""
+        """The number of trials on each rung of a search; one entry if it has only one rung."""
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
         *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
     @cached_property
     def num_points(self) -> int:
-        """The number of points that a search trains: as many as it asks for, or all that its space has.
+        """The number of points that a search trains: as many as requested, or all of its space.
 
-        Two points of one model are one, and points over the budget do not count. It is 0 for a grid.
+        Points with the same model count once, and points over the budget do not count. It is 0 for a grid.
         """
         if self.search is None:
             return 0
         return count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
 
     def _identify_point(self, values: Mapping[str, Level]) -> str | None:
-        """Return the id of a point's first trial, None if the point is over the budget."""
+        """Return the id of a point's first trial; None if the point is over the budget."""
         trial = self.trial_for(values, self.seeds[0], self.point_levels[0])
         return trial.id if self.budget.allows(trial.settings) else None
 
     @property
     def points_by_rung(self) -> list[int]:
-        """The number of points that a search trains at each rung; the baseline only at the last."""
+        """The number of points that a search trains on each rung; the baseline only on the last."""
         if self.fidelity is None:
             return [self.num_points]
         return self.fidelity.planned(self.num_points, has_baseline=bool(self.baseline))
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """Return the trials that represent a search: every dimension at its first value, or at its last.
+        """Return representative trials of a search: all dimensions at their first values, then at their last.
 
-        They are two, or two for each of the levels that all points are trained at, at the level of a rung.
+        There are two for each level of `across`, at the level of a rung if given.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
@@ -214,10 +214,9 @@ class Study:
         return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
-        """Return the trials of a search point.
+        """Return the trials of a search point: one for each seed and level of `across`.
 
-        There is one for each seed, at each of the levels that points are across. They belong to rung `rung`,
-        by default the last one.
+        They belong to `rung`, by default the last one.
         """
         level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
         return tuple(
@@ -228,10 +227,7 @@ class Study:
 
     @property
     def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """The levels that each search point is trained at beside its values.
-
-        They are those that the search is across.
-        """
+        """The levels of `across` at which each search point is trained."""
         names = self.search.across if self.search else ()
         return tuple(
             dict(zip(names, levels, strict=True))
@@ -241,17 +237,17 @@ class Study:
     def choose(self, suggest: Suggest) -> dict[str, Level]:
         """Return the values of a search point by name, suggested one by one.
 
-        It returns only those that the point uses.
+        Inactive dimensions are left out.
         """
         return resolve_point(self.template, self.dimensions, self._fixed, suggest)
 
     def trial_for(
         self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
     ) -> Trial:
-        """Return the trial of a search point with values named as in `dimensions`.
+        """Return the trial of a search point with values named as in `dimensions`, at one of `point_levels`.
 
-        It is trained at one of `point_levels`. Unused values are left out. Raises ValueError for missing
-        values, names that are not dimensions, and values that do not fit.
+        Values of inactive dimensions are ignored. Raise ValueError for missing values, unknown names, and
+        values that do not fit.
         """
         plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
         used = self.choose(lambda name, dimension: plain.get(name, representative_values(dimension)[0]))
@@ -276,8 +272,8 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
     """Return the study of a file, of a shipped study's name, or of a text with line ends.
 
     `overrides` are one text such as `train.epochs=2`, or several: TOML on the right, or a bare word. The
-    user's own data files are looked for beside the study's file, or in the working directory for a text.
-    Raises StudyError with every fault.
+    user's own data files are looked up in the study file's folder, or in the working directory for a text.
+    Raise StudyError with every fault.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     check_arguments(
@@ -295,20 +291,20 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
 
 
 def study_fault(study: object) -> str | None:
-    """Return why an argument is no study; None if it is one."""
+    """Return why an argument is not a study; None if it is one."""
     return argument_fault("study", study, Study, "a Study, as load_study returns it")
 
 
 def overrides_fault(overrides: object) -> str | None:
-    """Return why an argument is no list of overrides; None if it is one."""
+    """Return why an argument is not a list of overrides; None if it is one."""
     return texts_fault("overrides", overrides, "['train.epochs=2']")
 
 
 def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
-    """Return the study of a store's record, with further overrides; raises StudyError with every fault.
+    """Return the study of a store's record, with further overrides; raise StudyError with every fault.
 
-    The record may come from an untrusted store, so this function opens no file that it names. Its text is
-    never taken as a path, and the facts about the user's own data files are in the record.
+    The record may come from an untrusted store, so no file that it names is opened. Its text is never taken
+    as a path, and it includes the facts about the user's own data files.
     """
     applied = (*record.get("overrides", ()), *overrides)
     diagnostics = Diagnostics(parse_document("study", record["text"], applied))
@@ -319,7 +315,7 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
 def _study_of(
     diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
 ) -> Study:
-    """Return the study of a document; raise StudyError with all faults that are visible at once."""
+    """Return the study of a document; raise StudyError with all faults of the first failing stage."""
     study = _read_study(diagnostics, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
@@ -418,7 +414,7 @@ def _read_study(
 
 
 def _check_tables(diagnostics: Diagnostics) -> None:
-    """Note tables that are unknown, and those that are missing."""
+    """Report unknown and missing tables."""
     data = diagnostics.data
     for name in data:
         if name not in _TABLES:
@@ -445,7 +441,7 @@ def _read_design(diagnostics: Diagnostics) -> tuple[StudySettings | None, Design
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """Return the table [decode], if there is one; a study that keeps no weights has no model for it."""
+    """Return the table [decode], if any; report a study that keeps no weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report(("decode",), "it needs trained models: say keep_weights = true in [study]")

@@ -1,4 +1,4 @@
-"""Places of study files: shipped ones by name, and any other by its path."""
+"""Locations of study files: shipped ones by name, others by path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shipped_studies() -> dict[str, Path]:
 def find_study_file(name_or_path: str | Path) -> Path:
     """Return the path of a study file, given as a path or as the name of a shipped study.
 
-    Raises StudyError with the nearest name if there is neither.
+    Raise StudyError with the nearest name if neither exists.
     """
     shipped = shipped_studies()
     path = Path(name_or_path)
@@ -36,5 +36,5 @@ def find_study_file(name_or_path: str | Path) -> Path:
 
 
 def is_path(name_or_path: str) -> bool:
-    """Return whether a text can only mean a file: it has a folder, or ends in .toml."""
+    """Return whether a text must be a path: it has a folder, or ends in .toml."""
     return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

@@ -1,4 +1,4 @@
-"""The JSON Schema of study files, by which editors complete and check them."""
+"""The JSON Schema of study files, with which editors complete and check them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ANY_TABLE = {"type": "object"}
 _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 _RULES = ("optimizer", "schedule", "sampler", "scheduler")
 _LISTS_OF_RULES = ("loss_terms", "callbacks")
-"""Rules have keys of their own by their names, which `activemem show NAME` lists."""
+"""Lists of registered rules, whose keys depend on their names; `activemem show NAME` lists them."""
 
 _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a factor fills"}
 
 
 class _Schema(GenerateJsonSchema):
-    """Generator of the JSON Schema; a value that only code can validate may be anything."""
+    """Generator of the JSON Schema; a value with a custom validator may be anything."""
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return the schema of any value."""
@@ -85,9 +85,9 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 
 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return a schema that also allows what a study file may write for a value.
+    """Return a schema that also allows the shorthand forms of a study file.
 
-    A name stands for a table with that name alone, a text for a list of it, and a hole for any value.
+    A name stands for a table with only that name, a single text for a list of it, and a hole for any value.
     """
     found: dict[str, Any] = {
         key: [_relaxed(one, holes=holes) for one in each]

@@ -1,4 +1,4 @@
-"""Everything that a study file can refer to by name.
+"""Registries of everything that a study file refers to by name.
 
 `tasks` are what models learn. `optimisers` update the weights at the learning rates of `schedules`, and
 `samplers` choose a search's points. `metrics` are measured. `train_parts` are loss terms and callbacks of

@@ -23,7 +23,7 @@ from ...plugins import Registry
 
 
 class CorpusError(ActivememError):
-    """A corpus that does not exist, or tokens that it cannot be cut into."""
+    """A corpus that does not exist, or does not support the requested tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,10 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A text file under any of its names, as a download of its own or inside a downloaded archive.
+    """A text file with its possible names: a separate download, or a member of a downloaded archive.
 
-    Only the first `size` bytes are used, all of them if it is None. `digest` is a checksum such as `md5:…`.
-    A file without one is accepted only inside an archive whose checksum is known.
+    Only the first `size` bytes are used; None means all. `digest` is a checksum such as `md5:…`. A file
+    without one is accepted only inside an archive with a known checksum.
     """
 
     names: tuple[str, ...]
@@ -72,13 +72,13 @@ class Dataset:
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The text files that are known by name, each once."""
+        """The text files with known names, each once."""
         return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSlice:
-    """The bytes of one split."""
+    """The bytes of one split within a file."""
 
     source: SourceFile
     start: int = 0
@@ -87,11 +87,11 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus(Dataset):
-    """One text in three splits.
+    """A text in three splits.
 
     `size_mb` is the approximate size of the plain text. `splits` are train, dev and test. `alphabet` has all
     bytes of the text except line ends; `word_vocab_size` is the size of the standard word vocabulary, if
-    there is one. In a `pretokenized` text punctuation is already set apart from words.
+    there is one. In a `pretokenized` text punctuation is already separated from words.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -110,7 +110,10 @@ class Corpus(Dataset):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFiles:
-    """Sentences and, line by line, their translations; without a target the source has both in columns."""
+    """Sentences and their translations, line by line.
+
+    Without a target the source file has both in columns.
+    """
 
     source: SourceFile
     target: SourceFile | None = None
@@ -118,7 +121,7 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """The fractions of a collection that are held out; the split of a pair depends on its source alone."""
+    """The held-out fractions of a collection; the split of a pair depends only on its source."""
 
     dev: float = 0.05
     test: float = 0.20
@@ -132,16 +135,16 @@ class HeldOutFractions:
 
 
 def source_key(source: str) -> bytes:
-    """Return a source without differences in case and spaces."""
+    """Normalise a source sentence: ignore case and spaces."""
     return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelCorpus(Dataset):
-    """Pairs of sentences in two languages, in three splits.
+    """Sentence pairs of two languages, in three splits.
 
-    `files` has them by split, or all under "train" if fractions are held out. `pairs` is the approximate
-    number of training pairs.
+    `files` has the files of each split, or all under "train" if fractions are held out. `pairs` is the
+    approximate number of training pairs.
     """
 
     KIND: ClassVar[str] = "parallel corpus"
@@ -153,7 +156,7 @@ class ParallelCorpus(Dataset):
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files of sentences, each once."""
+        """The sentence files, each once."""
         pairs = (each for files in self.files.values() for each in files)
         sides = (side for each in pairs for side in (each.source, each.target))
         return tuple(dict.fromkeys(side for side in sides if side is not None))
@@ -163,8 +166,8 @@ class ParallelCorpus(Dataset):
 class Treebank(Dataset):
     """Constituency trees in Penn bracket format, split by file.
 
-    `splits` has the numbers of the files of train, dev and test: `wsj_2301.mrg` is file 2301, in section 23.
-    Some files of each range must exist. `sentences` counts each split; `digest` is the checksum of all files
+    `splits` has the file numbers of train, dev and test: `wsj_2301.mrg` is file 2301, in section 23. Some
+    files of each range must exist. `sentences` counts each split; `digest` is the checksum of all files
     concatenated, if they never vary; `tree_vocab_size` is the size of the vocabulary of trees.
     """
 
@@ -182,13 +185,13 @@ class Treebank(Dataset):
 
 
 KINDS: dict[str, type[Dataset]] = {"texts": Corpus, "pairs": ParallelCorpus, "treebanks": Treebank}
-"""The kinds, in the order in which they are listed."""
+"""The kinds of datasets, in listing order."""
 
 DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 
 def register_dataset(dataset: Dataset) -> None:
-    """Add a dataset; ValueError for what is none, and for a name taken by any kind."""
+    """Register a dataset; raise ValueError for an invalid one, or if a dataset of any kind has the name."""
     if not isinstance(dataset, Dataset):
         raise ValueError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
@@ -197,9 +200,9 @@ def register_dataset(dataset: Dataset) -> None:
 
 
 def dataset_owner(name: str) -> str:
-    """Return who provides a dataset: `activemem`, a file, or a package with its version.
+    """Return the owner of a dataset: `activemem`, a file, or a package with its version.
 
-    Raises KeyError for an unknown dataset.
+    Raise KeyError for an unknown dataset.
     """
     return _datasets().owner(name)
 
@@ -217,7 +220,7 @@ def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
 
 
 def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
-    """Return the dataset of that kind and name; raise CorpusError with the nearest name or all names."""
+    """Return the dataset of this kind and name; raise CorpusError with the nearest name or all names."""
     found = _datasets().get(name)
     if not isinstance(found, kind):
         raise CorpusError(f"unknown {kind.KIND} '{name}'{nearest_hint(name, dataset_names(kind))}")
@@ -225,7 +228,7 @@ def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
 
 
 class _Tables(BaseModel):
-    """The tables of `datasets.toml`, by kind and name; an unknown key is as wrong as a missing one."""
+    """Schema of `datasets.toml`; both unknown and missing keys are errors."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
@@ -236,14 +239,14 @@ class _Tables(BaseModel):
 
 @cache
 def _datasets() -> Registry[Dataset]:
-    """Return the datasets of the file by name; others can be registered."""
+    """Return the registry of datasets, filled from the file."""
     tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     read = _read_tables(tables)
     return Registry("corpus", {**read.texts, **read.pairs, **read.treebanks})
 
 
 def _read_tables(tables: dict[str, Any]) -> _Tables:
-    """Return all datasets with their downloads and files; raise KeyError if a reference is missing."""
+    """Return all datasets with their downloads and files; raise KeyError for an undefined reference."""
     downloads, files = tables.pop("downloads"), tables.pop("files")
     for heading, datasets in tables.items():
         for name, table in datasets.items():
@@ -254,7 +257,7 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Replace what a dataset's table only names or abbreviates: files, alphabets and ranges."""
+    """Expand references and abbreviations in a dataset's table: files, alphabets and ranges."""
     match heading:
         case "texts":
             symbol = re.compile(table["alphabet"].encode())

@@ -1,4 +1,4 @@
-"""The metrics that trials report, each with its title, better direction and decimals; more can be registered.
+"""Metrics of trials: title, better direction and decimals. Plug-ins can register more.
 
 A metric with an index is a family of numbers. The long table of metrics stores them under names such as
 `bleu[10-20]`, `gate[12]` or `attention[3,7]`: up to three indices, each a number, a range or a word.
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Measure(Protocol):
-    """The measurement of one metric over one evaluation, in the form of torchmetrics.
+    """A metric's accumulator over one evaluation, with the interface of torchmetrics.
 
-    A trial makes a new one for each evaluation of its model.
+    A trial creates a new one for each evaluation of its model.
     """
 
     def update(self, outputs: Any, targets: Any, /) -> None:  # noqa: ANN401 -- tensors, which nothing here loads
-        """Take a batch into account; the kind of task decides what `outputs` and `targets` are.
+        """Add a batch; the kind of task defines `outputs` and `targets`.
 
         - tagging: logits (tokens, symbols) and symbols (tokens,) of a fresh batch.
-        - causal_tagging: logits and symbols of a split, at the tokens that are scored.
+        - causal_tagging: logits and symbols of a split, at the scored tokens.
         - classification: logits (sequences, classes) and classes (sequences,) of a split.
         - token_classification: logits (tokens, classes) and classes (tokens,), without padding.
         - regression: predicted and true numbers (sequences,).
@@ -43,7 +43,7 @@ class Measure(Protocol):
         ...
 
     def compute(self) -> float | None:
-        """Return the metric over all batches: anything that `float` takes, or None or NaN without a value."""
+        """Return the metric over all batches: anything that `float` accepts; None or NaN means no value."""
         ...
 
 
@@ -52,7 +52,10 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleTemplate:
-    """A title with holes for facts of a trial's settings, which holds in trials that have the fact `when`."""
+    """A title with placeholders for facts of a trial's settings.
+
+    It is used for trials with the fact `when`.
+    """
 
     title: str
     when: str = ""  # always, if empty
@@ -63,7 +66,7 @@ class TitleTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measured quantity; `higher_is_better` is None where neither direction is better."""
+    """A measured quantity; `higher_is_better` is None if neither direction is better."""
 
     name: str
     title: str  # as a caption begins
@@ -83,12 +86,12 @@ class Metric:
     split: str = ""  # for a registered metric of one split: the split
 
     def format(self, value: float) -> str:
-        """Return the number as tables print it: thousands grouped, a true minus, never minus zero."""
+        """Format a value as in tables: thousands grouped, a true minus sign, no minus zero."""
         return format_number(value, self.decimals)
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml` by heading and name; fail on unknown and on missing keys."""
+    """Read `metrics.toml` by heading and name; fail on unknown and missing keys."""
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():
@@ -103,7 +106,7 @@ METRICS: Registry[Metric] = Registry("metric", _TABLES["metrics"])
 """Every metric by its name."""
 
 SPLITS = {"dev": "on the dev split", "test": "on the test split"}
-"""The splits on which tasks with a corpus or with pairs are scored, with what a title says of them."""
+"""The splits of tasks with a corpus or pairs, with the wording of each in titles."""
 
 _WITH_SPLITS = frozenset(
     {
@@ -125,13 +128,11 @@ def register_metric(
     is_share: bool = False,
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
-    """Return a decorator that registers a metric, measured by what the decorated class or function makes.
+    """Return a decorator that registers a metric; the decorated class or function makes its `Measure`.
 
-    Bands and intervals of a metric that `is_share` stay between 0 and 1.
-
-    Every trial of these kinds of task, by default of all kinds, then reports it: tagging and regression as
-    `name`, kinds with splits as `dev_name` and `test_name`. Raises ValueError for an unknown kind or a
-    taken name.
+    With `is_share` the metric's bands and intervals stay between 0 and 1. Every trial of these kinds of task
+    (default: all) reports the metric: tagging and regression as `name`, kinds with splits as `dev_name` and
+    `test_name`. Raises ValueError for an unknown kind or a taken name.
     """
     asked = kinds_of_task(kinds)
 
@@ -158,7 +159,7 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Return the kinds of task by the names that plug-ins give them; raise ValueError for unknown ones."""
+    """Return kinds of task by the names that plug-ins use; raise ValueError for unknown names."""
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected kinds of task among {', '.join(known)}, got {', '.join(unknown)}")
@@ -166,7 +167,7 @@ def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
 
 
 PROBED_METRIC = "probed[asked]"
-"""The metric that is stored for every probed model, whatever else could be measured."""
+"""The metric that is stored for every probed model, even if nothing else could be measured."""
 
 
 TUNED_METRICS = (
@@ -178,10 +179,10 @@ TUNED_METRICS = (
     "length_penalty_tuned",
     "coverage_penalty_tuned",
 )
-"""The metrics that tuning the search for outputs measures, in models that translate."""
+"""The metrics that the tuning of translation models measures."""
 
 TUNED_METRIC = "bleu_tuned"
-"""The metric that is stored for every model whose search was tuned."""
+"""The metric that is stored for every model with a tuned decoder."""
 
 
 def metric_family(name: str) -> str:
@@ -193,10 +194,10 @@ COSTS: Mapping[str, Metric] = _TABLES["costs"]
 """The costs in a trial's row in the store, by column name."""
 
 MODEL_COSTS: Mapping[str, Metric] = _TABLES["model"]
-"""The costs of a model that follow from a trial's text, by which a search can choose."""
+"""The costs of a model that follow from a trial's settings; a search can use them."""
 
 ANALYTIC_COSTS = ("parameters", "flops")
-"""Costs that are counted, not measured; one that all trials of a cell share has no spread."""
+"""Costs that are counted, not measured; if all trials of a cell agree, it has no spread."""
 
 METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
     cast("MutableMapping[str, Metric]", METRICS), cast("MutableMapping[str, Metric]", COSTS)
@@ -205,7 +206,7 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
-    """Return the message for an unknown metric: the nearest name, or the command that lists all."""
+    """Return the error message for an unknown metric, with the nearest name or the command that lists all."""
     near = hint(name, known) or "; activemem list metrics has all but those of a plug-in that is not loaded"
     return f"unknown metric '{name}'{near}"
 
@@ -213,8 +214,8 @@ def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     """Return the metric or cost of a name, with or without an index (`bleu[10-20]`).
 
-    Costs that follow from a model's text are included. `digits` overrides decimals by name. Raises KeyError
-    for an unknown name.
+    Costs that follow from a model's settings are included. `digits` overrides decimals by name. Raise
+    KeyError for an unknown name.
     """
     family = metric_family(name)
     found = (
@@ -224,17 +225,17 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
 
 
 def better_arrow(metric: Metric) -> str:
-    """Return the arrow of a heading towards better values; empty if neither direction is better."""
+    """Return the arrow for a heading that points to better values; empty if neither direction is better."""
     return {True: " ↑", False: " ↓", None: ""}[metric.higher_is_better]
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Return a number with its decimals: thousands grouped, a true minus, never minus zero, or ∞."""
+    """Format a number with its decimals: thousands grouped, a true minus sign, no minus zero, or ∞."""
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 
 
 def with_sign(number: str) -> str:
-    """Return a number's text with its sign: a true minus, and none before a zero."""
+    """Return a number's text with an explicit sign, except for zero."""
     text = number.removeprefix("-").removeprefix("−")
     if not text.strip("0.,"):
         return text
@@ -242,17 +243,17 @@ def with_sign(number: str) -> str:
 
 
 Measured = Mapping[str, float]
-"""Measured values by the index of each row; a row without an index has the empty one."""
+"""Measured values by row index; the empty index stands for the only row."""
 
 MeasureModel = Callable[["nn.Module", Iterator[Examples]], Measured]
-"""Measures a trained model, in evaluation on the CPU, over batches of its test examples."""
+"""Measures a trained model, in evaluation mode on the CPU, over batches of test examples."""
 
 MeasureModelT = TypeVar("MeasureModelT", bound=MeasureModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredProbe:
-    """A probe, and the kinds of task whose models it measures."""
+    """A probe, and the kinds of task that it supports."""
 
     name: str
     measure: MeasureModel
@@ -260,7 +261,7 @@ class RegisteredProbe:
 
 
 PROBES: Registry[RegisteredProbe] = Registry("probe")
-"""The plug-ins' probes by name; a probe has the name of its metric."""
+"""The plug-ins' probes by name; a probe and its metric share the name."""
 
 
 def register_probe(
@@ -274,8 +275,8 @@ def register_probe(
 ) -> Callable[[MeasureModelT], MeasureModelT]:
     """Return a decorator that registers a probe.
 
-    A probe is a function from a trained model and batches to numbers by index. It is the metric of its name,
-    and each number is a member of it: `name[index]`. Raises ValueError for an unknown kind or a taken name.
+    A probe is a function from a trained model and batches to numbers by index. It registers a metric of its
+    name, whose values are `name[index]`. Raises ValueError for an unknown kind or a taken name.
     """
     asked = kinds_of_task(kinds)
 

@@ -21,23 +21,23 @@ OPTIMIZERS: Registry[SettingsEntry[OptimizerSettings]] = Registry("optimizer")
 
 
 class OptimizerSettings(NamedSettings):
-    """`train.optimizer`: the rule that moves the weights, and its highest learning rate."""
+    """`train.optimizer`: the rule that updates the weights, and its peak learning rate."""
 
     registry: ClassVar = OPTIMIZERS
 
     name: Annotated[str, KnownNames(lambda: OPTIMIZERS)]
     """the rule, such as adam, adamw, adagrad, sgd, lion, adafactor or muon"""
     lr: float = Field(gt=0, allow_inf_nan=False)
-    """the highest learning rate"""
+    """the peak learning rate"""
 
     @property
     def state_per_weight(self) -> int:
-        """The most numbers that the rule keeps for each weight; plans estimate memory from it."""
+        """The maximum number of state values for each parameter, for memory estimates."""
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """True if the rule keeps fewer numbers for weights of some names and shapes."""
+        """True if the rule keeps less state for some weights, depending on names and shapes."""
         return False
 
 
@@ -51,15 +51,16 @@ class OwnOptimizerSettings(OptimizerSettings):
     """Settings of the built-in optimisers in `train.optimizer`."""
 
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """how strongly weights decay to 0"""
+    """the strength of weight decay"""
     betas: Betas = (0.9, 0.999)
-    """for rules with two moments, such as adam: the moments' decay rates"""
+    """for rules with two moments, such as adam: the decay rates of the moments"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
-    """for rules with a denominator, such as adam: added to it"""
+    """for rules with a denominator, such as adam: the constant added to it"""
     decay_norms: bool = True
-    """whether norms, biases, gains and gate rates decay as well, not only matrices, filters and embeddings"""
+    """whether weight decay also applies to norms, biases, gains and gate rates, not only to matrices, filters
+    and embeddings"""
     momentum: float | None = Field(default=None, ge=0, lt=1)
-    """for sgd and muon: how much stays of the direction of the steps before; by default 0 and 0.95"""
+    """for sgd and muon: the momentum (default: 0 for sgd, 0.95 for muon)"""
 
     @model_validator(mode="after")
     def _check_momentum(self) -> OwnOptimizerSettings:
@@ -69,7 +70,7 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The number of moments; Muon keeps one for maps, Adafactor less for matrices."""
+        """The number of moments. Muon keeps one for matrices; Adafactor keeps less for matrices."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property
@@ -79,27 +80,30 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def own_momentum(self) -> float:
-        """The momentum that the rule has."""
+        """The momentum of the rule."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
 
 
 class PluginOptimizer(OptimizerSettings, ABC):
-    """`train.optimizer` of a plug-in's rule: its keys, and how it is made."""
+    """`train.optimizer` of a plug-in's rule: its keys, and its factory."""
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """Build the optimiser of a model's weights, each in one of its groups; `lr` is the highest rate."""
+        """Build the optimiser of a model's weights, each in one parameter group.
+
+        `lr` is the peak learning rate.
+        """
 
 
 MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
-"""The rules with a momentum of their own, with what it is by default."""
+"""The default momentum of rules with a momentum setting."""
 
 _MOMENTS: Mapping[str, int] = {
     **dict.fromkeys(("adam", "adamw", "muon"), 2),
     **dict.fromkeys(("adagrad", "lion", "adafactor"), 1),
     "sgd": 0,
 }
-"""The most numbers that each rule keeps for a weight."""
+"""The maximum number of state values per parameter, for each rule."""
 
 for _name, _source in {
     "adam": "Kingma and Ba 2015",
@@ -118,9 +122,9 @@ SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 
 
 def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """Return a decorator that registers an optimiser by the class of its settings in `train.optimizer`.
+    """Return a decorator that registers an optimiser by its class of settings in `train.optimizer`.
 
-    Raises ValueError for a taken name, and for keys without a meaning or a default.
+    Raise ValueError for a taken name, and for keys without a meaning or a default.
     """
     return register_settings(PluginOptimizer, name, source=source, required=("name", "lr"))
 
@@ -128,7 +132,8 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
     """Return the settings with other values of some keys; raise ValueError for keys that they lack.
 
-    A plug-in's optimiser can change its rate only: nothing is known of its other keys.
+    Only the learning rate of a plug-in's optimiser can change, because the meaning of its other keys is
+    unknown.
     """
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
         raise ValueError(f"expected changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}")

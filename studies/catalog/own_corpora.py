@@ -1,4 +1,4 @@
-"""Corpora of the user as a trial knows them: by the SHA-256 of their content, wherever the files are."""
+"""The user's own corpora, identified in a trial's settings by the SHA-256 of their content."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from pydantic import (
 from .datasets import Corpus, Dataset, FileSlice, SourceFile
 
 FOLDER = "own"
-"""The folder of the user's own files inside the data folder, each under its SHA-256."""
+"""The folder inside the data folder with the user's own files, named by their SHA-256."""
 
 SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """Return the source file of that content in the data folder."""
+    """Return the source file with this content in the data folder."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
 class _Facts(BaseModel):
-    """Facts about files in a trial's settings; a study file only names the files."""
+    """Facts about files, stored in a trial's settings; a study file only names the files."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class OwnPart(_Facts):
-    """One split: bytes `start` to `stop` of the file of that content, and the number of their lines."""
+    """One split: bytes `start` to `stop` of the file with this content, and its number of lines."""
 
     sha256: str
     start: int
@@ -63,7 +63,7 @@ class OwnText(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus whose files have this content."""
+        """The corpus built from files with this content."""
         return Corpus(
             name=self.name,
             title="a text of one's own",
@@ -80,15 +80,15 @@ class OwnText(_Facts):
 
 
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-"""Texts in order, a list where they are stored as JSON."""
+"""A list of texts, stored as JSON."""
 
 
 class OwnLayout(_Facts):
     """The layout of rows in files: format, SHA-256 of each split's files, and the columns that are read.
 
-    If `split` names a column, that column says which split each row is in; `split_names` are its values for
-    train, dev and test if they have other names. Rows of splits in `left_out` are not read. A split without
-    rows of its own gets a share of the training rows.
+    If `split` names a column, it gives the split of each row; `split_names` are its values for train, dev and
+    test if they have other names. Rows of splits in `left_out` are not read. A split without rows of its own
+    gets a share of the training rows.
     """
 
     form: str
@@ -104,7 +104,7 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Leave out keys of later versions at their defaults, so that the names of older corpora stay."""
+        """Leave out keys of later versions at their defaults, so that names of older corpora do not move."""
         found = serialize(self)
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
@@ -125,7 +125,7 @@ class OwnRows(_Facts):
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset whose files have this content."""
+        """The dataset built from files with this content."""
         return Dataset(
             name=own_name(self),
             title="rows of one's own",
@@ -137,13 +137,16 @@ class OwnRows(_Facts):
 
 
 class OwnPairs(OwnRows):
-    """Sentences and their translations; where the layout has no columns, in two files or the first two."""
+    """Sentences and their translations.
+
+    A layout without columns has two files, or uses the first two columns.
+    """
 
 
 class OwnSequences(OwnRows):
-    """Labelled sequences: with that many `classes`, or with numbers if there are none.
+    """Labelled sequences: `classes` is the number of classes, or None for real-valued labels.
 
-    `symbols` is the number of different tokens between spaces in the training rows, or in their lists.
+    `symbols` is the number of distinct tokens (separated by spaces, or list elements) in the training rows.
     """
 
     lists: bool
@@ -152,12 +155,15 @@ class OwnSequences(OwnRows):
 
 
 def own_name(facts: BaseModel) -> str:
-    """Return a name for a corpus of the user: the beginning of a hash of all facts."""
+    """Return a name for the user's corpus: the beginning of a hash of all facts."""
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 
 def read_facts(kind: type[BaseModel], *, named: bool = True) -> Callable[[object], object]:
-    """Return a validator that builds facts of this kind from a table and keeps names if `named`."""
+    """Return a validator that builds facts of this kind from a table.
+
+    A string is a corpus name if `named`.
+    """
 
     def read(corpus: object) -> object:
         if isinstance(corpus, kind) or (named and isinstance(corpus, str)):

@@ -1,4 +1,4 @@
-"""The numbers that the papers print, kept apart from ours and looked up by paper, table, row and column."""
+"""The numbers that papers print, separate from our results, by paper, table, row and column."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "fraction": None,
     "scaled accuracy": True,
 }
-"""True for each unit of published numbers in which higher is better; None where it depends."""
+"""The better direction of each unit of published numbers: True for higher; None if it depends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNumber:
-    """One printed number: its value and text in the paper, None and "" where the paper prints words."""
+    """One printed number: its value and text in the paper; None and "" if the paper prints words instead."""
 
     value: float | None
     text: str
@@ -41,18 +41,18 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation that the paper prints beside the number, from its note, else ""."""
+        """The deviation that the paper prints after the number, taken from its note; "" without one."""
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
 
     @property
     def remaining_note(self) -> str:
-        """The note without what `text_with_deviation` says."""
+        """The note without the part shown by `text_with_deviation`."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
     def text_with_deviation(self) -> str:
-        """The number as the paper prints it, with its deviation, or the words in its place."""
+        """The number as the paper prints it, with its deviation, or the words printed instead."""
         if not self.text:
             return self.note.removeprefix(_WORDS)
         return f"{self.text} ± {self.deviation_text}" if self.deviation_text else self.text
@@ -60,7 +60,7 @@ class PublishedNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable:
-    """One table of a paper; rows and columns in its order, cells by row and column."""
+    """One table of a paper: rows and columns in the paper's order, cells by row and column."""
 
     paper: str
     name: str

@@ -1,4 +1,4 @@
-"""Classes of settings that a table selects by its name, built in or from plug-ins."""
+"""Classes of settings that a table selects by its `name`, built in or from plug-ins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SettingsT = TypeVar("SettingsT", bound=StrictModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry(Generic[SettingsT]):
-    """A name that a table can give, with the class of its settings; `source` is the publication or author."""
+    """A name that a table can use, with its class of settings; `source` is the publication or author."""
 
     name: str
     source: str
@@ -33,9 +33,10 @@ def register_settings(
     required: Collection[str] = ("name",),
     find_faults: Callable[[type[SettingsT]], list[str]] = lambda _: [],
 ) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """Return a decorator that registers a class of settings, and the metrics that it brings.
+    """Return a decorator that registers a class of settings and its metrics.
 
-    Raises ValueError for a taken name, and for keys without a meaning or a default but for `required` ones.
+    Raise ValueError for a taken name, and for keys without a meaning or a default, except the `required`
+    ones.
     """
 
     def register(settings: type[SettingsT]) -> type[SettingsT]:

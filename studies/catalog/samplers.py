@@ -1,4 +1,4 @@
-"""Samplers and schedulers of a search, by the names of `sampler` and `scheduler`."""
+"""Samplers and schedulers of a search, by their names in `sampler` and `scheduler`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PartT = TypeVar("PartT")
 
 MakeSampler = Callable[[int], "optuna.samplers.BaseSampler"]
-"""Makes a sampler of a seed."""
+"""Makes a sampler from a seed."""
 
 MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 """Makes a scheduler, which Optuna calls a pruner."""
@@ -22,7 +22,7 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPart(Generic[PartT]):
-    """A sampler or a scheduler with its `source`; `make` builds it if a plug-in registered it."""
+    """A sampler or a scheduler with its `source`; `make` builds it if it comes from a plug-in."""
 
     source: str
     make: PartT | None = None
@@ -48,13 +48,13 @@ SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
 """Every sampler by its name."""
 
 ONE_OBJECTIVE = ("cmaes", "gp_trees")
-"""The samplers that cannot weigh several objectives against each other."""
+"""The samplers that support only one objective."""
 
 WITHOUT_CONDITIONS, NUMBERS_ALONE = ("cmaes", "gp"), ("cmaes",)
-"""The samplers whose points all have the same dimensions, and those whose dimensions are numbers alone."""
+"""The samplers that need the same dimensions in all points, and those that need numeric dimensions."""
 
 WITHOUT_LIMITS = ("cmaes", "gp_trees")
-"""The samplers that learn, but not from limits that points exceed."""
+"""The samplers that do not learn from exceeded limits."""
 
 SCHEDULERS: Registry[SearchPart[MakeScheduler]] = Registry(
     "scheduler",

@@ -17,7 +17,7 @@ SCHEDULES: Registry[SettingsEntry[ScheduleSettings]] = Registry("schedule")
 
 
 class ScheduleSettings(NamedSettings):
-    """Settings of `train.schedule`: the learning rate over the steps, of which `lr` is the highest.
+    """Settings of `train.schedule`: the learning rate over the steps; `lr` is its peak.
 
     The rate rises linearly over the first `warmup` steps, and then follows the schedule.
     """
@@ -25,36 +25,38 @@ class ScheduleSettings(NamedSettings):
     registry: ClassVar = SCHEDULES
 
     name: Annotated[str, KnownNames(lambda: SCHEDULES)] = "constant"
-    """how the learning rate continues after the warm-up: constant, linear, inverse_sqrt, cosine, plateau,
-    milestones, recent or warmup_stable_decay"""
+    """the schedule after the warm-up: constant, linear, inverse_sqrt, cosine, plateau, milestones, recent or
+    warmup_stable_decay"""
     warmup: int = Field(default=0, ge=0)
-    """steps over which the learning rate rises linearly"""
+    """warm-up steps, over which the learning rate rises linearly"""
 
 
 class OwnScheduleSettings(ScheduleSettings):
     """Settings of the built-in schedules in `train.schedule`.
 
-    constant stays, linear falls in a line and cosine in half a wave to `floor` at the last step.
-    warmup_stable_decay stays until `cooldown` steps before the end and then falls in a line to `floor`.
-    inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest value is
-    (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss on the dev split has not
-    improved for `patience` epochs, milestones after each of its steps. recent compares the mean training loss
-    of the last `every` steps with the `patience` means before. If it is worse than all of them, the rate is
-    multiplied by `decay` (the program of Kaiser and Bengio 2016).
+    constant stays at the peak. linear and cosine (half a period) fall to `floor` at the last step.
+    warmup_stable_decay stays at the peak until `cooldown` steps before the end, and then falls linearly to
+    `floor`. inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest
+    value is (d_model * warmup) ** -0.5). plateau divides the rate by ten whenever the dev loss has not
+    improved for `patience` epochs. milestones divides it by ten after each of the listed steps. recent
+    compares the mean training loss of the last `every` steps with the `patience` means before. If it is worse
+    than all of them, the rate is multiplied by `decay` (the program of Kaiser and Bengio 2016).
     """
 
     patience: int = Field(default=5, ge=1)
-    """for plateau: epochs without a better loss before the rate falls; for recent: earlier means compared"""
+    """for plateau: epochs without a better dev loss before the rate falls; for recent: the number of earlier
+    means to compare"""
     milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """for milestones: steps after which the learning rate falls to a tenth"""
+    """for milestones: steps after which the learning rate is divided by ten"""
     decay: float = Field(default=0.995, gt=0, lt=1)
-    """for recent: the factor that the learning rate is multiplied by"""
+    """for recent: the factor by which the learning rate is multiplied"""
     every: int = Field(default=100, ge=1)
     """for recent: the number of steps in one mean"""
     floor: float = Field(default=0.0, ge=0, lt=1)
-    """for linear, cosine and warmup_stable_decay: the share of the highest rate at the last step"""
+    """for linear, cosine and warmup_stable_decay: the learning rate at the last step, as a fraction of the
+    peak"""
     cooldown: int = Field(default=0, ge=0)
-    """for warmup_stable_decay: the number of last steps over which the rate falls"""
+    """for warmup_stable_decay: the number of final steps over which the rate falls"""
 
     @model_validator(mode="after")
     def _check_steps(self) -> OwnScheduleSettings:
@@ -74,7 +76,7 @@ class PluginSchedule(ScheduleSettings, ABC):
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
-        """Return the share of the highest rate at a step after the warm-up, counted from 1."""
+        """Return the learning rate at a step after the warm-up, counted from 1, as a fraction of the peak."""
 
 
 FALLING = ("linear", "cosine", "warmup_stable_decay")
@@ -98,17 +100,17 @@ SettingsT = TypeVar("SettingsT", bound=PluginSchedule)
 
 
 def register_schedule(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """Return a decorator that registers a schedule by the class of its settings in `train.schedule`.
+    """Return a decorator that registers a schedule by its class of settings in `train.schedule`.
 
-    Raises ValueError for a taken name, and for keys without a meaning or a default.
+    Raise ValueError for a taken name, and for keys without a meaning or a default.
     """
     return register_settings(PluginSchedule, name, source=source)
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Return whether a rate within the first `steps` steps depends on the total number of steps.
+    """Return whether a learning rate within the first `steps` steps depends on the total number of steps.
 
-    A plug-in's schedule counts as dependent from the end of its warm-up.
+    A plug-in's schedule counts as dependent after its warm-up.
     """
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
         return steps + 1 >= schedule.warmup

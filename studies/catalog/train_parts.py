@@ -1,4 +1,4 @@
-"""Parts of a training that plug-ins bring: `[[train.loss_terms]]` and `[[train.callbacks]]`."""
+"""Parts of a training from plug-ins: `[[train.loss_terms]]` and `[[train.callbacks]]`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """One part of a step's batch with the model's outputs, as a loss term sees it.
+    """One part of a step's batch with the model's outputs, for a loss term.
 
-    `outputs` and `targets` are what a registered metric of the kind of task gets, without padding
-    (`Measure`); `inputs` are the model's inputs with padding. `activations` are the outputs of the modules
-    that the term watches, each with the module's name, in the order of computation.
+    `outputs` and `targets` have the form that registered metrics get (`Measure`), without padding; `inputs`
+    are the model's inputs with padding. `activations` are the outputs of the modules that the term watches,
+    each with the module's name, in the order of computation.
 
     `state` belongs to the term: tensors and plain values that it stores there are part of the checkpoint.
-    Draws from torch's global generator come from the trial's, as dropout's do.
+    Random numbers from torch's global generator depend on the trial's seed, as dropout does.
     """
 
     model: nn.Module
@@ -41,25 +41,25 @@ class TrainingStep:
 
 
 LOSS_TERMS: Registry[SettingsEntry[LossTerm]] = Registry("loss term")
-"""Every loss term by its name; plug-ins register all of them."""
+"""Every loss term by its name; all come from plug-ins."""
 
 
 class LossTerm(NamedSettings, ABC):
-    """`[[train.loss_terms]]` of a plug-in's term: its keys, and what it adds to the loss.
+    """`[[train.loss_terms]]` of a plug-in's loss term: its keys, and its contribution to the loss.
 
-    Its mean over the steps of an epoch, without its weight, is the metric of its name.
+    The mean over the steps of an epoch, without its weight, is reported as a metric of the term's name.
     """
 
     registry: ClassVar = LOSS_TERMS
 
     name: Annotated[str, KnownNames(lambda: LOSS_TERMS)]
-    """the term"""
+    """the name of the term"""
     weight: float = Field(default=1.0, allow_inf_nan=False)
-    """what the term is multiplied by in the loss"""
+    """the factor of the term in the loss"""
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Patterns of the names of the modules whose outputs the term sees, such as `body.layers.*.part`."""
+        """Name patterns of the modules whose outputs the term needs, such as `body.layers.*.part`."""
         return ()
 
     @abstractmethod
@@ -73,10 +73,10 @@ TermT = TypeVar("TermT", bound=LossTerm)
 def register_loss_term(
     name: str, *, title: str, source: str, higher_is_better: bool | None = None, decimals: int = 3
 ) -> Callable[[type[TermT]], type[TermT]]:
-    """Return a decorator that registers a loss term by the class of its settings in `[[train.loss_terms]]`.
+    """Return a decorator that registers a loss term by its class of settings in `[[train.loss_terms]]`.
 
-    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a
-    meaning or a default.
+    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a meaning
+    or a default.
     """
     metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
     return register_settings(LossTerm, name, source=source, title=title, metrics=[metric])
@@ -84,12 +84,12 @@ def register_loss_term(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMoment:
-    """A training as a callback sees it between two steps.
+    """The state of a training for a callback, between two steps.
 
-    `model` is a copy of the model in evaluation mode, without gradients: nothing that a callback does to it
-    touches the training. `metrics` has the metrics of the epoch so far. `state` belongs to the callback:
-    tensors and plain values that it stores there are part of the checkpoint. Draws from torch's global
-    generator depend only on the trial's seed, its name and the epoch.
+    `model` is a copy of the model in evaluation mode, without gradients: changes to it do not affect the
+    training. `metrics` has the metrics of the epoch so far. `state` belongs to the callback: tensors and
+    plain values that it stores there are part of the checkpoint. Random numbers from torch's global generator
+    depend only on the trial's seed, the callback's name and the epoch.
     """
 
     model: nn.Module
@@ -101,7 +101,7 @@ class TrainingMoment:
 
 
 CALLBACKS: Registry[SettingsEntry[Callback]] = Registry("callback")
-"""Every callback by its name; plug-ins register all of them."""
+"""Every callback by its name; all come from plug-ins."""
 
 
 class Callback(NamedSettings, ABC):
@@ -114,18 +114,18 @@ class Callback(NamedSettings, ABC):
     registry: ClassVar = CALLBACKS
 
     name: Annotated[str, KnownNames(lambda: CALLBACKS)]
-    """the callback"""
+    """the name of the callback"""
 
     def on_start(self, moment: TrainingMoment) -> None:
-        """Before the first step."""
+        """Run before the first step."""
 
     def on_epoch_end(self, moment: TrainingMoment) -> Mapping[str, float]:
-        """After the evaluation of each epoch; metrics of the epoch."""
+        """Run after the evaluation of each epoch; return metrics of the epoch."""
         del moment
         return {}
 
     def on_end(self, moment: TrainingMoment) -> Mapping[str, float]:
-        """After the last epoch, behind `on_epoch_end`; metrics of the last epoch."""
+        """Run after the last epoch's `on_epoch_end`; return metrics of the last epoch."""
         del moment
         return {}
 
@@ -140,7 +140,7 @@ CallbackT = TypeVar("CallbackT", bound=Callback)
 def register_callback(
     name: str, *, title: str, source: str, metrics: Mapping[str, str] | None = None
 ) -> Callable[[type[CallbackT]], type[CallbackT]]:
-    """Return a decorator that registers a callback by the class of its settings in `[[train.callbacks]]`.
+    """Return a decorator that registers a callback by its class of settings in `[[train.callbacks]]`.
 
     `metrics` has the title of each metric that the callback may report. Raises ValueError for a taken name,
     and for keys without a meaning or a default.

@@ -1,11 +1,11 @@
-"""A claim is a statement about the cells of a study, checked before there are results.
+"""Claims: statements about a study's cells, checked for errors before there are results.
 
 `reader` reads all claims of a study file. `parser` builds the tree of `syntax_tree`, and `resolver` expands
 it into `comparisons` within the `scope` of the study.
 
 The grammar, loosest binding first:
 
-    claim      = either END
+claim      = either END
     either     = both { "or" both }
     both       = denial { "and" denial }
     denial     = { "not" } relation

@@ -39,7 +39,7 @@ class SignedSum:
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """One number divided by another, seed by seed."""
+    """A quotient of two numbers, seed by seed."""
 
     numerator: Number
     denominator: Number
@@ -57,8 +57,9 @@ class Reduction:
 class Extrapolation:
     """The prediction of a cell by a power law through the smaller sizes, seed by seed.
 
-    `parts` are the numbers of the smaller sizes, the smallest first, each with a cell of that size. `of` is
-    the predicted number, and `cell` is one of its cells. The law is over the parameters of these cells.
+    `parts` are the numbers at the smaller sizes, the smallest first, each with a cell of that size. `of` is
+    the predicted number, and `cell` is one of its cells. The law is fitted over the parameters of these
+    cells.
     """
 
     of: Number
@@ -68,7 +69,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`left sign right`; the sign "within" has a margin."""
+    """A comparison `left sign right`; the sign "within" has a margin."""
 
     left: Number
     sign: str
@@ -76,9 +77,10 @@ class Comparison:
     margin: float = 0.0
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Return the bounds of left minus right; for a metric that changes in steps, `>=` is `> −step`.
+        """Return the range of left minus right for which the comparison holds.
 
-        `==` is within one step, where `step` is the smallest difference that the metric can show.
+        For a metric that changes in steps of `step`, the smallest difference that it can show, `>=` means `>
+        −step`, and `==` means within one step.
         """
         match self.sign:
             case ">":
@@ -97,21 +99,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Holds if every part does."""
+    """Conjunction: holds if every part does."""
 
     parts: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Holds if a part does."""
+    """Disjunction: holds if any part does."""
 
     parts: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NotOf:
-    """Holds if its part does not."""
+    """Negation: holds if its part does not."""
 
     part: Statement
 
@@ -121,7 +123,7 @@ Statement = Comparison | AllOf | AnyOf | NotOf
 
 
 def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
-    """Every comparison, in the order of the text."""
+    """Yield every comparison, in the order of the text."""
     match statement:
         case Comparison():
             yield statement
@@ -154,12 +156,12 @@ def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
 
 
 def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
-    """Every quantity in a number, or on both sides of a comparison, in the order of the text."""
+    """Yield every quantity in a number, or on both sides of a comparison, in the order of the text."""
     return (each for each in iter_numbers(number) if isinstance(each, Quantity))
 
 
 def cell_label(cell: Cell) -> str:
-    """Return the cell as messages name it: `task=sort, mixer=sa`."""
+    """Return the label of a cell in messages: `task=sort, mixer=sa`."""
     return ", ".join(f"{factor}={level_name(level)}" for factor, level in cell)
 
 
@@ -167,7 +169,7 @@ Test = Literal["pooled", "t", "permutation", "wilcoxon"]
 
 
 class ClaimSpec(StrictModel):
-    """`[[claim]]`: a name for people, what holds if it is true, and where a paper says so."""
+    """`[[claim]]`: a name, a statement, and the place in the paper that states it."""
 
     name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in words, in one line")]
     holds: Annotated[str, Field(max_length=4000, description="what holds if the claim is true")]
@@ -194,9 +196,9 @@ class ClaimSpec(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim with its resolved statement; `varied_factors` are those with several levels.
+    """A claim with its resolved statement; `varied_factors` are the factors with several levels.
 
-    In every cell, the level of another factor determines the levels of the `dependent_factors`.
+    In every cell, another factor's level determines the levels of the `dependent_factors`.
     """
 
     spec: ClaimSpec

@@ -1,8 +1,8 @@
-"""Tokens and parser of claims: one method for each rule of the grammar, with the rule as its docstring.
+"""Tokeniser and parser of claims: one method for each grammar rule, with the rule as its docstring.
 
 Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `resolver` decides
-whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of
-the claim itself, so that it may be any recipe.
+whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of the
+claim itself, so that it may be any recipe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .syntax_tree import (
 KEYWORDS = frozenset(
     "all any and argmax argmin best except for in is law max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
 )
-"""Reserved words: names of levels may be among them, names of variables may not."""
+"""Reserved words: levels may have these names, variables may not."""
 
 _cut = Tokenizer(
     {
@@ -64,7 +64,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 MAX_DEPTH = 16
-"""The most brackets that may be open at once."""
+"""The maximum nesting depth of brackets."""
 
 FUNCTIONS = ("all", "any", "min", "max", "mean", "law", "best", "worst", "argmax", "argmin")
 SIGNS = (">", ">=", "<", "<=", "==", "!=")
@@ -77,7 +77,7 @@ RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """A fault was noted; the text up to the next closing bracket cannot be read."""
+    """A fault was recorded; the text up to the next closing bracket is skipped."""
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
@@ -90,10 +90,10 @@ def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
 
 
 class _ClaimParser(TokenReader):
-    """Parses one text.
+    """Parser of one claim.
 
-    A rule that cannot go on notes the fault and raises _ParseError. The rule of the enclosing brackets
-    catches it, skips to their end and gives a SyntaxErrorNode, so that later faults are reported as well.
+    A rule that cannot continue records the fault and raises _ParseError. The rule of the enclosing brackets
+    catches it, skips to their end and returns a SyntaxErrorNode, so that later faults are reported as well.
     """
 
     def __init__(self, text: str, faults: FaultCollector) -> None:
@@ -381,7 +381,7 @@ class _ClaimParser(TokenReader):
         return self._error(f"expected '{close}' or ',', got {self._found()}")
 
     def _value(self) -> float | None:
-        """Return the value of the next token; report a fault and return None if it is no number."""
+        """Return the number in the next token; report a fault and return None if it is not a number."""
         token = self._advance()
         try:
             value = float(token.text)
@@ -394,7 +394,7 @@ class _ClaimParser(TokenReader):
         return value
 
     def _found(self, token: Token | None = None) -> str:
-        """Return a token as messages quote it, by default the next one."""
+        """Return a token's quotation for messages, by default of the next token."""
         token = token or self.token
         if token.kind == "end":
             return "the end"
@@ -414,7 +414,7 @@ class _ClaimParser(TokenReader):
         return token
 
     def _error(self, message: str, token: Token | None = None) -> _ParseError:
-        """Note a fault, at the next token unless another is given."""
+        """Record a fault, by default at the next token."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)
         return _ParseError()

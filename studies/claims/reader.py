@@ -1,4 +1,4 @@
-"""[[claim]]: reads every claim of a study file and resolves it over the study's cells."""
+"""Reader of [[claim]]: it reads every claim of a study file and resolves it over the study's cells."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ TABLE = "claim"
 def read_claims(
     diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric] = METRICS_AND_COSTS
 ) -> tuple[Claim, ...]:
-    """Every claim of a study in the order of the file; one with faults is left out, and they are noted.
+    """Return every claim of a study in file order; a faulty one is reported and left out.
 
-    `metrics` are those that a claim may name. Claims are not checked against factors with faults. One that
-    names what overrides have removed is no fault: it is then resolved over the cells of the file as written.
+    `metrics` are those that a claim may use. Claims are not checked against faulty factors. A claim about
+    levels that overrides have removed is not a fault: it is then resolved over the cells of the file as
+    written.
     """
     tables = diagnostics.tables(TABLE)
     if tables and diagnostics.has_search:
@@ -52,7 +53,7 @@ def _read(
 ) -> list[Claim]:
     """Return the claims in the first scope that knows all names.
 
-    Reports the faults in the last if none does.
+    If there is none, report the faults in the last scope.
     """
     for scope in scopes:
         faults = FaultCollector(spec.holds)
@@ -89,9 +90,9 @@ def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultColle
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield a claim with the cells that it is about: all cells, or one claim for each level of its factor.
+    """Yield a claim with its cells: all of them, or one claim for each level of its factor.
 
-    A level without cells, such as one that a sample of cells leaves out, is skipped.
+    A level without cells, such as one left out by sampling, is skipped.
     """
     factor = spec.each
     if factor is None:
@@ -109,7 +110,7 @@ def _scopes(
 ) -> Sequence[Scope | None]:
     """Return the scope of the study, then the scope of the file as written.
 
-    It is only None if factors or cells are faulty.
+    Only None if factors or cells are faulty.
     """
     if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
         return [None]

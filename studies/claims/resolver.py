@@ -1,17 +1,17 @@
 """Resolves a claim's syntax tree into comparisons, looking each name up in the study.
 
-Loops are unrolled, chains are cut into pairs, and `best` becomes comparisons with the other levels. Only
-comparisons of numbers in known cells are left to be tested on results:
+Loops are unrolled, chains are cut into pairs, and `best` becomes comparisons with the other levels. The
+result only has comparisons of numbers in known cells, to be tested on results:
 
-    all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
+all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
 
 is an AllOf of two AllOf, of two comparisons each. A faulty part is reported and becomes None, and so does
 every expression that contains it. The other parts are still resolved, so that their faults are reported too.
 
 A quantity stands for the cells with the levels in its brackets. Factors that are not named are left open.
 That is valid if exactly one cell has the named levels. Each other factor then has only one level, or follows
-from the named ones as in a zip. In a design of one at a time it keeps its baseline level. The seed is
-never named: a quantity has a value for each seed, and is compared seed by seed.
+from the named ones as in a zip. In a design of one at a time it keeps its baseline level. The seed is never
+named: a quantity has a value for each seed, and is compared seed by seed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _OPERATOR = re.compile(r"[+*>]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel(syntax.Spanned):
-    """The value of a variable: a level as text, and where that is written."""
+    """The value of a variable: a level as text, and its position in the claim."""
 
     text: str
 
@@ -67,7 +67,7 @@ Bindings = Mapping[str, BoundLevel]
 """Every variable with its value."""
 
 Candidate = tuple[str, Number]
-"""A level, as text, and the number it is ranked by."""
+"""A level as text, and the number by which it is ranked."""
 
 
 def resolve_claim(
@@ -75,7 +75,7 @@ def resolve_claim(
 ) -> Statement | None:
     """Return the statement that a claim makes about the study; report faults and return None.
 
-    `each` is the factor at each of whose levels the claim is made, if any; `scope` has one of them.
+    If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
     """
     resolver = _Resolver(scope, faults, each)
     found = resolver.statement(said, {})
@@ -88,14 +88,14 @@ def resolve_claim(
 
 
 class _Resolver:
-    """Resolves one claim; each fault is noted once, however often a loop meets it."""
+    """Resolver of one claim; each fault is recorded once, however often a loop meets it."""
 
     def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
         self._scope, self._faults, self._each = scope, faults, each
         self._num_rounds = 0  # of all loops, so that nested ones stay bounded
 
     def fail(self, place: syntax.Spanned, message: str) -> None:
-        """Note a fault, once."""
+        """Record a fault, once."""
         known = ((fault.start, fault.end, fault.message) for fault in self._faults)
         if (place.start, place.end, message) not in known:
             self._faults.add(place.start, place.end, message)
@@ -103,7 +103,7 @@ class _Resolver:
     def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
         """Return the statement of a node: a comparison, a combination of statements, or a loop over them.
 
-        A number in its place, or a `best` without `is` or `in`, is a fault.
+        A number, or a `best` without `is` or `in`, is a fault.
         """
         match node:
             case syntax.BooleanOperation():
@@ -135,7 +135,7 @@ class _Resolver:
     def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
         """Return the number of a node: a metric in one cell, a constant, a variable, a sum or a reduction.
 
-        A statement in its place is a fault, and so is the level that `best` gives.
+        A statement is a fault, and so is the level that `best` gives.
         """
         match node:
             case syntax.NumberLiteral():
@@ -172,7 +172,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
-        """Return the minimum, maximum or mean over a call's loops, its arguments, or the factors left open.
+        """Return the minimum, maximum or mean over a call's loops, its arguments, or its unnamed factors.
 
         `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
         """
@@ -190,9 +190,9 @@ class _Resolver:
         return Reduction(function, known) if known and len(known) == len(parts) else None
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
-        """Return the number that a name means: a variable's, or a metric's in one cell.
+        """Return the number of a name: a variable's, or a metric's in one cell.
 
-        If it matches several cells, the message says which level must be named.
+        If several cells match, the message says which level must be named.
         """
         if node.bare and node.word.text in bound:
             text = bound[node.word.text].text
@@ -236,7 +236,7 @@ class _Resolver:
         return tuple(Quantity(metric, cell) for cell in cells)
 
     def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
-        """Yield the named factors with their levels; report faulty ones and yield them all the same."""
+        """Yield the named factors with their levels; report faulty ones, but yield them too."""
         met: set[str] = set()
         for word, level in node.selectors:
             whole = syntax.Spanned(start=word.start, end=level.end)
@@ -259,8 +259,8 @@ class _Resolver:
     def _substituted(self, level: syntax.LevelLiteral, bound: Bindings) -> BoundLevel:
         """Return the level with its variables substituted: if c is `conv(k=3)`, `sa + c` is `sa + conv(k=3)`.
 
-        A recipe of several parts is put in parentheses. The name of an argument, such as `k` in `conv(k=20)`,
-        is no variable.
+        A recipe with several parts is put in parentheses. The name of an argument, such as `k` in
+        `conv(k=20)`, is not a variable.
         """
         tokens = level.tokens
         if len(tokens) == 1:
@@ -280,7 +280,7 @@ class _Resolver:
         return BoundLevel(start=level.start, end=level.end, text=text)
 
     def _level(self, factor: str, level: syntax.LevelLiteral, bound: Bindings) -> Level | None:
-        """Return the level of a factor that is meant."""
+        """Return a factor's level by its text."""
         found = self._substituted(level, bound)
         try:
             return self._scope.level(factor, found.text)
@@ -308,7 +308,7 @@ class _Resolver:
         return kept
 
     def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
-        """Return the known levels that names stand for; report other names."""
+        """Return the known levels with these names; report unknown names."""
         names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
         for one in named:
             try:
@@ -318,7 +318,7 @@ class _Resolver:
         return found
 
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
-        """Return the values of variables in each round of a call's loops, the last varying fastest.
+        """Return the variables' values in each round of a call's loops, the last varying fastest.
 
         A set may use the variables before it. A call without loops has one round.
         """
@@ -342,7 +342,7 @@ class _Resolver:
         return found
 
     def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
-        """Note a variable whose name is taken, and one that is not used."""
+        """Report a variable whose name is taken, or that is not used."""
         name, factors = loop.variable.text, self._scope.factors
         owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
         taken = None
@@ -360,11 +360,11 @@ class _Resolver:
     # which level of a factor comes first
 
     def _membership(self, node: syntax.MembershipTest, bound: Bindings) -> Statement | None:
-        """Return that one of the named levels is ahead of every other level.
+        """Return the statement that one of the named levels beats every other level.
 
-        Of the levels a, b, c and d, `best(x) is a` says that a is ahead of b, of c and of d. `best(x) in
-        [a, b]` says that a or b is ahead of c and d, not which of the two is ahead of the other. A named
-        level that is not compared is a fault, and so is a set that leaves no other level.
+        Of the levels a, b, c and d, `best(x) is a` says that a beats b, c and d. `best(x) in [a, b]` says
+        that a or b beats c and d, not which of the two is better. A named level that is not compared is a
+        fault, and so is a set that leaves no other level.
         """
         winner = node.ranking
         if not isinstance(winner, syntax.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
@@ -387,7 +387,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels to compare: a loop's, or those of the one factor that a metric leaves open."""
+        """Return the levels to compare: a loop's, or those of the one factor that a metric does not name."""
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
             rounds = self._rounds(winner, bound)
@@ -457,7 +457,7 @@ def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
 
 
 def _moved(number: Number, size: Mapping[str, Level]) -> Number:
-    """Return the number with another size in all of its cells."""
+    """Return the number at another size, in all of its cells."""
     match number:
         case Quantity():
             return replace(number, cell=_resized(number.cell, size))
@@ -472,7 +472,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Return the statements joined into one: a single one stays itself, and None if one is not sound."""
+    """Join statements into one; a single one is returned as it is, and None if one is faulty."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None

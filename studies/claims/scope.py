@@ -15,12 +15,12 @@ Cell = tuple[tuple[str, Level], ...]
 """Every factor except the seed with its level, in the order of the study."""
 
 CellKey = frozenset[tuple[str, object]]
-"""The same without an order."""
+"""A cell without an order of its factors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Names that a claim may use: `factors` without the seed, and `ladder`, the factors of sizes."""
+    """Names that a claim may use: `factors` without the seed, and `ladder`, the size factors."""
 
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
@@ -34,7 +34,7 @@ class Scope:
     _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Index cells by their levels."""
+        """Build the index of cells by their levels."""
         names = {factor: NamedLevels(levels, f"of {factor}") for factor, levels in self.factors.items()}
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
@@ -46,13 +46,13 @@ class Scope:
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
     def level(self, factor: str, name: str) -> Level:
-        """Return the level of a factor that a name stands for; ValueError if there is not exactly one."""
+        """Return a factor's level by name; raise ValueError unless exactly one matches."""
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """Return the cells with these levels.
 
-        Of several it is the one whose other levels are the baseline's, if any.
+        If several match, only the one whose other levels are the baseline's, if there is one.
         """
         wanted = cell_key(named.items())
         if wanted in self._cells_by_key:
@@ -65,10 +65,7 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """Return the factors that vary among these cells, with their levels there.
-
-        They are in the order of the study.
-        """
+        """Return the factors that vary among these cells, with their levels, in the order of the study."""
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
@@ -78,9 +75,9 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """Return the factors whose level another's determines.
+        """Return the factors whose level is determined by another factor.
 
-        Of two that determine each other it is the second.
+        If two determine each other, it is the second.
         """
         cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
         order, found = list(self.varying_factors(self.cells)), set[str]()
@@ -117,5 +114,5 @@ def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> boo
 
 
 def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
-    """Return the key of a cell in any order of its factors."""
+    """Return a key of a cell that does not depend on the order of its factors."""
     return frozenset([(factor, level_key(level)) for factor, level in cell])

@@ -1,4 +1,4 @@
-"""The concrete syntax tree: a claim with all of its spans, names not yet looked up."""
+"""The concrete syntax tree of a claim, with all spans; names are not looked up yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Spanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier(Spanned):
-    """A name where it stands."""
+    """A name with its position."""
 
     text: str
 
@@ -52,7 +52,7 @@ class ForClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxErrorNode(Spanned):
-    """A part that could not be read, whose fault is noted already."""
+    """A part that could not be read; its fault is already recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class NumberLiteral(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricReference(Spanned):
-    """A metric with the selectors of its cell, or a variable, which has no brackets."""
+    """A metric with the selectors of its cell, or a variable (without brackets)."""
 
     word: Identifier
     index: tuple[str, ...] = ()

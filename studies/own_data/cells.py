@@ -1,6 +1,6 @@
-"""Readers of CSV, tab-separated and JSON Lines files: cells row by row, each with its place.
+"""Readers of CSV, tab-separated and JSON Lines files: cells row by row, with their positions.
 
-Only regular files are read, and none so large that it fills the memory.
+Only regular files are read, up to a size limit.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..catalog.datasets import CorpusError
 from ..text.units import plural
 
 MOST_FAULTS = 5
-"""The number of a file's faults that are reported; of more there is a count."""
+"""The number of a file's faults that are listed; further ones are counted."""
 
 _MAX_NAMED = 12
 
 
 class RowsError(CorpusError):
-    """Faults of a file's rows: `faults` has the first of them and how many more there are."""
+    """Faults in a file's rows: `faults` lists the first ones and counts the others."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -38,9 +38,9 @@ class RowsError(CorpusError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The values of some columns, of each as many as there are rows.
+    """The values of some columns, with equally many rows.
 
-    `numbers` says where the rows stand, as lines of a text or as rows of a table, from 1.
+    `numbers` has the line or row number of each row, from 1.
     """
 
     unit: str
@@ -49,7 +49,7 @@ class Cells:
 
 
 class ColumnFaults:
-    """The faults of the rows of a file: of each kind in a column the first, and how many rows have it."""
+    """The faults of a file's rows: for each kind in a column, the first one and a count of rows."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -60,7 +60,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Report a fault of a row; messages with the same words before `, got` count as one kind."""
+        """Add a fault of a row; messages with the same words before `, got` are of one kind."""
         key = column, kind or message.partition(", got")[0]
         place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
         self._first.setdefault(key, f"{place}: {message}")
@@ -73,14 +73,14 @@ class ColumnFaults:
 
 
 MAX_DATA_VARIABLE = "ACTIVEMEM_MAX_DATA_GB"
-"""The variable of the environment that raises the limit."""
+"""The environment variable that raises the size limit."""
 
 _DEFAULT_GB = 1.0
 _GB = 10**9
 
 
 def max_bytes() -> int:
-    """Return the most bytes that a file of the user, or its rows once unpacked, may have."""
+    """Return the size limit in bytes for a user's file, also for its rows once unpacked."""
     given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
     try:
         size = float(given) if given else _DEFAULT_GB
@@ -94,7 +94,7 @@ def max_bytes() -> int:
 
 
 def too_large(what: str) -> str:
-    """Say that something is larger than the limit, and how to raise it."""
+    """Return the message that something exceeds the size limit, and how to raise it."""
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
     return f"expected at most {size:g} GB, and {what} take more: {remedy}"
@@ -103,7 +103,7 @@ def too_large(what: str) -> str:
 def read_limited(path: Path) -> bytes:
     """Return the bytes of a regular file of at most `max_bytes()`.
 
-    Raises CorpusError for anything else, such as a device, a pipe or a folder, without reading it.
+    Raise CorpusError for anything else, such as a device, a pipe or a folder, without reading it.
     """
     limit = max_bytes()
     try:
@@ -122,7 +122,7 @@ def read_limited(path: Path) -> bytes:
 
 
 def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
-    """Say that a file lacks a column, with the names that it has; `more` are not among those given."""
+    """Return the message for a missing column, with the existing names; `more` are not listed."""
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     more += max(0, len(found) - _MAX_NAMED)
     names += f" and {more:,} more" if more else ""
@@ -131,7 +131,7 @@ def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a file's text in one line, with stand-ins for what cannot be printed."""
+    """Return the beginning of a file's text on one line, with placeholders for unprintable characters."""
     shown = printable(text[: MAX_QUOTE_LENGTH + 1])
     return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 
@@ -140,7 +140,7 @@ _Row = tuple[int, list[str]]  # the line in which it begins
 
 
 def read_csv(text: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of a CSV file, whose first line names them; raise RowsError."""
+    """Return these columns of a CSV file, whose first line has their names; raise RowsError."""
     limit = csv.field_size_limit(max(len(text), 1))
     try:
         return _with_header(_csv_rows(text), columns)
@@ -149,7 +149,7 @@ def read_csv(text: str, columns: Sequence[str]) -> Cells:
 
 
 def read_tsv(text: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of tab-separated lines, of which the first names them; raise RowsError."""
+    """Return these columns of tab-separated lines, whose first line has their names; raise RowsError."""
     return _with_header(_lines_with_tabs(text), columns)
 
 
@@ -184,7 +184,7 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 
 
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    """Return the columns that the first row names; every row must have as many fields."""
+    """Return the columns named by the first row; every row must have as many fields."""
     _, header = next(rows, (1, []))
     faults = [f"line 1: {missing_column(name, header)}" for name in columns if name not in header]
     faults += [
@@ -207,7 +207,7 @@ def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
 
 
 def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
-    """Return the values of these keys in the lines that are not blank; raise RowsError."""
+    """Return the values of these keys on non-blank lines; raise RowsError."""
     numbers, values, faults = list[int](), list[list[Any]](), list[str]()
     lacking = dict[str, str]()
     counts = Counter[str]()
@@ -250,7 +250,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
 
 
 def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
-    """Return the value of a key, or of one in nested objects: `translation.en`; KeyError if there is none."""
+    """Return the value of a key, possibly in nested objects: `translation.en`; raise KeyError without it."""
     if name in found or "." not in name:
         return found[name]
     root, _, rest = name.partition(".")

@@ -1,4 +1,4 @@
-"""Parquet, and Arrow as Hugging Face `datasets` writes it; classes get the names that it has for them."""
+"""Reader of Parquet and of Arrow as written by Hugging Face `datasets`, with its class names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUE_BYTES = 50  # that any value takes in Python, about
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
     """Return these columns of a Parquet or Arrow file; `translation.en` is a field of a struct.
 
-    Raises RowsError for a file that is not valid, or whose rows take more memory than a file may have.
+    Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """
     try:
         return _read(data, form, columns)
@@ -70,7 +70,7 @@ def _open(data: bytes, form: str, columns: Sequence[str]) -> tuple[pa.Schema, It
 def _iter_arrays(
     data: bytes, form: str, columns: Sequence[str], paths: Sequence[list[str] | None]
 ) -> Iterator[list[pa.Array]]:
-    """Yield the columns of one batch of rows after the other; a field of structs is null where they are."""
+    """Yield the columns batch by batch; a field of a null struct is null."""
     for batch in _open(data, form, columns)[1]:
         yield [
             functools.reduce(
@@ -99,7 +99,7 @@ def _python_size(column: pa.Array) -> int:
 
 
 def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
-    """Return the keys from a column to a field of its structs: `translation.en` is ["translation", "en"]."""
+    """Return the keys from a column to a nested field: `translation.en` is ["translation", "en"]."""
     if name in schema.names:
         if schema.names.count(name) > 1:
             raise RowsError([f"expected one column '{name}', got {schema.names.count(name)}"])
@@ -121,7 +121,7 @@ def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Return the names of all columns; a field of a struct is named as `translation.en`."""
+    """Return the names of all columns; nested fields are named like `translation.en`."""
     found = []
     for field in schema:
         fields = [field.type.field(place) for place in range(field.type.num_fields)]
@@ -131,7 +131,7 @@ def _leaves(schema: pa.Schema) -> list[str]:
 
 
 def _class_names(schema: pa.Schema, paths: Sequence[list[str] | None]) -> list[list[str] | None]:
-    """Return for each column the names of its classes, where Hugging Face `datasets` describes them."""
+    """Return the class names of each column, if Hugging Face `datasets` describes them."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):
@@ -153,7 +153,7 @@ def _names_at(feature: Any, path: list[str]) -> list[str] | None:  # noqa: ANN40
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Return values with a name for each number of a class; a number without a name is no class."""
+    """Replace class numbers by class names; a number without a name is not a class."""
     if names is None:
         return values
 

@@ -1,4 +1,4 @@
-"""Files of a path: the file itself, or the files in a folder that Hugging Face `datasets` wrote."""
+"""The files of a path: the file itself, or the files of a folder written by Hugging Face `datasets`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SPLIT = re.compile(r"^([a-z]+)(?=$|[-_.])")
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+$")
 
 Files = Mapping[str, Sequence[Path]]
-"""The files of each split, by its name; of one file, or of a folder without splits, all are to train on."""
+"""The files of each split by name; a single file, or a folder without splits, is all for training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """The format of what is at a path, its files, and the names of splits that are left out."""
+    """The format and files of a path, and the names of splits that are left out."""
 
     form: str
     files: Files
@@ -38,7 +38,7 @@ class FoundFiles:
 
 
 def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
-    """Return the files at a path; CorpusError. `names` says how splits are called there, if not as usual."""
+    """Return the files of a path; raise CorpusError. `names` maps splits to unusual names in it."""
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
         if form is None:
@@ -93,9 +93,9 @@ def _split_in_name(path: Path) -> str:
 
 
 def _full_name(path: Path) -> str:
-    """Return the whole name of a split: validation_matched of validation_matched-00000-of-00001.parquet.
+    """Return the full name of a split: validation_matched of validation_matched-00000-of-00001.parquet.
 
-    Files that have only a number are named by their folder.
+    Files named by a number only are named by their folder.
     """
     name = _SHARD.sub("", path.stem)
     return path.parent.name if name.isdecimal() and path.parent.name else name
@@ -106,7 +106,7 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """Return the names that a file of `datasets` lists below a key; raise CorpusError for another file."""
+    """Return the names that a file of `datasets` lists under a key; raise CorpusError for other files."""
     try:
         listed = json.loads(read_limited(path))[key]
         names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]

@@ -1,6 +1,6 @@
-"""The user's corpus that `corpus = { … }` describes, and its record in a store.
+"""The user's corpus from `corpus = { … }`, and its record in a store.
 
-Facts about large files are kept in the user's cache folder until a file changes.
+Facts about large files are cached in the user's cache folder until a file changes.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from .tables import read_pairs, read_sequences
 from .texts import read_own_text
 
 _MIN_BYTES = 1_000_000
-"""Smaller files are read faster than anything kept about them."""
+"""Smaller files are not cached, because reading them is faster."""
 
 _MAX_AGE_S = 30 * 24 * 3600
-"""The time without use after which an entry is removed."""
+"""The age after which an unused cache entry is removed."""
 
 FactsT = TypeVar("FactsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
-    """The file with what is known of a corpus; its name is a hash of the task and of its files' states."""
+    """The cache file for the facts about a corpus; its name is a hash of the task and the files' states."""
 
     path: Path
 
     @classmethod
     def of(cls, folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> KeptFacts | None:
-        """Return the file for a corpus; None if its files are small.
+        """Return the cache file for a corpus; None if its files are small.
 
-        A file's state is its path, size, times of change and number on its disk. All files of a folder count.
+        A file's state is its path, size, modification times and inode. All files of a folder count.
         """
         states = [state for name in _texts(table) for state in _states(folder / name)]
         if sum(size for _, size, *_ in states) < _MIN_BYTES:
@@ -60,7 +60,7 @@ class KeptFacts:
         return cls(place / f"data-{digest[:32]}.json")
 
     def load(self, facts: type[FactsT]) -> tuple[FactsT, dict[str, Path], CorpusSummary] | None:
-        """Return the facts, the path of each content, and the summary; None if nothing sound is kept."""
+        """Return the facts, the path of each content, and the summary; None without a valid cache file."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             os.utime(self.path)
@@ -76,7 +76,7 @@ class KeptFacts:
             return None
 
     def save(self, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
-        """Keep what is known, and remove what has not been used for long; a full disk is no fault."""
+        """Write the cache file, and remove unused old ones; a full disk is not an error."""
         told = {field.name: getattr(summary, field.name) for field in fields(summary)}
         told["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
         found = {
@@ -95,7 +95,7 @@ class KeptFacts:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield every text of a table, among which are the names of its files."""
+    """Yield every text in a table, including file names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -104,7 +104,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the state of a file, or of everything in a folder; nothing if there is none."""
+    """Yield the state of a file, or of every file in a folder; nothing if it is missing."""
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:
@@ -125,10 +125,10 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """A corpus of the user: the table that names its files, the facts about them, and their places.
+    """The user's corpus: the table that names its files, the facts about them, and their paths.
 
-    `files` has the path of each content by its SHA-256, and `summary` what a plan reports; both are empty
-    if the content was read earlier. `pieces` is the default size of bpe vocabularies where the text is too
+    `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
+    empty if the content was read earlier. `pieces` is the default size of bpe vocabularies if the text is too
     small for the usual one.
     """
 
@@ -139,12 +139,12 @@ class OwnCorpus:
     pieces: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a store keeps, so that a recorded study is read without its files."""
+        """Return the stored record, from which a study can be read without its files."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         return {"written": self.written, "facts": self.facts.model_dump(mode="json"), **pieces}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the table `[task]` with the facts in place of the files, and a default of `pieces`."""
+        """Return the `[task]` table with the facts in place of the files, and a default of `pieces`."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         return {**pieces, **task, "corpus": self.facts.model_dump()}
 
@@ -182,9 +182,9 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Return the user's own corpus of a recorded study from what `OwnCorpus.to_dict` gave; no file is read.
+    """Restore the user's corpus of a recorded study from `OwnCorpus.to_dict`; no file is read.
 
-    Where the record does not fit the table, that is reported as a fault.
+    A record that does not fit the table is reported as a fault.
     """
     found = _own_table(diagnostics)
     if found is None:
@@ -213,7 +213,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 def _own_table(
     diagnostics: Diagnostics,
 ) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
-    """Return the table of files, the class of its facts and what reads it; None where no table is."""
+    """Return the table of files, the class of its facts and its reader; None if there is no table."""
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
@@ -231,4 +231,4 @@ _KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {
     "sequence_regression": (OwnSequences, partial(read_sequences, kind=NUMBERS)),
     "token_classification": (OwnSequences, partial(read_sequences, kind=TAGS)),
 }
-"""The tasks that take files of one's own: what is known of them, and what reads it."""
+"""The tasks that accept the user's own files, with the class of their facts and their reader."""

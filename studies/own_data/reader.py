@@ -1,4 +1,4 @@
-"""The files of one corpus, each read once; what is wrong with them is noted at the key that names them."""
+"""Reader of one corpus's files, each read once; faults are reported at the key that names the file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CORPUS: KeyPath = ("task", "corpus")
 
 
 class Reader:
-    """Reads files that are named relative to a folder.
+    """Reader of files that are named relative to a folder.
 
-    `files` has the path of each content by its SHA-256; `notes` say what of the files is left out, and
-    `summary` what a plan says of the corpus.
+    `files` has the path of each content by its SHA-256. `notes` list what is left out of the files, and
+    `summary` has the facts for a plan.
     """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
@@ -30,7 +30,7 @@ class Reader:
         self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:
-        """Return the path of a name."""
+        """Return the path for a name."""
         return self._folder / name
 
     def read(self, path: Path, *keys: str, text: bool = True) -> tuple[str, bytes] | None:
@@ -48,11 +48,11 @@ class Reader:
 
     @property
     def tokens(self) -> object:
-        """The task's kind of tokens as in the file."""
+        """The task's kind of tokens, as written in the file."""
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Note what is wrong at a key of the table."""
+        """Report a fault at a key of the table."""
         self._diagnostics.report((*CORPUS, *keys), message)
 
 
@@ -71,7 +71,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """Return the line and the column, both from 1, of a byte after valid UTF-8."""
+    """Return the 1-based line and column of a byte after valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

@@ -1,4 +1,4 @@
-"""The rows of files, each of two values, checked: when a study is read, and again when its trials are."""
+"""Rows of two values each, checked when a study is read, and again when its trials train."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .cells import (
 )
 
 NOT_SCORED = "-100"
-"""A token's label that is neither trained nor scored, as in Hugging Face `transformers`; so is null."""
+"""A token's label that is neither trained nor scored, as in Hugging Face `transformers`; null is equivalent.
+"""
 
 _SHOWN = 40
 _SPLIT_NAMES = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}
@@ -32,13 +33,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(str):
-    """The tokens of a list, with spaces between them."""
+    """The tokens of a list, joined by spaces."""
 
     __slots__ = ()
 
 
 def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file
-    """Return a text that is not blank, or the tokens of a list."""
+    """Return a non-blank text, or the tokens of a list."""
     if isinstance(value, str) and value.strip():
         return _checked(value)
     if not isinstance(value, list) or not value:
@@ -52,21 +53,21 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return a text of one line; None for a blank one, whose pair is left out."""
+    """Return a one-line text; None for a blank one, whose pair is left out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
 
 
 def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
-    """Return whether there is no label: null, a blank text, or pandas' NaN."""
+    """Return whether a label is missing: null, a blank text, or pandas' NaN."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return a class: a text that is not blank, a whole number, or a truth value."""
+    """Return a class: a non-blank text, a whole number, or a boolean."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
     if isinstance(value, str | int) and (text := str(value).strip()):
@@ -75,7 +76,7 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
-    """Return a class for each token, from a list or from a text with spaces; None is not scored."""
+    """Return a class for each token, from a list or a space-separated text; None is not scored."""
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
@@ -96,7 +97,7 @@ def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
 
 
 def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: ANN401 -- as above
-    """Return train, dev or test; with `names` for these, None for any other value."""
+    """Return train, dev or test; with `names`, None for any other value."""
     if names:
         return dict(zip(names, SPLITS, strict=True)).get(str(value)) if value else None
     if isinstance(value, str) and (name := _SPLIT_NAMES.get(value.strip().lower())):
@@ -105,12 +106,12 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
 
 
 def split_named(name: str) -> str | None:
-    """Return the split of that name, if any."""
+    """Return the split that has this name, if any."""
     return _SPLIT_NAMES.get(name)
 
 
 def shown(value: Any) -> str:  # noqa: ANN401 -- as above
-    """Return the beginning of a value, in characters that can be printed."""
+    """Return the beginning of a value in printable characters."""
     if value is None or value == "":
         return "none"
     text = repr(value[:_SHOWN] if isinstance(value, str | bytes | list) else value)
@@ -119,7 +120,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- as above
 
 
 def _checked(text: str) -> str:
-    """Return a text; ValueError if it has half of a surrogate pair, which is no character in any encoding."""
+    """Return a text; raise ValueError for a lone surrogate, which no encoding supports."""
     if not text.isascii() and (half := _SURROGATE.search(text)):
         place = f"character {half.start() + 1:,}"
         raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")
@@ -130,7 +131,7 @@ _TEXTS = {"csv": read_csv, "tsv": read_tsv, "jsonl": read_json_lines}
 
 
 class Row(NamedTuple):
-    """A sequence and what is to be learnt of it, in one of the splits."""
+    """A sequence, its target, and its split."""
 
     split: str
     sequence: str
@@ -138,7 +139,7 @@ class Row(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """A row without a label: its split, and the fault that it is unless its whole split is left out."""
+    """A row without a label: its split, and the fault to report unless its whole split is left out."""
 
     split: str
     fault: str
@@ -146,10 +147,10 @@ class Unlabelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """Readers of the two values of a row; each raises ValueError for an invalid value.
+    """Readers of a row's two values; each raises ValueError for an invalid value.
 
-    A row with a None is left out. Rows that are `aligned` have a target for each token. Targets that are
-    `labels` may be missing in all rows of a split, which is then left out.
+    A row with a None is left out. `aligned` rows have a target for each token. `labels` may be missing in all
+    rows of a split, which is then left out.
     """
 
     read_sequence: Callable[[Any], str | None]
@@ -165,7 +166,7 @@ NUMBERS = RowKind(read_sequence=read_sequence, read_target=read_number)
 """A sequence and a number."""
 
 TAGS = RowKind(read_sequence=read_sequence, read_target=read_tags, aligned=True)
-"""The tokens of a list, or between the spaces of a text, and a class for each."""
+"""Tokens (a list, or separated by spaces in a text) and a class for each."""
 
 PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=False)
 """A sentence and its translation."""
@@ -174,7 +175,7 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the SHA-256 of each file with its split, unless a column gives the split.
 
-    Files of lines come in pairs, side by side.
+    Line-aligned files come in pairs.
     """
     together = 2 if layout.form == "lines" else 1
     for split in SPLITS:
@@ -186,10 +187,10 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
 def read_part(
     layout: OwnLayout, kind: RowKind, split: str, *data: bytes, unlabelled: list[Unlabelled] | None = None
 ) -> list[Row]:
-    """Return the rows of a file, or of two side by side, with their splits as written.
+    """Return the rows of one file, or of two line-aligned files, with their splits as written.
 
-    Rows of dev and test without a label are added to `unlabelled`, if that is given. Raises RowsError with
-    what is wrong, without the name of the file.
+    Dev and test rows without a label are added to `unlabelled`, if given. Raise RowsError with the faults,
+    without the file's name.
     """
     names = list(layout.columns) or ["source", "target"]
     columns = names + ([] if layout.split is None else [layout.split])
@@ -227,7 +228,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row in its split: training rows are held out for a split without rows of its own."""
+    """Return the row with its split: some training rows are held out for splits without rows of their own."""
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)
@@ -247,7 +248,7 @@ def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cel
 
 
 def _side_by_side(left: str, right: str) -> Cells:
-    """Return the lines of two texts; raise RowsError if one has more."""
+    """Return the lines of two line-aligned texts; raise RowsError if one has more."""
     sides = [
         [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
     ]

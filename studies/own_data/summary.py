@@ -1,6 +1,6 @@
-"""Facts about a user's corpus in a plan: rows, classes, lengths and oddities.
+"""Facts about a user's corpus for a plan: rows, classes, lengths and irregularities.
 
-None of them is part of a trial's id. A trial reads the rows again.
+They are not part of a trial's id. A trial reads the rows again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from .cells import quoted
 from .rows import Row, RowKind
 
 KINDS = ("words", "symbols", "characters")
-"""The kinds of tokens whose number is known without learning a vocabulary."""
+"""The kinds of tokens that can be counted without learning a vocabulary."""
 
 _MAX_NAMED = 3
 _OFTEN = 0.1
-"""The share of lines of dev or test that may also be in the training text without a warning."""
+"""The share of dev or test lines that may also be in the training text without a warning."""
 
 _BYTES, _MARKS, _RARE_SIGNS = 256, 32, 0.0005
-"""The parts of each bpe vocabulary: all bytes, fewer marks than these, all but the rarest characters."""
+"""The parts of each bpe vocabulary: all bytes, fewer special marks than this, and all characters except this
+rarest share."""
 
 MIN_PIECES = 300
-"""The fewest pieces that a study can ask for."""
+"""The minimum number of pieces in a study."""
 
 _WORDS_OF_A_PIECE = 4
-"""A small text gets a piece for so many different words; it has at least one piece for each."""
+"""A small text gets one piece for this many distinct words, but at least one for each character."""
 
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
@@ -41,7 +42,7 @@ Lengths = Sequence[Sequence[int]]
 
 
 class PieceBounds(NamedTuple):
-    """The fewest and the most pieces of a bpe vocabulary, and a size that suits the text."""
+    """The minimum and maximum size of a bpe vocabulary, and a suitable size."""
 
     least: int
     most: int
@@ -50,15 +51,15 @@ class PieceBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSummary:
-    """Facts about a corpus of the user.
+    """Facts about a user's corpus.
 
     `rows` has the number of rows of each split, without the `num_held_out` training pairs whose source is in
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
     The other counts have an entry for each kind of tokens. `lengths` has the lengths of training sequences,
-    `symbols` the number of different training tokens, `tokens` the length of a training text. `pieces` has
-    the bounds of a bpe vocabulary by what it is learnt from: the split `train`, or for pairs each side or
-    both.
+    `symbols` the number of distinct training tokens, `tokens` the length of a training text. `pieces` has the
+    bounds of a bpe vocabulary for each text that it is learnt from: the split `train`, or for pairs each side
+    or both.
     """
 
     unit: str
@@ -152,7 +153,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Return the facts about pairs as they are trained: no source of test or dev is in an earlier split."""
+    """Return the facts about pairs as they are trained: no dev or test source is in an earlier split."""
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()
     for split in ("test", "dev", "train"):
@@ -198,7 +199,7 @@ def _kinds(tokens: object) -> tuple[str, ...]:
 
 
 def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
-    """Return the bounds of a bpe vocabulary of each text, given its words; nothing for other tokens."""
+    """Return the bounds of a bpe vocabulary for each text, given its words; nothing for other tokens."""
     return {name: _bounds_of(words) for name, words in texts.items()} if tokens == "bpe" else {}
 
 
@@ -225,7 +226,7 @@ def _length(sequence: str, kind: str) -> int:
 
 
 def _num_symbols(sequences: Iterable[str], kind: str) -> int:
-    """Return the number of different tokens."""
+    """Return the number of distinct tokens."""
     if kind == "characters":
         return len(set[int]().union(*(set(sequence.encode()) for sequence in sequences)))
     split = split_words if kind == "words" else str.split
@@ -233,7 +234,7 @@ def _num_symbols(sequences: Iterable[str], kind: str) -> int:
 
 
 def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    """Warn of rows of one split that are also in another, whatever their case and spaces."""
+    """Warn of rows that are in more than one split, ignoring case and spaces."""
     keys = {split: Counter[bytes]() for split in SPLITS}
     for row in rows:
         keys[row.split][source_key(row.sequence)] += 1
@@ -243,7 +244,7 @@ def _shared(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
-    """Warn of classes of dev and test that training lacks, and of a train split with one class."""
+    """Warn of dev and test classes that training lacks, and of a training split with a single class."""
     for split in ("dev", "test"):
         lacking = {
             name: count

@@ -1,4 +1,4 @@
-"""Rows of the user in files of one format, split by file, by column or by share: labelled, or pairs."""
+"""The user's labelled rows or pairs in files of one format, split by file, by column or by share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BINARY = ("parquet", "arrow")
 
 
 class HeldOutRows(StrictModel):
-    """The shares of rows that are held out where a split has no rows of its own, each 0.1 by default."""
+    """The shares of rows to hold out for splits without rows of their own; 0.1 each by default."""
 
     dev: Share | None = None
     test: Share | None = None
@@ -49,7 +49,7 @@ class HeldOutRows(StrictModel):
 
 
 class SplitNames(StrictModel):
-    """Names of the splits in a folder or in the column `split`; a split without a name is drawn."""
+    """Names of the splits in a folder or in the column `split`; unnamed splits are held out from training."""
 
     train: str
     dev: str | None = None
@@ -57,7 +57,7 @@ class SplitNames(StrictModel):
 
 
 class OneTable(HeldOutRows):
-    """A file, or a folder with splits; the column `split` may say of each row in which split it is."""
+    """A file, or a folder with splits; the column `split` may give the split of each row."""
 
     path: str
     split: str | None = None
@@ -65,7 +65,7 @@ class OneTable(HeldOutRows):
 
 
 class ThreeTables(StrictModel):
-    """A file for each split; a share of the rows to train on is drawn for one that has no file."""
+    """A file for each split; a missing split is held out from the training rows."""
 
     train: str
     dev: str | Share | None = None
@@ -73,21 +73,21 @@ class ThreeTables(StrictModel):
 
     @property
     def shares(self) -> HeldOutRows:
-        """The shares that are held out."""
+        """The held-out shares."""
         given = {split: getattr(self, split) for split in ("dev", "test")}
         return HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """The files of each split as the keys of a table name them: several of a folder, or two side by side."""
+    """The files of each split by the keys of a table: files of a folder, or two line-aligned files."""
 
     form: str
     digests: Mapping[str, tuple[str, ...]]
 
 
 def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
-    """Return the files of the splits at a path; None if faults are noted."""
+    """Return the files of the splits at a path; None if faults were reported."""
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
@@ -125,9 +125,9 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return the layout of the rows and all rows in their splits; None if faults are reported.
+    """Return the layout of the rows and all rows with their splits; None if faults are reported.
 
-    A dev or test split in which no row has a label is left out and reported.
+    A dev or test split without any label is left out and reported.
     """
     layout = OwnLayout(
         form=files.form,
@@ -162,7 +162,7 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
 
 
 def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
-    """Return the files of the splits at a path; None if faults are noted at a key."""
+    """Return the files of the splits at a path; None if faults were reported at a key."""
     try:
         found = find_files(reader.locate(name), names)
     except CorpusError as error:
@@ -184,7 +184,7 @@ def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None =
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Return the rows of all files, None if faults are noted, and by file those without a label."""
+    """Return the rows of all files (None if faults were reported), and by file those without a label."""
     rows, sound, unlabelled = list[Row](), True, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         paths = [reader.files[digest] for digest in digests]
@@ -203,10 +203,10 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Leave out the splits in which no row has a label; return the other rows and these splits' names.
+    """Leave out splits without any label; return the other rows and the names of these splits.
 
-    If all labels of a split are -1 and the train split has no such class, they count as missing: public
-    test sets hide labels like that. A row without a label in any other split is a fault.
+    If all labels of a split are -1 and the training split has no such class, they count as missing: public
+    test sets hide labels like this. A row without a label in any other split is a fault.
     """
     labels: dict[str, set[Any]] = {split: set() for split in SPLITS}
     for row in rows:
@@ -231,7 +231,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """Return the layout with the shares of splits without rows; report a share of a split with rows."""
+    """Return the layout with the shares of splits without rows; report a share for a split with rows."""
     shares: dict[str, float] = {}
     for split in ("dev", "test"):
         share: float | None = getattr(named, split)
@@ -247,7 +247,7 @@ def _read_named(
 ) -> tuple[OwnLayout, list[Row]] | None:
     """Return the layout of the rows in one table or three, and all rows; None if faults are reported.
 
-    Of a TSV of pairs without names of columns these are its first two.
+    A TSV of pairs without column names uses its first two columns.
     """
     if isinstance(named, OneTable):
         files, split, splits, shares = find_one(reader, named), named.split, named.splits, named
@@ -278,7 +278,10 @@ class _ThreeLabelled(ThreeTables, _LabelColumns):
 def read_sequences(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
 ) -> OwnSequences | None:
-    """Return sequences with a class or a number each, or a class for each token; None if faults are noted."""
+    """Return sequences with a class or a number each, or a class for each token.
+
+    None if faults are reported.
+    """
     if not table.keys() & {"path", "train"}:
         reader.report('expected { path = "my.csv" }, or a file each for train, dev and test')
         return None
@@ -306,7 +309,7 @@ def read_sequences(
 
 
 class _PairColumns(StrictModel):
-    """The columns of sentences and of their translations; of a TSV without these, its first two."""
+    """The columns of sentences and translations; by default the first two of a TSV."""
 
     source: str | None = None
     target: str | None = None
@@ -321,14 +324,14 @@ class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
 
 
 class _TwoFiles(StrictModel):
-    """Sentences, and line by line their translations."""
+    """A file of sentences, and a line-aligned file of translations."""
 
     source: str
     target: str
 
 
 class _TwoFilesInShares(HeldOutRows, _TwoFiles):
-    """The same, of which shares are held out."""
+    """Line-aligned files of which shares are held out."""
 
 
 class _SixFiles(StrictModel):
@@ -338,7 +341,10 @@ class _SixFiles(StrictModel):
 
 
 def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnPairs | None:
-    """Return pairs in a table or three, or in two files side by side, or six; None if faults are noted."""
+    """Return pairs from one table or three, or from two or six line-aligned files.
+
+    None if faults are reported.
+    """
     found = None
     if isinstance(table.get("train"), Mapping):
         six = diagnostics.validate(_SixFiles, CORPUS, table)
@@ -359,7 +365,7 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _read_lines(
     reader: Reader, named: Mapping[tuple[str, ...], _TwoFiles], shares: HeldOutRows | None = None
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return pairs in two files side by side, by the keys of their splits; None if faults are noted."""
+    """Return pairs from line-aligned files, by the keys of their splits; None if faults are reported."""
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
         paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}

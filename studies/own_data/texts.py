@@ -1,4 +1,4 @@
-"""A text of the user, in one file that is split or in one file for each split."""
+"""A user's text: one file that is split, or one file for each split."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 class _HeldOut(StrictModel):
     dev: Share = 0.1
-    """the share that is the dev split"""
+    """the share of the dev split"""
     test: Share = 0.1
-    """the share that is the test split"""
+    """the share of the test split"""
 
     @model_validator(mode="after")
     def _check_shares(self) -> _HeldOut:
@@ -31,7 +31,7 @@ class _HeldOut(StrictModel):
 
 
 class _OneText(_HeldOut):
-    """A text that is split at the ends of lines: its beginning is for training, its end the test split."""
+    """A text that is split at line ends: the beginning is for training, the end is the test split."""
 
     path: str
 
@@ -51,7 +51,10 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """Return a text in a file for each split, or in one that is split; None if faults are reported."""
+    """Return a text from a file for each split, or from one file that is split.
+
+    None if faults are reported.
+    """
     if not {"path", "train"} & table.keys():
         reader.report('expected { path = "my.txt" }, or a file each for train, dev and test')
         return None
@@ -83,12 +86,12 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
 
 
 def _first_byte(data: bytes) -> int:
-    """Return where a text begins: after its byte order mark, if it has one."""
+    """Return the offset of a text's first byte, after a byte order mark."""
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
 def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """Return what is known of a text; each split has the SHA-256 and the bytes of its file, and its part."""
+    """Return the facts about a text; each split has the SHA-256 and the bytes of its file, and its range."""
     texts = {split: data[start:stop] for split, (_, data, start, stop) in splits.items()}
     reader.summary = summarise_text(texts, reader.tokens or "characters")
     alphabet = set[int]().union(*map(set, texts.values())) - {ord("\n")}

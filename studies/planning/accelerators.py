@@ -1,4 +1,4 @@
-"""GPUs by name: how long their stated peaks would take for a plan."""
+"""GPUs by name, and the time that a plan would take on them by their stated peaks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ PEAK_TFLOPS: Mapping[str, Mapping[str, float]] = {
     "h200": {"float32": 66.9, "tf32": 494.7, "bf16": 989.4},
     "l4": {"float32": 30.3, "tf32": 60.0, "bf16": 121.0},
 }
-"""Peaks by precision in TFLOPs a second, without sparsity; of the SXM boards where there are several.
-
-Source: NVIDIA's data sheets.
-"""
+"""Peak TFLOPs per second by precision, without sparsity; of the SXM boards where there are several. Source:
+NVIDIA's data sheets."""
 
 REACHED_SHARE = 0.3
-"""The share of its peak that a GPU is taken to reach; small models reach less."""
+"""The assumed fraction of a GPU's peak; small models reach less."""
 
 
 class AcceleratorError(ActivememError):
-    """A GPU whose peak is not known was asked for, or one that lacks a precision."""
+    """A GPU with an unknown peak, or without the requested precision."""
 
 
 def time_on(plan: Plan, name: str) -> str:
     """Return `one H100 would take at most 49 min at 30 % of its peak, 66.9 TFLOPs a second …`.
 
-    Raises AcceleratorError for an unknown GPU.
+    Raise AcceleratorError for an unknown GPU.
     """
     peaks = PEAK_TFLOPS.get(name.lower())
     if peaks is None:

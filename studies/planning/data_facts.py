@@ -1,4 +1,4 @@
-"""Facts about a study's data in its plan: what is here, what is read, and what is odd about it."""
+"""Facts about a study's data for its plan: what is available, what is read, and irregularities."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ..text.units import format_bytes, plural
 from .memory_estimates import FindLongest, LongestBatch
 
 Locate = Callable[[Dataset], str]
-"""Says where a published corpus is, or which command fetches it."""
+"""Returns where a published corpus is, or the command that downloads it."""
 
 _MAX_CLASSES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
-    """Facts about the data of a study, and warnings about them, in words."""
+    """Facts about a study's data, and warnings, as text."""
 
     facts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate: Locate) -> DataFacts:
-    """Return what is known of the data that trials read."""
+    """Return facts about the data of trials."""
     by_task: dict[str, TrialSettings] = {}
     for settings in all_settings:
         by_task.setdefault(settings.task.model_dump_json(), settings)
@@ -49,7 +49,7 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
 
 
 def longest_of_own_data(study: Study, found: FindLongest) -> FindLongest:
-    """Return what finds the longest batch: in prepared data, else in the summary of a user's own corpus."""
+    """Return a function that finds the longest batch: in prepared data, else in a user's corpus summary."""
     summary = study.own_corpus.summary if study.own_corpus else None
     if summary is None:
         return found
@@ -68,7 +68,7 @@ def longest_of_own_data(study: Study, found: FindLongest) -> FindLongest:
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield for each task its longest training sequence, and how many are cut or left out."""
+    """Yield for each task its longest training sequence, and how many sequences are cut or left out."""
     for settings in all_settings:
         task, lengths = settings.task, train_lengths(settings, summary)
         yield from _vocabulary(task, summary)
@@ -84,7 +84,7 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield how many different tokens there are to train on, and how many a vocabulary leaves out."""
+    """Yield the number of distinct training tokens, and how many a vocabulary leaves out."""
     kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
     if kind is None or kind not in summary.symbols:
         return
@@ -99,7 +99,7 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
 
 
 def _classes(summary: CorpusSummary) -> Iterator[str]:
-    """Yield the classes of training with their numbers, the most frequent first."""
+    """Yield the training classes with their counts, the most frequent first."""
     if not summary.classes:
         return
     total = sum(summary.classes.values())

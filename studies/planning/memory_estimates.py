@@ -14,45 +14,45 @@ from ..resolve.costs import flops_of_test, longest_pair, longest_tokens, model_c
 from ..schema.settings import TrialSettings, read_recipe
 
 GPU_CONTEXT = 600 * 2**20
-"""The bytes that a process takes of a GPU before its first tensor: CUDA's context and torch's libraries."""
+"""The GPU memory that a process takes before its first tensor: CUDA's context and torch's libraries."""
 
 MAX_DOUBLINGS = 5
-"""The most doublings of a batch's parts before a trial that runs out of memory has failed."""
+"""The maximum number of times that a batch's parts are doubled before a trial without enough memory fails."""
 
 MOST_ON_ONE = 48
-"""The most processes on a GPU: NVIDIA's multi-process service (MPS) refuses the next."""
+"""The maximum number of processes on a GPU; NVIDIA's multi-process service (MPS) rejects more."""
 
 NUMBER = 4
-"""The bytes of a number in a weight, and of one that an optimiser keeps."""
+"""The bytes of a parameter, and of an optimiser's state value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """The number of frozen weights, and the bytes that the optimiser keeps of the others."""
+    """The number of frozen parameters, and the bytes of optimiser state for the others."""
 
     frozen: int
     bytes: int
 
 
 CountState = Callable[[TrialSettings], WeightState | None]
-"""The same of a trial; None where what follows from the number of parameters is as good."""
+"""Returns a trial's weight state; None if the number of parameters is a good enough estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongestBatch:
-    """The tokens of the longest sequences that a trial trains on, and the share of its batch with targets."""
+    """The tokens of a trial's longest training sequences, and the share of its batch with targets."""
 
     tokens: int
     share: float = 1.0
 
 
 FindLongest = Callable[[TrialSettings], LongestBatch | None]
-"""The same of a trial; None where no more is known than the limit of its lengths."""
+"""Returns a trial's longest batch; None if only the limit of its lengths is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The bytes that a training step holds on sequences of `tokens`; `optimizer` is an upper bound.
+    """The memory of a training step on sequences of `tokens`, in bytes; `optimizer` is an upper bound.
 
     `activations` has the bytes for the `sequences` that are computed at once. It includes the loss's gradient
     or a block's temporary tensors, whichever is larger. With `equal_parts` a batch splits only into parts of
@@ -75,7 +75,7 @@ class StepMemory:
 
     @property
     def copies(self) -> int:
-        """The most that is held of copies of weights, in place of activations."""
+        """The largest copy of the weights that is held instead of activations."""
         return max(self.moving, self.called)
 
     @property
@@ -84,9 +84,9 @@ class StepMemory:
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
-        """Return the number of parts in which a batch fits on a device; None where no number is enough.
+        """Return the number of parts in which a batch fits on a device; None if no number suffices.
 
-        That is one, or a power of two up to what a trial that runs out of memory is tried with.
+        It is one, or a power of two up to the maximum of a trial's memory retries.
         """
         for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
             if fits(self.in_parts(parts), device_bytes):
@@ -107,9 +107,9 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTest:
-    """The cost of a trial's test at lengths of its own: its operations, and the most bytes held at once.
+    """The cost of a trial's test at its own lengths: its FLOPs, and its peak memory in bytes.
 
-    No more is held than a training step of that length would hold.
+    The memory is at most that of a training step at that length.
     """
 
     sequences: int
@@ -126,11 +126,11 @@ def step_memory(
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
 ) -> StepMemory:
-    """Return the memory of a trial's step on sequences of `tokens`.
+    """Return the memory of a trial's step on sequences of `tokens`, by default the longest in training.
 
-    The default is the longest that it may train on. Batches of a number of tokens are measured where they
-    need most. Frozen numbers have no gradient. Without a `state` nothing is frozen, and the optimiser keeps
-    its most for each weight. With `checkpoints` each sub-layer keeps only its input.
+    Batches with a token budget are measured at the length that needs most memory. Frozen parameters have no
+    gradient. Without a `state` nothing is frozen, and the optimiser keeps its maximum for each parameter.
+    With `checkpoints` each sub-layer keeps only its input.
     """
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
@@ -168,10 +168,10 @@ def step_memory(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """Return the lengths of pairs that can fill a batch of tokens best.
+    """Return the lengths of pairs that can fill a token-limited batch best.
 
     They are the longest length and the lengths of two full batches. One has a row more than a batch of the
-    longest pairs; the other has as many rows as a batch may have.
+    longest pairs; the other has the maximum number of rows.
     """
     train = settings.train
     assert train.batch_tokens is not None, "it has batches of tokens"
@@ -181,9 +181,9 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimator:
-    """Memory of steps from a trial's settings, refined by counts of others where they are given.
+    """Estimator of step memory from a trial's settings, refined by counted weights and lengths if given.
 
-    With activation checkpointing where `checkpoints`.
+    `checkpoints` means activation checkpointing.
     """
 
     count_state: CountState = lambda _settings: None
@@ -191,7 +191,7 @@ class MemoryEstimator:
     checkpoints: bool = False
 
     def step(self, settings: TrialSettings) -> StepMemory:
-        """Return the memory of a trial's step on the longest sequences that it trains on."""
+        """Return the memory of a trial's step on its longest training sequences."""
         return step_memory(
             settings,
             state=self.count_state(settings),
@@ -205,25 +205,25 @@ class MemoryEstimator:
 
 
 OF_SETTINGS_ALONE = MemoryEstimator()
-"""The estimate of a step on a CPU from the settings alone, without counts or measured lengths."""
+"""The estimate of a step on a CPU from the settings alone, without counted weights or measured lengths."""
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Return whether a process of this memory fits on a device, a tenth of which is left free."""
+    """Return whether a process of this memory fits on a device; a tenth of the device is kept free."""
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
 Bound = Literal["memory", "CPUs", "service", "trials", "setting", "one"]
-"""The limit on trials on a GPU; with "one", a trial trains though it asks for more CPUs than there are."""
+"""The limit on trials per GPU; "one" means that a trial trains although it requests more CPUs than exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """The number of trials, each in its own process, that a GPU's memory and its CPUs have room for.
+    """The number of trials, each in its own process, that fit a GPU's memory and CPUs.
 
     If `asked` is set, that many trials share the GPU if it has the CPUs for them, whether they fit into its
-    memory or not. Otherwise the run takes as many as fit, but no more than there are trials for each GPU, so
-    that no GPU is idle.
+    memory or not. Otherwise the run takes as many as fit, but no more than there are trials per GPU, so that
+    no GPU is idle.
     """
 
     by_memory: int
@@ -233,7 +233,7 @@ class GpuRoom:
 
     @property
     def trials(self) -> int:
-        """The number of trials that train there at once: at least one, to find out whether it fits."""
+        """The number of trials that train at once; at least one, to find out whether it fits."""
         return max(1, min(self._bounds.values()))
 
     @property
@@ -244,7 +244,7 @@ class GpuRoom:
 
     @property
     def _bounds(self) -> dict[Bound, int]:
-        """The number of trials that each resource admits."""
+        """The number of trials that each resource allows."""
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
             bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "service": MOST_ON_ONE}
@@ -261,10 +261,10 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """Return the room on a GPU for trials with such a step; a tenth of its memory is left free.
+    """Return how many trials with such a step fit on a GPU; a tenth of its memory is kept free.
 
-    `cpus` is the number of CPUs beside the GPU, and `cpus_of_each` is the number that one trial uses.
-    `trials` is the number of trials for each GPU; `asked` is the number that the user sets.
+    `cpus` is the number of CPUs for each GPU, and `cpus_of_each` is the number that one trial uses. `trials`
+    is the number of trials for each GPU; `asked` is the number set by the user.
     """
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
@@ -275,17 +275,17 @@ def room_on_gpu(
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:
-    """Return how many trials with such a step fit on a device in one process; a tenth is left free.
+    """Return how many trials with such a step fit on a device in one process; a tenth is kept free.
 
-    Each keeps its own weights and its optimiser's state, beside the stacked ones, and a copy of all from
-    before the steps.
+    Each keeps its own weights and optimiser state, besides the stacked ones, and a copy of all from before
+    the steps.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """Return the costliest of the trials' tests; None without any."""
+    """Return the costliest test of the trials; None if there is none."""
     found: list[TrialTest] = []
     for settings in all_settings:
         task = settings.task

@@ -1,4 +1,4 @@
-"""A plan: what a study has, what of it is in the store, and what the rest will cost and cannot reach."""
+"""A study's plan: its trials, those already stored, and the cost and unreachable lengths of the rest."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from .trials_to_run import trials_missing_weights, trials_to_run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachLimit:
-    """Recipes that see equally far, by their labels, and the longest length of each task that they can learn.
+    """Recipes with equal reach, by label, and the longest length of each task that they can learn.
 
     A length is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound.
-    `layers` is None if a recipe is not one repeat.
+    `layers` is None if a recipe is not a single repeat.
     """
 
     labels: tuple[str, ...]
@@ -52,7 +52,7 @@ class ReachLimit:
     max_lengths: Mapping[str, int]
 
     def __str__(self) -> str:
-        """One sentence: `conv(k=20) on remember: 4 layers reach 36 to the left, so no length …`."""
+        """Return one sentence: `conv(k=20) on remember: 4 layers reach 36 to the left, so no length …`."""
         sides = ((self.left, "left"), (self.right, "right"))
         far = " and ".join(f"{tokens} to the {side}" for tokens, side in sides if tokens is not None)
         does = "they reach" if len(self.labels) > 1 else "it reaches"
@@ -67,9 +67,9 @@ class ReachLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortReach:
-    """Recipes, by their labels, that see less far than targets of a task of one length can depend on.
+    """Recipes, by label, with less reach than the targets of a fixed-length task can depend on.
 
-    `sees` and `needs` are in tokens to the left and to the right, `needs` None on a side that is seen.
+    `sees` and `needs` are in tokens to the left and right; `needs` is None on a side with enough reach.
     """
 
     labels: tuple[str, ...]
@@ -78,7 +78,7 @@ class ShortReach:
     needs: tuple[float | None, float | None]
 
     def __str__(self) -> str:
-        """One sentence: `conv(k=3) on mqar: it reaches 2 to the left, and a target can depend on 62`."""
+        """Return a sentence: `conv(k=3) on mqar: it reaches 2 to the left, and a target can depend on 62`."""
         sides = [
             f"{sees:g} to the {side}, and a target can depend on {needs:g}"
             for sees, needs, side in zip(self.sees, self.needs, ("left", "right"), strict=True)
@@ -89,11 +89,11 @@ class ShortReach:
 
 
 _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
-"""A task, how far a recipe sees, and how far it would have to."""
+"""A task, a recipe's reach to both sides, and the required reach."""
 
 
 def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ShortReach, ...]:
-    """Return the inputs that trials do not see of tasks that state their reach, by recipe label."""
+    """Return insufficient reaches for tasks that state their required reach, by recipe label."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
@@ -112,7 +112,7 @@ def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[S
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the length ceilings that trials can meet, by recipe label; equal ones are merged."""
+    """Return the limits on learnable lengths that trials may meet, by recipe label; equal ones are merged."""
     limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:
         if not isinstance(settings.task.spec, AlgorithmicTask):
@@ -139,10 +139,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """Return the reach to the left and to the right.
-
-    Each is given only if the next length after the bound needs more.
-    """
+    """Return the reach to the left and right; None on a side that does not limit the length."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
@@ -153,7 +150,7 @@ SIZE_KEYS = (
     *("recipe", "d_model", "norm", "residual", "tied", "tied_bias", "output_bias"),
     *("cutoffs", "project_first_cluster", "norm_kind"),
 )
-"""The keys of [model] that determine parameters and operations, but for positions, which few models learn."""
+"""The [model] keys that determine parameters and FLOPs, except positions, which few models learn."""
 
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)
 _POSITION_PATHS = (("model", "position"), ("model", "max_positions"))
@@ -172,11 +169,11 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCost:
-    """A model of the study: how many trials have it, and its cost with their largest vocabulary.
+    """A model of the study: its number of trials, and its cost with their largest vocabulary.
 
     `step_flops` counts a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if it
-    grows. `memory` has the most bytes that a step of any of its trials holds, None for a model over the
-    budget. `estimate` is its trials' mean; `excess` says what exceeds the budget.
+    grows. `memory` is the peak memory of a step over its trials, None for a model over the budget. `estimate`
+    is its trials' mean time; `excess` says what exceeds the budget.
     """
 
     label: str
@@ -194,9 +191,9 @@ class ModelCost:
 class Plan:
     """Everything known about a study before it runs.
 
-    `estimate` is for all remaining trials, run in sequence. A search has no trials yet: `total` is how many
-    it will run, `models` are the ends of its dimensions. `subset_size` counts the trials of the selected
-    subset, if any; then all but `total` and `over_budget` describe the subset.
+    `estimate` is the time of all remaining trials, run in sequence. A search has no trials yet: `total` is
+    how many it will run, `models` are the corners of its space. `subset_size` counts the trials of the
+    selected subset, if any; then all but `total` and `over_budget` describe the subset.
     """
 
     trials: tuple[PlannedTrial, ...]
@@ -233,11 +230,12 @@ def make_plan(
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
-    """Return the plan of a study, or of some trials of a grid, given a store; load neither torch nor Ray.
+    """Return the plan of a study, or of some trials of a grid, given a store.
 
-    `memory` estimates steps: callers that can count an optimiser's numbers or read sequence lengths pass
-    their own. `measure` measures the time of some steps if the store has no speed. `locate` says where a
-    corpus is.
+    Neither torch nor Ray is loaded.
+
+    `memory` estimates steps: callers that can count optimiser state or read sequence lengths pass their own.
+    `measure` measures the time of some steps if the store has no speed. `locate` says where a corpus is.
     """
     memory = replace(memory, find_longest=longest_of_own_data(study, memory.find_longest))
     outcomes = store.trials()
@@ -288,7 +286,7 @@ def make_plan(
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
-    """Return at most how many operations remain; each point of a search counts as its costliest end."""
+    """Return an upper bound of the remaining FLOPs; each point of a search counts as its costliest corner."""
     known = dict[tuple[str, str, str], float]()
 
     def flops(trial: Trial) -> float:
@@ -307,20 +305,20 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
 def left_of_search(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
-    """Return what each point takes that a search has left to run, by its budget."""
+    """Return the time of each point that a search's budget still allows."""
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """Return how many of the trials that are left can train at once; one worker takes a point's trials."""
+    """Return how many of the remaining trials can train at once; one worker trains a point's trials."""
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the times of a search's trials to come, on each of its rungs."""
+    """Return the times of a search's remaining trials, on each of its rungs."""
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
     for rung, trials in enumerate(study.trials_by_rung):
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
@@ -345,7 +343,7 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _learned_positions(trial: Trial) -> tuple[str, int] | None:
-    """Return the kind and number of the positions of a trial's model; None where it learns none."""
+    """Return the kind and number of a model's learned positions; None if it learns none."""
     model = trial.settings.model
     learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
     return (model.position, model.max_positions) if learns else None
@@ -354,9 +352,9 @@ def _learned_positions(trial: Trial) -> tuple[str, int] | None:
 def model_costs(
     study: Study, trials: Iterable[Trial], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
-    """Return what each distinct model costs, in the order of its first trial.
+    """Return the cost of each distinct model, in the order of its first trial.
 
-    `steps` has the memory of trials' steps by their ids; without it a model's memory is None.
+    `steps` has the step memory by trial id; without it a model's memory is None.
     """
     names, budget = _label_names(study), study.budget
     models: list[ModelCost] = []
@@ -380,7 +378,10 @@ def model_costs(
 
 
 def _label_names(study: Study) -> list[str]:
-    """Return the factors with several levels by which a study's models differ; all dimensions of a search."""
+    """Return the factors with several levels by which a study's models differ.
+
+    For a search, all dimensions.
+    """
     if study.search:
         return list(study.dimensions)
     paths = (*_SIZE_PATHS, *(_POSITION_PATHS if any(map(_learned_positions, study.trials)) else ()))
@@ -391,7 +392,7 @@ def _label_names(study: Study) -> list[str]:
 def _label(names: Sequence[str], trial: Trial) -> str:
     """Return the levels of a model, or its recipe if a study has only one.
 
-    Dimensions that a search point does not use have no level.
+    Inactive dimensions of a search point have no level.
     """
     names = [name for name in names if name in trial.levels]
     if len(names) == 1 and isinstance(trial.levels[names[0]], str):

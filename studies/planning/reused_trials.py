@@ -1,7 +1,7 @@
-"""Stored trials that a study uses: of plug-ins with other source, with fewer epochs, or of other studies.
+"""Stored trials that a study can reuse: with other plug-in source, with fewer epochs, or of other studies.
 
 A trial of another study fits a search if a point of its space has the trial's settings. The recipe gives the
-values of most dimensions. Other settings give the values of dimensions whose hole is the whole setting. The
+values of most dimensions. Other settings give the values of dimensions whose hole is a whole setting. The
 trial of these values must have the same id.
 """
 
@@ -42,9 +42,9 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A stored trial that is done, and the id that it would have with today's source.
+    """A finished stored trial, and the id that it would have with the current plug-in source.
 
-    `changes` has the old and the new source by what is used of it; the old one is "" if unrecorded.
+    `changes` maps each plug-in to its old and new source; the old one is "" if it was not recorded.
     """
 
     stored: str
@@ -53,9 +53,9 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """Return the stored trials of a study that only exist with other source, by their ids of today.
+    """Return a study's trials that are stored only for other plug-in source, by their current ids.
 
-    Of several, the one that ended last counts. They are no outcomes of the study.
+    If several match, the one that ended last counts. They are not outcomes of the study.
     """
     done = outcomes.filter(status="done")
     if study.search is None:
@@ -74,10 +74,10 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 def keep_stale_trials(
     study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
-    """Take the stored trials of other source for outcomes of a study, and return them by their ids now.
+    """Adopt stored trials of other plug-in source as outcomes of a study; return them by current id.
 
-    For an edit that changes no number. Their rows still say which source it was. `trials` says which may be
-    taken, by their ids now; those that somebody trains are left to whoever does.
+    This is for an edit that changes no number. Their rows still record the original source. `trials`
+    restricts which trials are adopted, by current id; trials in training elsewhere are skipped.
     """
     check_arguments(
         study_fault(study),
@@ -91,7 +91,7 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """Return how many stored trials have other source, and of which plug-ins."""
+    """Describe how many stored trials have other plug-in source, and of which plug-ins."""
     pairs = {both for each in stale.values() for both in each.changes.values()}
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)
@@ -110,7 +110,7 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
 
 
 def _change(then: str, now: str) -> str:
-    """`mqar.py 1a2b3c4d, now 3c4d5e6f`; packages that are another version are named twice."""
+    """Describe a change: `mqar.py 1a2b3c4d, now 3c4d5e6f`; packages of another version are named twice."""
     if not then:
         return f"{now.rpartition(' ')[0]}, not noted which, now {shown(now).rpartition(' ')[2]}"
     same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
@@ -119,14 +119,14 @@ def _change(then: str, now: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShorterTrial:
-    """A trial that is done, and of which a longer one repeats all epochs."""
+    """A finished trial whose epochs are all repeated by a longer one."""
 
     trial: str
     epochs: int
 
 
 class ShorterTrials:
-    """The trials of a store that are done and whose last state is kept, by all but their epochs."""
+    """The finished trials of a store with a kept last state, by their settings except epochs."""
 
     def __init__(self, store: Store) -> None:
         self._found: dict[str, list[ShorterTrial]] = {}
@@ -144,7 +144,7 @@ class ShorterTrials:
                 self._found.setdefault(_without_epochs(settings), []).append(shorter)
 
     def add(self, trial: Trial) -> None:
-        """Take note of a trial that is done since, and whose last state is kept."""
+        """Add a newly finished trial whose last state is kept."""
         shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
@@ -166,16 +166,13 @@ class ShorterTrials:
         return max(fitting, key=lambda each: each.epochs, default=None)
 
     def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
-        """Return the trials that these can resume from, by trial."""
+        """Return the trials from which these can resume, by trial."""
         found = ((trial.id, self.find(trial)) for trial in trials)
         return {trial: shorter for trial, shorter in found if shorter is not None}
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """Yield the settings with none of the changes in [train], with the first, and so on.
-
-    Each comes with the epoch up to which it holds.
-    """
+    """Yield the settings with 0, 1, 2, … of the changes in [train], each with its last epoch."""
     train = settings.train
     for count in range(len(train.changes) + 1):
         last = train.changes[count].after if count < len(train.changes) else train.epochs - 1
@@ -188,7 +185,7 @@ def _without_epochs(settings: TrialSettings) -> str:
 
 
 class FittingTrials:
-    """The stored trials that fit a search; what has been looked at is not looked at again."""
+    """The stored trials that fit a search, cached by row."""
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
@@ -200,7 +197,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the search's trial that a row of the store is; None if it does not fit."""
+        """Return the search's trial for a stored row; None if it does not fit."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:
@@ -240,7 +237,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return what several settings have in common, without these paths: a cheap first check of a row."""
+    """Return what several settings share, except at these paths: a cheap pre-check of a row."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -265,7 +262,7 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
 
 
 def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that fit a search, with the factors that it would have given them.
+    """Return the rows that fit a search, with the factors of the search.
 
     For each point they are the trials of all its seeds, or none.
     """
@@ -288,7 +285,7 @@ def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 class RecipeSpace:
-    """The recipes of a search: its recipe with dimensions where they fill holes."""
+    """The recipes of a search: its recipe, with dimensions in the holes that they fill."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -308,13 +305,13 @@ class RecipeSpace:
 
     @property
     def pattern(self) -> Recipe | None:
-        """The recipe of all points, with dimensions in its holes; None where a hole takes no choice."""
+        """The recipe of all points, with dimensions in its holes; None if a hole takes no choice."""
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """Return the values of the dimensions that a recipe gives, by name.
+        """Return the values of the dimensions in a recipe, by name.
 
-        Returns None if the recipe is not in the space.
+        None if the recipe is not in the space.
         """
         if self._pattern is None:
             return None
@@ -340,7 +337,7 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """Yield the name of each dimension in the order of the text; a hole stands for those that fill it."""
+        """Yield the name of each dimension in text order; a hole stands for the dimensions that fill it."""
         for node in walk(root):
             if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
                 yield next(own)
@@ -356,6 +353,6 @@ class RecipeSpace:
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """Return the number of points of these rows, whose factors are the search's dimensions."""
+    """Return the number of distinct points of rows whose factors are the search's dimensions."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})

@@ -1,4 +1,4 @@
-"""The status of a study: its trials by status in the store, and why some failed."""
+"""The status of a study: its stored trials by status, and the reasons of failures."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .trials_to_run import (
 class StudyStatus:
     """The trials of a study: their total, the status by id of those with an outcome, and those started.
 
-    `progress` says how far the started ones got, the latest first. `begun` are the started ones of a
-    search, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
-    done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
-    frequent first. `spent` names the budget or space that a search has used up, and is empty otherwise;
-    then `num_remaining` counts only trials of points that have begun. `stale` are outcomes that plug-ins of
-    other source have computed, which do not count.
+    `progress` describes the started ones, the latest first. `begun` are the started ones of a search,
+    `waiting` those that were handed in and not started. Trials in `missing_weights` are done, but would be
+    trained again for their weights. `failure_reasons` counts first lines, the most frequent first. `spent`
+    names the budget or space that a search has used up, and is empty otherwise; then `num_remaining` counts
+    only trials of points that have begun. `stale` are outcomes computed with other plug-in source, which do
+    not count.
     """
 
     total: int
@@ -61,7 +61,7 @@ class StudyStatus:
         return Counter(self.stored.values())
 
     def summary(self) -> str:
-        """Return the counts in one line, without zero counts except for done and left."""
+        """Return the counts on one line; zero counts are only shown for done and left."""
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [
@@ -115,9 +115,9 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return a study's number of trials; a search counts fitting trials of other studies beyond its plan.
+    """Return a study's number of trials; for a search, fitting trials of other studies may exceed its plan.
 
-    On a rung there are more than planned if a point was promoted that later ones have passed.
+    A rung has more than planned if a point was promoted that later ones have overtaken.
     """
     if study.fidelity is None:
         return study.total if study.search is None else max(study.total, rows.height)
@@ -126,16 +126,16 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials of begun points a search with a spent budget has left.
+    """Return how many trials of begun points remain in a search with a spent budget.
 
-    Returns None for any other study.
+    None for other studies.
     """
     unfinished = _unfinished(study, store, tried["trial"].to_list())
     return left_within_budget(study, tried, (each.trial for each in unfinished))
 
 
 def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
-    """Return `budget of 40 trainings`, or `space of 2 points` once a search has trained all of them."""
+    """Return `budget of 40 trainings`, or `space of 2 points` if a search has trained all points."""
     if study.search is None:
         return ""
     if is_over_budget:
@@ -146,13 +146,13 @@ def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
-    """Count the first lines of the reasons why trials failed, the most frequent first."""
+    """Count the first lines of failure reasons, the most frequent first."""
     failed = outcomes.filter(pl.col("status") == "failed")["reason"]
     return tuple(Counter(first_line(reason or "") for reason in failed).most_common())
 
 
 def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """Return the trials of outcomes with this study's levels; another study may have trained them."""
+    """Return the trials of outcomes with this study's levels, even if another study trained them."""
     own = {trial.id: trial for trial in study.trials}
     return [
         own.get(row["trial"])
@@ -166,11 +166,11 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
+    """Return the outcomes of a study's trials, whichever study ran them; for a search, all tried ones.
 
-    Points that it has proposed and another study has trained are included, with its own factors. Trials
-    with other settings or seeds, of another space, or with plug-ins of other source are not. With a warm
-    start, trials of other studies are included with this search's factors.
+    Proposed points that another study has trained are included, with this study's factors. Trials with other
+    settings or seeds, of another space, or with other plug-in source are not. With a warm start, trials of
+    other studies are included with this search's factors.
     """
     if study.search is not None:
         own = _own_outcomes(study, outcomes)
@@ -186,7 +186,7 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of points under a search's name, or taken by it from others."""
+    """Return the outcomes of points under a search's name, or adopted by it."""
     own = _tried(study, outcomes.filter(pl.col("study") == study.name))
     if "taken" not in outcomes.columns:
         return own
@@ -216,7 +216,7 @@ def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.Da
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """Return the point of a search that a stored trial with this id and these levels belongs to, if any."""
+    """Return the search point of a stored trial with this id and these levels, if any."""
     found = tried_trial(study, trial, levels)
     if found is None:
         return None
@@ -224,9 +224,9 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """Return the search's trial that has this id and these levels, both read from a store.
+    """Return the search's trial with this id and these levels, both read from a store.
 
-    Returns None if the levels belong to another space, or if the trial's settings differ from this study's.
+    None if the levels belong to another space, or if the trial's settings differ from this study's.
     """
     found = _trial_of_levels(study, json.dumps(dict(levels)))
     return found if found is not None and found.id == trial else None
@@ -248,7 +248,7 @@ def _trial_of_levels(study: Study, levels_text: str) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """Return the rung of each outcome of a search, the last one if it names none."""
+    """Return the rung of each outcome of a search; the last rung if it names none."""
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -256,14 +256,14 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str) -> bool:
-    """Return whether a stored trial belongs to a point of this search with one of its seeds."""
+    """Return whether a stored trial belongs to a point of this search and has one of its seeds."""
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
     return point is not None and levels.get(SEED) in study.point_seeds(point)
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the trials of a search's points that somebody has begun or handed in; none for a grid."""
+    """Return the begun or handed-in trials of a search's points; none for a grid."""
     if study.search is None:
         return []
     return [

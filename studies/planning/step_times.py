@@ -1,4 +1,4 @@
-"""The times of trials by the speed of a few measured steps."""
+"""Trial times estimated from the speed of a few measured steps."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ..resolve.costs import flops_of_test, highest_length, max_training_flops
 from ..schema.settings import TrialSettings
 
 SHORT_S = 200.0
-"""Ray is used where it saves so many seconds, besides as many of a core's time that its start takes."""
+"""The seconds that Ray must save, besides its start-up time on a core, to be used."""
 
 Speed = Sequence[tuple[float, float]]
-"""The FLOPs of steps that were measured, ascending, and their seconds."""
+"""The FLOPs of measured steps, ascending, with their seconds."""
 
 
 def max_seconds_in_process(workers: int) -> float:
-    """Return how long a grid may take in this process before Ray, with so many workers, trains it."""
+    """Return the seconds up to which a grid trains in this process instead of Ray with these workers."""
     workers = max(2, workers)
     return SHORT_S * (workers + 1) / (workers - 1)  # what is saved is total · (1 - 1 / workers)
 
 
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
-    """Return the cheapest and the dearest of these trials, by the FLOPs of a step.
+    """Return the cheapest and the most expensive of these trials, by the FLOPs of a step.
 
-    The dearest is there at its longest length too.
+    The most expensive is included at its longest length, too.
     """
     kinds = sorted(all_settings, key=max_training_flops)
     tried = [
@@ -36,10 +36,10 @@ def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, Trial
 
 
 def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) -> float:
-    """Return the seconds of a trial with its tests, estimated from the speed of measured steps.
+    """Estimate the seconds of a trial with its tests from the speed of measured steps.
 
-    Tests have the speed of the largest measured step. The estimate assumes that a length that grows does so
-    every `grows_every` epochs.
+    Tests have the speed of the largest measured step. A growing length is assumed to grow every `grows_every`
+    epochs.
     """
     epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
     growing = -(-epochs // grows_every)
@@ -50,7 +50,10 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Return the seconds of a step of `flops` FLOPs: in proportion beyond the largest measured step."""
+    """Return the seconds of a step of `flops` FLOPs.
+
+    Beyond the largest measured step proportional to FLOPs.
+    """
     largest_flops, largest_s = speed[-1]
     if flops >= largest_flops:
         return largest_s * flops / largest_flops
@@ -61,7 +64,7 @@ def _interpolate(flops: float, speed: Speed) -> float:
 
 
 def _short(settings: TrialSettings, *, longest: bool) -> TrialSettings:
-    """Return the settings of one epoch at a trial's first length, or at its last, without its callbacks."""
+    """Return the settings of one epoch at a trial's first or last length, without its callbacks."""
     train = settings.train
     changes: dict[str, object] = {"epochs": 1, "compile": False, "callbacks": ()}
     if longest and train.curriculum is not None:

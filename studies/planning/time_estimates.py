@@ -1,4 +1,4 @@
-"""Time estimates of trials: from outcomes in the store on this machine, or from a few measured steps."""
+"""Time estimates of trials: from stored outcomes on this machine, or from a few measured steps."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..schema.settings import TrialSettings, read_recipe
 from .trial_values import final_value
 
 EstimateBasis = Literal["measured", "at most", "unknown"]
-"""How a time is known: from finished trials that differ only in the seed; from the speed of other trials or
-of measured steps, for a length that grows in every epoch until its ceiling; or not."""
+"""The basis of a time: "measured" on finished trials that differ only in the seed; "at most" from the speed
+of other trials or measured steps, for a length that grows every epoch; or unknown."""
 
 MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], float] | None]
-"""Measures some steps of these trials; the result gives the seconds that each takes at most."""
+"""Measures some steps of these trials; the result gives an upper bound of each trial's seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Seconds of training, None where nothing is known.
+    """Seconds of training, None if unknown.
 
-    For an upper bound, `expected` is the time if the length grows as far as for like models in the store.
+    For an upper bound, `expected` is the time if the length grows as far as in similar stored models.
     """
 
     seconds: float | None
@@ -46,18 +46,18 @@ class TimeEstimate:
 
 
 MIN_INFORMATIVE_FLOPS = 1e8
-"""The FLOPs of a step above which its time predicts other recipes' times; below, overheads dominate."""
+"""The FLOPs of a step above which its time predicts other recipes' times; below, overhead dominates."""
 
 UNKNOWN_TIME = TimeEstimate(None, "unknown")
 
 
 class TimeEstimator:
-    """Estimates from the outcomes of this machine, on the device that it used last."""
+    """Estimator of times from outcomes on this machine and the device that it used last."""
 
     def __init__(
         self, outcomes: pl.DataFrame, trials: Sequence[Trial], measure: MeasureSteps | None = None
     ) -> None:
-        """Take speeds from all outcomes, and times from the outcomes of these trials.
+        """Read speeds from all outcomes, and times from the outcomes of these trials.
 
         If no outcome gives a speed, `measure` measures it.
         """
@@ -76,17 +76,14 @@ class TimeEstimator:
         self._known: dict[str, TimeEstimate] = {}
 
     def estimate(self, trial: Trial) -> TimeEstimate:
-        """Return the training time of one trial."""
+        """Estimate the training time of one trial."""
         cell = _cell(trial)
         if cell not in self._known:
             self._known[cell] = self._estimate_cell(trial, cell)
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: str) -> TimeEstimate:
-        """Return the time of a cell: measured, or bounded by a speed.
-
-        The speed is its recipe's if known, else the speed over all recipes.
-        """
+        """Estimate the time of a cell: measured, or bounded by its recipe's speed, or by the mean speed."""
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         settings = trial.settings
@@ -109,7 +106,7 @@ class TimeEstimator:
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:
-        """Return the mean length that finished trials have reached, on any machine, by task and blocks."""
+        """The mean length that finished trials have reached, on any machine, by task and blocks."""
         done = self._outcomes.filter(pl.col("status") == "done")
         lengths = done.select("task", "recipe", length=final_value("max_length")).drop_nulls()
         found: dict[tuple[str, frozenset[str]], list[float]] = {}
@@ -136,7 +133,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training operations of a trial whose length grows until one step past `length`."""
+    """Return the training FLOPs of a trial whose length grows until one step past `length`."""
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
         return max_training_flops(settings)

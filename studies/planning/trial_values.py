@@ -3,9 +3,9 @@
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
 
-A training diverged if at its end it had lost most of what it had learned, or all of it and more. A mean over
-seeds of which one diverged is the value of no training, and its spread says nothing about the others. So a
-diverged training is treated like a failed one: tables name it with its value and leave it out of all numbers.
+A training diverged if at its end it had lost most of its improvement, or more. Averages over seeds with a
+diverged one represent no training, and so does their spread. So a diverged training is treated like a failed
+one: tables name it with its value and leave it out of all numbers.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from ..schema.settings import read_recipe
 from ..text.command_line import command_line
 
 DIVERGED = "diverged"
-"""The column with what the loss of a training that diverged did; null for any other."""
+"""The column that describes the loss of a diverged training; null for any other."""
 
 LOST_SHARE = 0.5
-"""A training diverged if it lost more than this share of what its loss had fallen since the first epoch."""
+"""A training diverged if it lost more than this share of its loss's improvement since the first epoch."""
 
 MIN_RISE = 0.1
-"""The rise, as a share of the lower loss, below which a rise counts as noise."""
+"""A relative rise of the loss below this counts as noise."""
 
 
 def may_diverge() -> pl.Expr:
-    """Return whether the loss of a trial has one meaning throughout.
+    """Return an expression over stored trials: whether a trial's loss has the same meaning in all epochs.
 
-    It is an expression over the store's trials. If sequences grow longer, the loss rises with each success.
+    If sequences grow longer, the loss rises with each success.
     """
     grows = [name for name, metric in METRICS.items() if metric.steps_with_curriculum]
     names = pl.col("metrics").list.eval(pl.element().struct.field("name"))
@@ -60,7 +60,7 @@ def may_diverge() -> pl.Expr:
 def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
     """Return, by trial, the loss in nats of a model that predicts all symbols with equal probability.
 
-    Trials without symbols and tasks with losses of their own have none.
+    Trials without symbols and tasks with their own losses have none.
     """
     tasks = outcomes.select("trial", task=pl.col("settings").str.json_path_match("$.task"))
     known = {text: _ignorant_loss(text) for text in tasks["task"].drop_nulls().unique()}
@@ -70,7 +70,7 @@ def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
 def tell_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """Return the store's latest attempts with the column DIVERGED, from their training losses.
+    """Add the column DIVERGED to the store's latest attempts, from their training losses.
 
     `losses` has the columns trial, epoch and value; `ignorant` is the result of `ignorant_losses`.
     """
@@ -94,7 +94,7 @@ def tell_divergence(
 
 
 def _ignorant_loss(task: str) -> float | None:
-    """Return the loss of equally likely symbols in a row's task; None without symbols."""
+    """Return the loss of equally likely symbols for a row's task; None without symbols."""
     try:
         settings = task_from_json(task)
         vocab = settings.interface.vocab
@@ -105,7 +105,7 @@ def _ignorant_loss(task: str) -> float | None:
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:
-    """Return the arguments of a recurrent encoder in an encoder-decoder; None for any other model."""
+    """Return the arguments of an encoder-decoder's recurrent encoder; None for any other model."""
     root = read_recipe(recipe).root
     if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
         return None
@@ -119,7 +119,7 @@ def probe_command(study: str) -> str:
 
 
 class ValueStatus(StrEnum):
-    """The progress of a trial; several trials without a value show the first status of this list."""
+    """The state of a trial; several trials without a value show the first state in this order."""
 
     DONE = "done"  # it has a finite value
     INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low
@@ -134,7 +134,7 @@ class ValueStatus(StrEnum):
 
     @property
     def text(self) -> str:
-        """The words shown in place of a value."""
+        """The words shown instead of a value."""
         words = {self.INFINITE: "∞", self.NO_VALUE: "no value", self.MISSING: "not run"}
         return words.get(self, self.value)
 
@@ -150,11 +150,11 @@ def trial_values(
 ) -> pl.DataFrame:
     """Return one row for each trial with the columns trial, seed, value, status and why.
 
-    `outcomes` are the store's latest attempts; for a metric with an index, the last value in `metrics`, the
+    `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
-    names the study to probe. `value` is as stored, even if the status is not "done"; `why` is empty if it
-    is. Metrics of diverged trainings are marked only if `outcomes` have the column DIVERGED; costs count as
-    usual.
+    names the study to probe. `value` is the stored one, even if the status is not "done"; `why` is empty for
+    "done". Metrics of diverged trainings are marked only if `outcomes` have the column DIVERGED; costs count
+    as usual.
     """
     ends = outcomes.select(
         *("trial", "seed", "status", "reason", "recipe", "task"),
@@ -207,7 +207,7 @@ def row_value(row: Mapping[str, Any], metric: str) -> float:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the members of an indexed metric, such as `bleu[10-20]`, reported at each trial's last step."""
+    """Return the members of an indexed metric, such as `bleu[10-20]`, at each trial's last step."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
@@ -219,7 +219,7 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Return why a trial has no value, as the rest of a sentence; empty if it has one."""
+    """Return why a trial has no value, as the end of a sentence; empty if it has one."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     number = pl.col("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)

@@ -1,4 +1,4 @@
-"""Trials that a run trains, trials that have begun, and the part of a grid that the user selects.
+"""Selection of trials to train: missing and unfinished ones, and the user's part of a grid.
 
 A run leaves out trials with an outcome in the store, and those beyond the budget of their search.
 """
@@ -28,14 +28,14 @@ from ..study import Study
 from ..text.errors import StudyError, StudyFault
 
 DEVICE_COLUMNS = ("device", "cuda_version")
-"""The columns that give the number of GPUs of a training."""
+"""The columns that tell the number of GPUs of a training."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedTrial:
-    """A trial without an outcome that somebody has started or, if not, wants to be trained."""
+    """A trial without an outcome that was started or requested."""
 
     trial: Trial
     has_started: bool
@@ -45,7 +45,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
     """Return the trials that have a checkpoint below a folder, in the order of their JSON.
 
     With `study` only the trials of that study are read, because other studies' trials may need plug-ins that
-    are not loaded here. A trial whose record is damaged is named in the log and left out.
+    are not loaded here. A trial with a damaged record is logged and left out.
     """
     found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
@@ -59,10 +59,10 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
 
 
 def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
-    """Return the trial of a checkpoint's folder; None if its writer was killed before it named one.
+    """Return the trial of a checkpoint's folder; None if its writer was killed before naming one.
 
-    With `study` it is None for a trial of another study too.
-    Raises `StoreError`, which names the file, and OSError.
+    With `study` it is None for a trial of another study too. Raise `StoreError`, which names the file, and
+    OSError.
     """
     found = read_begun(folder)
     if found is None:
@@ -88,10 +88,10 @@ def trials_to_run(
     only: Collection[str] | None = None,
     retry_failed: bool = False,
 ) -> list[Trial]:
-    """Return the trials of a grid that have no outcome, given the status by id of those that have one.
+    """Return the trials of a grid without an outcome, given the status by id of the others.
 
-    Pruned trials, incomplete ones, whose metrics are lost, and done ones whose weights are missing run
-    again; failed ones only if asked for. `only` limits them to these ids.
+    Pruned trials, incomplete ones (with lost metrics), and done ones with missing weights run again; failed
+    ones only with `retry_failed`. `only` restricts them to these ids.
     """
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
     without_weights = set(trials_missing_weights(study, store, statuses))
@@ -106,8 +106,8 @@ def trials_to_run(
 def start_turns(study: Study) -> dict[str, int]:
     """Return the turn of each trial of a grid, by its id: trials of an earlier turn start first.
 
-    Trials of one turn may start in any order. A trial's turn depends on the whole study, not on what the
-    store has, so that a resumed run first completes the turn in which it was interrupted.
+    Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
+    a resumed run first completes the interrupted turn.
     """
     if study.order == "file":
         return {trial.id: 0 for trial in study.trials}
@@ -134,7 +134,7 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 
 def counts(row: Mapping[str, Any]) -> bool:
-    """Return whether a trial of a search has been trained; a race prunes some before they begin."""
+    """Return whether a trial of a search was trained; a race prunes some before they begin."""
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
@@ -156,7 +156,7 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """Return how many GPUs a training had, or its share of one, if the row says so; 0 on a CPU."""
+    """Return the number or share of GPUs of a training, if the row has it; 0 on a CPU."""
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
@@ -177,10 +177,10 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
 
 
 def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
-    """Return how many trials a search with a spent budget has left: trials of points that have begun.
+    """Return how many trials of begun points remain in a search with a spent budget.
 
-    `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome.
-    Returns None for a grid and for a search with budget left.
+    `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome. None
+    for a grid and for a search with budget left.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -213,8 +213,8 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     """Return the ids of the trials that match every selector `factor=level`.
 
-    Several levels of one factor are alternatives. Raises StudyError, with every fault, for an unknown
-    factor or level, if no trial matches, and for a search, whose trials are not known.
+    Several levels of one factor are alternatives. Raise StudyError, with every fault, for an unknown factor
+    or level, if no trial matches, and for a search, whose trials are unknown.
     """
     if study.search is not None:
         raise StudyError(
@@ -245,8 +245,8 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
     """Return the ids of all stored trials of a study.
 
-    With selectors, return only those that match, as in `select_trials`. Trials that were only begun or handed
-    in are included. Stored trials match by their levels, even if they ran with other code or other settings.
+    With selectors, return only those that match, as in `select_trials`. Begun and handed-in trials are
+    included. Stored trials match by their levels, even if they ran with other code or other settings.
     """
     rows = store.trials().filter(pl.col("study") == study.name)
     if not selectors:
@@ -259,10 +259,10 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:
-    """Return the ids of the trials of the share `text`: "3/16" is the third of sixteen.
+    """Return the ids of the trials in the share `text`: "3/16" is the third of sixteen.
 
-    Shares are disjoint and cover all trials. A trial's id alone decides its share. Raises StudyError for
-    another text, and for a search or a path, whose trials are not known.
+    Shares are disjoint and cover all trials. A trial's id alone decides its share. Raise StudyError for
+    another text, and for a search or a path, whose trials are unknown.
     """
     if study.search is not None:
         message = (
@@ -283,7 +283,7 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, name: str) -> str:
-    """Return the text of the level that a name stands for; ValueError if there is not exactly one."""
+    """Return the text of a level by its name; raise ValueError unless exactly one matches."""
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {

@@ -1,4 +1,4 @@
-"""`rows = "changes"`: the cells of a study named by what differs from their baseline, as ablations are."""
+"""`rows = "changes"`: rows named by how a cell differs from the baseline, as in ablation tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...reporting.kinds.cells import CellsTable
 
 CHANGES = "changes"
-"""The value of `rows` if the rows are not the levels of a factor."""
+"""The value of `rows` that selects rows of changes."""
 
 SEVERAL = "several"
 """The heading of rows in which more than one factor differs."""
@@ -33,7 +33,7 @@ BASELINE = "baseline"
 """The name of a baseline's row."""
 
 _PART = re.compile(r"(?<!=)(?<!\w\()\{(\w+)\}")
-"""A hole in place of a part; one in place of an argument is no name of anything, and keeps its braces."""
+"""A hole in place of a part; a hole in place of an argument keeps its braces."""
 
 CellKey = tuple[str, ...]
 """The levels that identify a cell."""
@@ -41,10 +41,10 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row: its name, the heading that it is under, the number of its baseline's row, and a unique label.
+    """A row: its name, heading, unique label, and the number of its baseline's row.
 
-    `reference` is the number of the row that its difference is from: the baseline's, or the one before.
-    `choices` is how many differences there were of which this one was kept: one but on a path.
+    `reference` is the row from which its difference is computed: the baseline's, or the previous one.
+    `choices` is the number of candidates of which this one was kept; 1 except on a path.
     """
 
     name: str
@@ -60,8 +60,8 @@ class Changes:
     """The rows of a table of changes, in order, and the baseline's levels of the factors that may differ.
 
     `around` has the factors with a separate baseline at each level. `changing` has the factors that differ in
-    some row. `numbers` has the row of each cell by the levels that identify the cell. With `by_step`,
-    differences are from the row before.
+    some row. `numbers` maps the identifying levels of each cell to its row. With `by_step`, differences are
+    from the previous row.
     """
 
     baseline: Mapping[str, Level]
@@ -80,7 +80,7 @@ class Changes:
         return _key(levels, (*self.around, *self.baseline)) in self.numbers
 
     def describe_baseline(self) -> str:
-        """Return the baseline as a caption names it, with its levels."""
+        """Describe the baseline and its levels for a caption."""
         levels = {name: level for name, level in self.baseline.items() if name in self.changing}
         of = f" of each {' and '.join(self.around)}" if self.around else ""
         if self.by_step:
@@ -89,7 +89,7 @@ class Changes:
 
 
 def read_changes(spec: CellsTable, design: Design) -> Changes:
-    """Return the rows of a table without faults.
+    """Return the rows of a faultless table.
 
     Each baseline comes first, then cells with one changed factor, then with several.
     """
@@ -140,7 +140,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
 
 
 def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the faults of a table of changes: its baseline, and keys that belong to rows of levels."""
+    """Yield the faults of a table of changes: of its baseline, and keys that only apply to rows of levels."""
     factors = design.known_levels
     if CHANGES in factors:
         yield (
@@ -170,7 +170,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
 
 
 def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Yield a fault where the baseline is no cell of the table, so that no difference can be computed."""
+    """Yield a fault if the table lacks the baseline, so that no difference can be computed."""
     if not all(design.factors.values()) or design.count() > MAX_TRIALS:
         return  # a fault of its own
     changes = read_changes(spec, design)
@@ -206,9 +206,9 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells around one baseline with their rows, of which the first has this number.
+    """Yield the cells around one baseline with their rows, numbered from `number`.
 
-    Steps come in the order of their positions, then other cells by how much they change.
+    Steps come in the order of their positions, then other cells by their number of changes.
     """
     if not placed:
         return
@@ -246,7 +246,7 @@ def _block_rows(
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
-    """Return the change of a step, as a row shows it: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    """Name the change of a step for a row: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
     if isinstance(after, bool):
         return f"+ {factor}" if after else f"− {factor}"
     name = change_name(factor, before, after)
@@ -254,7 +254,7 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """Return the factors in which a cell differs from the baseline; a missing factor is no difference."""
+    """Return the factors in which a cell differs from the baseline; a missing factor does not count."""
     return tuple(
         name
         for name, level in baseline.items()
@@ -263,14 +263,14 @@ def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tupl
 
 
 def change_name(factor: str, before: Level, after: Level) -> str:
-    """Return a difference as a row shows it: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
+    """Name a difference for a row: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
     old, new = _recipe(before), _recipe(after)
     difference = describe_difference(old, new) if old and new else ""
     return _PART.sub(r"\1", difference) or f"{factor} = {level_name(after)}"
 
 
 def _recipe(level: Level) -> Node | None:
-    """Return the recipe that a level is, or None."""
+    """Parse a level as a recipe; None if it is not one."""
     try:
         return parse(level).root if isinstance(level, str) else None
     except RecipeError:

@@ -1,4 +1,4 @@
-"""A study's design in words: its cells, and what they can and cannot show."""
+"""A study's design in words: its cells, and which effects it can separate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESOLUTIONS = {
 
 
 def explain_design(design: Design) -> str:
-    """Return a phrase on a design that is no plain grid: its cells, and what they can and cannot show."""
+    """Explain a design that is not a plain grid: its cells, and which effects it can separate."""
     around = f"around each {' and '.join(design.around)}: " if design.around else ""
     told = around + _explain_kind(design) if design.crossed else ""
     where = [f"{name} only where {describe_condition(each)}" for name, each in design.conditions.items()]
@@ -52,9 +52,9 @@ def _explain_kind(design: Design) -> str:
 
 
 def design_aliases(design: Design) -> Aliases | None:
-    """Return the aliases of a two-level design, factors by their places in `two_level`.
+    """Return the aliases of a two-level design, with factors by index in `two_level`.
 
-    Other designs give None.
+    None for other designs.
     """
     if design.kind not in ("fractional", "plackett_burman") or not design.two_level:
         return None
@@ -118,7 +118,7 @@ def _two_level(design: Design) -> str:
 
 
 def _effect(design: Design, effect: Effect) -> str:
-    """Return a main effect by its factor, `gate`; an interaction by both, `norm × position`."""
+    """Name a main effect by its factor, `gate`; an interaction by both, `norm × position`."""
     return " × ".join(design.two_level[number] for number in effect)
 
 

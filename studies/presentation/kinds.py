@@ -1,8 +1,8 @@
-"""[[table]] and [[curve]]: kinds of tables and figures, and how a study file asks for them.
+"""[[table]] and [[curve]]: kinds of tables and figures, and their keys in a study file.
 
-A kind is one module of `reporting/kinds/`, named after it. It has `TABLE`, `CURVE` or both: a class with the
-keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
-found by name, as plug-ins are, so that a study loads only the kinds that it uses.
+A kind is one module of `reporting/kinds/` with the kind's name. It has `TABLE`, `CURVE` or both: a class with
+the keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
+found by name, so that a study loads only the kinds that it uses.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from ..study import Study
 
 Center = Literal["mean", "median", "iqm"]
-"""A summary of several values: their mean, their median, or the mean of their middle half."""
+"""A summary of several values: the mean, the median, or the interquartile mean."""
 
 Spread = Literal["sd", "se", "ci"]
-"""The spread behind a centre: a standard deviation, a standard error, or a confidence interval."""
+"""The spread around a centre: standard deviation, standard error, or confidence interval."""
 
 Significance = Literal["star", "stars", "p", "none"]
-"""The form of the p of a difference: one star, up to three, p itself, or nothing."""
+"""How the p-value of a difference is shown: one star, up to three stars, the value, or nothing."""
 
 Role = Literal["table", "curve"]
-"""The array of tables in a study file that asks for a result."""
+"""The array of tables in a study file that defines the result."""
 
 MAX_SERIES = 6
 """The largest number of lines that a reader can distinguish."""
 
 KeyFault = tuple[KeyPath, str]
-"""The path of a key in a table, and what is wrong with its value."""
+"""The path of a key in a table, and its fault."""
 
 
 class ResultKeys(StrictModel):
@@ -59,25 +59,25 @@ class ResultKeys(StrictModel):
     kind: Any
     """the kind of result"""
     name: Name
-    """what `--table` or `--curve` calls it"""
+    """the name for `--table` or `--curve`"""
     caption: str | None = None
-    """the text above, or how it begins; by default with the metric's title"""
+    """the text above, or its beginning (default: with the metric's title)"""
 
     of_search: ClassVar[bool] = False
     """whether the kind shows the points of a search instead of the cells of a grid"""
 
     @property
     def needs_history(self) -> bool:
-        """Return whether the values of every epoch or index are needed, not only the final ones."""
+        """Return whether values of every epoch or index are needed, not only final ones."""
         return False
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the keys that name one level, each with the factor that it is a level of."""
+        """Return the keys that name one level, each with its factor."""
         return {}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
-        """Return everything that does not fit a study of this design."""
+        """Return everything that does not fit a study with this design."""
         raise NotImplementedError
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
@@ -105,10 +105,10 @@ class ResultKeys(StrictModel):
             yield ("value",) if len(names) == 1 else ("value", number), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with levels in place of the names that stand for them.
+        """Return the keys with level names replaced by levels.
 
-        `select = { mixer = "sa" }` becomes the level `sa(heads=4)` if it can mean no other level. A name that
-        stands for no level, or for several, stays, and the checks report it.
+        `select = { mixer = "sa" }` becomes the level `sa(heads=4)` if no other level matches. A name that
+        matches no level, or several, stays, and the checks report it.
         """
         known, updates = design.known_levels, dict[str, Any]()
         select: Mapping[str, Any] = getattr(self, "select", {})
@@ -125,10 +125,10 @@ class ResultKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """The contents of a table beside its own values.
+    """Additional contents of a table.
 
-    `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has;
-    `begun` are the trials with a checkpoint. Kinds without such numbers ignore them.
+    `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
+    are the trials with a checkpoint. Kinds without such numbers ignore them.
     """
 
     published: bool = False
@@ -140,7 +140,7 @@ class TableKind(ResultKeys):
     """A kind of table."""
 
     def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
-        """Return the table of a study that these keys fit, from the store's latest attempts."""
+        """Return a study's table from the store's latest attempts; the keys must fit the study."""
         raise NotImplementedError
 
 
@@ -148,7 +148,7 @@ class CurveKind(ResultKeys):
     """A kind of figure."""
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Return the figure of a study that these keys fit, from the store's latest attempts.
+        """Return a study's figure from the store's latest attempts; the keys must fit the study.
 
         `metrics` are the stored histories, needed if `needs_history`.
         """
@@ -164,20 +164,20 @@ def _module_names() -> tuple[str, ...]:
 
 
 def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
-    """Return the class of a kind of tables or figures; None if there is none of that name."""
+    """Return the class of a kind of tables or figures; None if no kind has that name."""
     if name not in _module_names():
         return None
     return getattr(import_module(f"{_KINDS}.{name}", __package__), role.upper(), None)
 
 
 def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
-    """Return all kinds of tables or figures by name; loads every one."""
+    """Return all kinds of tables or figures by name, loading all of them."""
     found = {name: find_kind(role, name) for name in _module_names()}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """Return the level that is named, or the list of them; a name that stands for none stays."""
+    """Replace the name of a level, or a list of names, by the levels; unmatched names stay."""
     names = NamedLevels(levels, "here")
     if isinstance(named, list):
         return [names.find(each) if names.has(each) else each for each in named]
@@ -209,7 +209,7 @@ def metric_faults(
 ) -> Iterator[KeyFault]:
     """Yield unknown metrics, metrics listed twice, and digits of metrics in neither `value` nor `others`.
 
-    A metric with an index is known by its family.
+    An indexed metric is looked up by its family.
     """
     for number, name in enumerate(value):
         path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
@@ -224,7 +224,7 @@ def metric_faults(
 
 
 _DEFAULTS: dict[Role, str] = {"table": "cells"}
-"""The kind of a result whose table does not name one."""
+"""The default kind of a table without `kind`."""
 
 _DRAWN_BY_OPTUNA = {
     "importance": "plot_param_importances",
@@ -234,23 +234,23 @@ _DRAWN_BY_OPTUNA = {
     "contour": "plot_contour",
     "rank": "plot_rank",
 }
-"""Kinds that earlier versions had, with the functions of `optuna.visualization` that draw the same."""
+"""Kinds of earlier versions, with the equivalent functions of `optuna.visualization`."""
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableKind, ...]:
-    """Return every valid table of a study in the order of the file; note all faults."""
+    """Return every valid table of a study in file order; report all faults."""
     return cast("tuple[TableKind, ...]", tuple(_read(diagnostics, "table", design, paper)))
 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveKind, ...]:
-    """Return every valid figure of a study in the order of the file; note all faults."""
+    """Return every valid figure of a study in file order; report all faults."""
     return cast("tuple[CurveKind, ...]", tuple(_read(diagnostics, "curve", design, paper)))
 
 
 def check_tuned_metrics(
     diagnostics: Diagnostics, tables: Sequence[TableKind], curves: Sequence[CurveKind]
 ) -> None:
-    """Note metrics of a tuning in tables and figures of a study without [decode]."""
+    """Report metrics of a tuning in tables and figures of a study without [decode]."""
     for role, specs in (("table", tables), ("curve", curves)):
         for index, spec in enumerate(specs):
             for path, name in spec.named_metrics():
@@ -291,7 +291,7 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
 def _report_unknown_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: object
 ) -> tuple[type[ResultKeys] | None, str | None]:
-    """Note a kind that is missing or unknown; return the kind that is meant, whose keys are checked."""
+    """Report a missing or unknown kind; return the intended kind, whose keys are then checked."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     if kind is None:
         diagnostics.report(path, f"missing key 'kind'; known: {', '.join(own)}")
@@ -315,7 +315,7 @@ def _report_unknown_kind(
 def _report_wrong_kind(
     diagnostics: Diagnostics, role: Role, path: KeyPath, kind: str, *, in_file: bool
 ) -> None:
-    """Note a kind for the cells of a grid in a search, or for the points of a search in a grid."""
+    """Report a kind for the cells of a grid in a search, or for the points of a search in a grid."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
     message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {', '.join(own)}"

@@ -1,7 +1,7 @@
-"""Titles of metrics that are true of the settings of trials, and in what these settings differ.
+"""Metric titles that fit the settings of the trials, and the settings in which trials differ.
 
-The plain title of a metric holds for all settings. Where trials agree in what it depends on, one of the
-templates in `metrics.toml` says more: "Longest length with at least 95 % accuracy" with `grow_at = 0.95`.
+The plain title of a metric fits all settings. If trials agree in the relevant settings, a template in
+`metrics.toml` is more specific: "Longest length with at least 95 % accuracy" with `grow_at = 0.95`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ..catalog.tasks import (
 from ..schema.settings import TrialSettings
 
 _MAX_LISTED = 3
-"""The most lengths, and the most differing values of trials, that are named one by one."""
+"""The maximum number of lengths, and of differing values, that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """A metric in one trial: its title, the text behind its name in headings, and its settings.
+    """A metric in one trial: its title, the text after its name in headings, and its settings.
 
-    `short` is the title on an axis, if that is not the whole one. `tells_index` is true where the title has
-    the index of a family's member in words.
+    `short` is an axis title, if shorter. `tells_index` is true if the title contains the index of a family's
+    member in words.
     """
 
     title: str
@@ -45,10 +45,9 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """Return the metric with titles that hold for all of these trials.
+    """Return the metric with titles that fit all of these trials, and the text after its name in headings.
 
-    The second result is the text behind its name in headings. `over_index` leaves out the index of a
-    family, which is then an axis.
+    `over_index` leaves out the index of a family, which is then an axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
@@ -72,12 +71,12 @@ def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettin
 
 
 def in_sentence(title: str) -> str:
-    """Return a title in the spelling for the middle of a sentence."""
+    """Return a title with the capitalisation for the middle of a sentence."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """Return a sentence on the metrics' settings in which the trials differ; empty if there are none."""
+    """Return a sentence about the metric settings in which the trials differ; "" if there are none."""
     told = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
@@ -99,7 +98,7 @@ def _meanings(
 
 
 def _index_words(metric: Metric) -> str:
-    """Return the index of a family's member as a title ends: `, source length 10-20`."""
+    """Return the index of a family's member as the end of a title: `, source length 10-20`."""
     index = metric.name.partition("[")[2].removesuffix("]")
     if not index:
         return ""
@@ -109,7 +108,7 @@ def _index_words(metric: Metric) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    """Values in their order: `0.9, 0.95`, or how many there are."""
+    """List values in their order: `0.9, 0.95`, or their number."""
     if len(values) > _MAX_LISTED:
         return f"of {len(values)} values from {values[0]} to {values[-1]}"
     return " or ".join(values)
@@ -165,13 +164,13 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
 
 
 _SPLIT_SCORES = {f"{split}_{kind}" for split in ("dev", "test") for kind in ("loss", "accuracy", "exact")}
-"""The scores that are taken on sequences of certain lengths, of the algorithmic tasks."""
+"""The scores of algorithmic tasks that depend on the sequence lengths."""
 
 
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return on which lengths and on how many sequences a score of a split is taken."""
+    """Return the lengths and the number of sequences on which a split's score is taken."""
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
@@ -209,7 +208,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the kind of tokens and which are scored, where a loss depends on it."""
+    """Yield the kind of tokens and which are scored, if the loss depends on it."""
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")
@@ -221,7 +220,7 @@ def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
 
 
 def _length_words(lengths: Sequence[int], *, is_range: bool) -> str:
-    """Lengths as a title names them: `length 40`, `lengths 40, 60 and 80`, `lengths 41 to 500`."""
+    """Name lengths for a title: `length 40`, `lengths 40, 60 and 80`, `lengths 41 to 500`."""
     if len(set(lengths)) < 2:
         return "".join(f"length {each}" for each in set(lengths))
     first, last = lengths[0], lengths[-1]

@@ -1,4 +1,4 @@
-"""`select`: the levels that a table or a figure keeps of a factor."""
+"""`select`: the levels of a factor that a table or a figure includes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..text.toml_positions import KeyPath
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Every factor with the levels that `select` keeps of it, in the order of the study."""
+    """Return every factor with its levels selected by `select`, in the order of the study."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
@@ -24,14 +24,14 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Return whether a trial with these levels is kept; a missing factor excludes none."""
+    """Return whether a trial with these levels is selected; a missing factor never excludes it."""
     return all(_keeps(select, factor, level) for factor, level in levels.items())
 
 
 def select_faults(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Unknown factors and levels, and empty lists of levels."""
+    """Yield unknown factors and levels, and empty lists of levels."""
     for factor, kept in select.items():
         if factor not in factors:
             yield ("select", factor), f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
@@ -47,7 +47,7 @@ def select_faults(
 
 
 def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
-    """Return what is wrong with the name of a level; empty if it stands for one level of the factor."""
+    """Return the fault of a level's name; "" if exactly one level of the factor matches."""
     try:
         NamedLevels(known, f"of {factor}").find(name)
     except ValueError as error:
@@ -66,7 +66,7 @@ def _as_list(levels: object) -> list[Any]:
 def fixed_levels(
     trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
 ) -> dict[str, Level]:
-    """Return the levels that all selected trials share, of the factors with several levels.
+    """Return the levels shared by all selected trials, for factors with several levels.
 
     `shown` are the factors that are visible anyway.
     """
@@ -79,14 +79,14 @@ def fixed_levels(
 
 
 def describe_levels(levels: Mapping[str, Level]) -> str:
-    """Levels as a sentence names them: `norm = pre, dropout = 0.1`."""
+    """Describe levels in a sentence: `norm = pre, dropout = 0.1`."""
     return ", ".join(f"{name} = {level_name(level)}" for name, level in levels.items())
 
 
 def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:
-    """Return the factors, with their levels, that one place of a table or figure would mix; empty if none.
+    """Describe the factors, with their levels, that a single cell of a table or figure would mix; "" if none.
 
-    `shown` are the factors that decide the place of a trial; seeds are always mixed.
+    `shown` are the factors that determine a trial's place; seeds are always mixed.
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}

@@ -1,4 +1,4 @@
-"""Conflicts between the tables of a study file, each valid on its own."""
+"""Conflicts between tables of a study file that are valid by themselves."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ Unknown = Callable[[KeyPath], bool]
 def incompatibilities(
     settings: TrialSettings, is_unknown: Unknown | None = None
 ) -> Iterator[ValidationProblem]:
-    """Yield what the task cannot use or lacks, and keys that would have no effect.
+    """Yield conflicts: what the task cannot use or lacks, and keys without effect.
 
-    Rules about a key that is unknown are skipped; in `settings` it may then have any valid value.
+    Rules about an unknown key are skipped; `settings` may then have any valid value for it.
     """
     for reads, rule in _RULES:
         if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
@@ -73,7 +73,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a body whose kind of output does not fit the task."""
+    """Yield a fault if the body's kind of output does not fit the task."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -85,7 +85,7 @@ def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a coverage penalty without attention to cover with."""
+    """Yield a fault for a coverage penalty if the model has no attention."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or not task.coverage_penalty:
         return
@@ -97,7 +97,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a size estimate of a model that receives no size."""
+    """Yield a fault for a size estimate if the model takes no size."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -111,7 +111,7 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
+    """Yield faults for blocks that a causal task cannot use: they see too much future or past."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if task.spec.kind.causal and output_kind(root) == SEQUENCE:
         yield from _causality_problems(task, settings.model.d_model, root)
@@ -145,9 +145,9 @@ def covers_nothing(root: Node) -> bool:
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a corpus that is unknown or cannot be cut this way.
+    """Yield a fault for a corpus that is unknown or does not support the tokens.
 
-    An unsound task of a plug-in is a fault, too.
+    An invalid task of a plug-in is a fault, too.
     """
     task = settings.task
     try:
@@ -161,7 +161,7 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a text of the user that is too short for one batch in any tokenisation."""
+    """Yield a fault if a user's text is too short for one batch in any tokenisation."""
     task, rows = settings.task, settings.train.batch_size
     if not isinstance(task, LanguageModelSettings) or not isinstance(task.corpus, OwnText):
         return
@@ -175,7 +175,7 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a table of the user with fewer training rows than a batch."""
+    """Yield a fault if a user's table has fewer training rows than a batch."""
     task, train = settings.task, settings.train
     expected = train.batch_size if train.batch_tokens is None else train.accumulate
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
@@ -186,7 +186,7 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for lists of tokens that are to be cut into other tokens."""
+    """Yield a fault for lists of tokens in a task that tokenises text."""
     task = settings.task
     if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
@@ -212,7 +212,7 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return why a task cannot have these positions: they end too soon, or reveal what is hidden."""
+    """Return why a task cannot use these positions: they are too few, or reveal what is hidden."""
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
@@ -229,7 +229,7 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
 
 
 def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Lengths in training that are missing, given twice or not allowed, or that the task cannot have."""
+    """Yield faults for training lengths that are missing, given twice, or not allowed."""
     task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
@@ -276,7 +276,7 @@ def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Keys for models of one vocabulary, where the task has two."""
+    """Yield faults for keys of models with one vocabulary, if the task has two."""
     task, model = settings.task.spec, settings.model
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
@@ -286,7 +286,7 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Yield a fault for a schedule that needs a loss which the task does not have."""
+    """Yield a fault for a schedule that needs a loss that the task lacks."""
     task = settings.task.spec
     if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
         yield ValidationProblem(
@@ -384,11 +384,11 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("train", "loss_terms"), ("train", "compile")), _compiled_terms),
     ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )
-"""Each rule with the keys that it reads beside the name of the task."""
+"""Each rule with the keys that it reads besides the task's name."""
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """Return the part of a recipe that decides its kind of output: the pooling one, or the first block."""
+    """Return the part of a recipe that decides its kind of output: the pooling part, or the first block."""
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

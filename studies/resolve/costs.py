@@ -1,4 +1,4 @@
-"""The costs and the reach of trials, computed from their text, once for each distinct recipe."""
+"""Costs and reach of trials, computed from their settings, cached by recipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..catalog.tasks import (
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 
 REFERENCE_TOKENS = 40
-"""The length at which the operations of a training step are counted if it grows in training."""
+"""The length at which the FLOPs of a training step are counted if it grows in training."""
 
 _MINIMAL_RECIPE = parse("ff(1)")
 
@@ -40,7 +40,7 @@ class SequenceCost:
 
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
-    """Return the config of a trial's model: its settings, and the interface of its task."""
+    """Return the config of a trial's model from its settings and its task's interface."""
     return _config(tuple((name, value) for name, value in model if name != "recipe"), interface)
 
 
@@ -76,7 +76,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def parameter_count(settings: TrialSettings) -> int:
-    """Return the parameters of a trial's model; of its blocks nothing else is measured."""
+    """Return the number of parameters of a trial's model; other costs are not measured."""
     config = model_config(settings.model, settings.task.interface)
     smallest = _with_min_vocab(config)
     found = _parameters(settings.model.recipe, smallest)
@@ -86,7 +86,7 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """Return the length that represents all sequences of a trial, the longest of several.
+    """Return the representative sequence length of a trial, the longest of several.
 
     It is REFERENCE_TOKENS if the length grows.
     """
@@ -96,7 +96,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """Return the tokens of the longest training sequence of pairs, with its end mark."""
+    """Return the number of tokens of the longest pair in training, end mark included."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -106,9 +106,9 @@ def longest_pair(settings: TrialSettings) -> int:
 
 
 def longest_tokens(settings: TrialSettings) -> int:
-    """Return the most tokens of a training sequence; files may have none that long.
+    """Return the maximum number of tokens of a training sequence; files may have none that long.
 
-    It is at most REFERENCE_TOKENS for a length that grows without an end.
+    It is at most REFERENCE_TOKENS if the length grows without a limit.
     """
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
@@ -130,7 +130,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Return whether training batches are known to have several lengths: grown, drawn, or from texts."""
+    """Return whether training batches have several lengths: growing, drawn, or from texts."""
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -148,14 +148,14 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """Return the blocks of a trial that torch compiles anew for each of its many batch lengths."""
+    """Return the blocks of a trial that torch recompiles for each of its many batch lengths."""
     if not (settings.train.compile and has_many_lengths(settings)):
         return []
     return [render(block) for block in compiled_for_each_length(read_recipe(settings.model.recipe).root)]
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """Return the operations of a training step, forward and backward, on `sequence_tokens` tokens."""
+    """Return the FLOPs of a training step, forward and backward, on `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
@@ -168,7 +168,7 @@ def reach(settings: TrialSettings) -> Reach:
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
-    """One of MODEL_COSTS of a trial's model, on sequences of `sequence_tokens` where it depends on them."""
+    """Return one of MODEL_COSTS for a trial's model, at `sequence_tokens` if it depends on the length."""
     match name:
         case "parameters":
             return parameter_count(settings)
@@ -188,7 +188,7 @@ def model_cost(name: str, settings: TrialSettings) -> float:
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
-    """Return the longest length that a trial can learn without luck; None if its reach sets no bound."""
+    """Return the longest length that a trial can learn without luck; None if its reach is no limit."""
     task = settings.task.spec
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
@@ -205,7 +205,7 @@ def longest_length(settings: TrialSettings) -> int:
 
 
 def most_tokens(settings: TrialSettings) -> int | None:
-    """Return the tokens of a trial's longest input in training and tests; None if it is not known.
+    """Return the number of tokens of a trial's longest input in training and tests; None if unknown.
 
     The test rows of a text of lines or a table may be longer than its training rows.
     """
@@ -224,7 +224,7 @@ def most_tokens(settings: TrialSettings) -> int | None:
 
 
 def flops_of_test(settings: TrialSettings) -> float:
-    """Return the forward operations of a trial's test at the lengths of [task] test_lengths."""
+    """Return the forward FLOPs of a trial's test at the lengths of [task] test_lengths."""
     task = settings.task
     if not isinstance(task, AlgorithmicSettings):
         return 0.0
@@ -234,9 +234,9 @@ def flops_of_test(settings: TrialSettings) -> float:
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """Return the most training operations of a trial: a length that grows does so in every epoch.
+    """Return the maximum training FLOPs of a trial: a growing length grows in every epoch.
 
-    It grows until one step past its ceiling and stays there. A length that is drawn counts by its mean.
+    It grows until one step past its ceiling and stays there. A random length counts by its mean.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
@@ -260,9 +260,9 @@ def max_training_flops(settings: TrialSettings) -> float:
 
 
 def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: range) -> float:
-    """Return the training operations of an epoch, on average over lengths.
+    """Return the training FLOPs of an epoch, averaged over lengths.
 
-    It is the mean of the parabola through the first, the middle and the last length. That is quick, and exact
+    It is the mean of the parabola through the first, the middle and the last length. That is fast, and exact
     for most recipes if there is a length in the middle.
     """
     half = (len(lengths) - 1) // 2
@@ -273,7 +273,7 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
 
 
 def highest_length(settings: TrialSettings) -> int:
-    """Return the last length of an algorithmic trial whose length grows in every epoch up to its end."""
+    """Return the final length of an algorithmic trial whose length grows in every epoch."""
     train, step = settings.train, require_algorithmic(settings.task.name).length_step
     assert train.curriculum is not None, "an algorithmic task without a curriculum"
     top = train.curriculum.start + step * (train.epochs - 1)

@@ -1,4 +1,4 @@
-"""Check that a user's corpus has enough to train on at the lengths that a task reads."""
+"""Check that a user's corpus has enough training data at the lengths that a task reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLengths:
-    """Tokens of the sequences that a trial trains on.
+    """Token counts of a trial's training sequences.
 
     `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
     `mean` is the mean length of a batch's targets.
@@ -28,7 +28,7 @@ class TrainLengths:
 
 
 def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengths | None:
-    """Return the lengths of a trial's training sequences; None for streams and tokens to be learnt."""
+    """Return the lengths of a trial's training sequences; None for streams and learnt tokens."""
     task = settings.task
     if isinstance(task, LabelledSettings):
         if (found := summary.lengths.get(task.vocabulary[0])) is None:
@@ -70,7 +70,7 @@ def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool)
 
 
 def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield why nothing can be trained on these data, with what to change."""
+    """Yield why these data cannot be trained on, and what to change."""
     task, train = settings.task, settings.train
     empty = [split for split, count in summary.rows.items() if not count]
     if summary.num_held_out and empty:
@@ -115,7 +115,7 @@ _LEARNT_FROM = {
 
 
 def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield why no bpe vocabulary of the task's size can be learnt, with what to change."""
+    """Yield why no bpe vocabulary of the task's size can be learnt, and what to change."""
     task = settings.task
     pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)
     if getattr(task, "tokens", None) != "bpe" or pieces is None:

@@ -1,8 +1,9 @@
-"""A study that is still being checked: its fragments, its recipes, its holes and its levels.
+"""A study under validation: its fragments, recipes, holes and levels.
 
-Factors, dimensions of a search, the size that is solved, and fragments fill holes. Fragments are the entries
-of [recipes]. They are expanded before any other hole is filled, so that a trial does not depend on their
-names. A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a value.
+Holes are filled by factors, by dimensions of a search, by a solved size, and by fragments. Fragments are the
+entries of [recipes]. They are expanded before any other hole is filled, so that a trial does not depend on
+their names. A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a
+value.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the kind of each name that fills holes with levels or values, valid or not, and of `seed`."""
+    """Return the kind of each name that fills holes, valid or not, and of `seed`."""
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
         (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
@@ -53,7 +54,7 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The parts of a study that its holes and levels are checked in; `space` is [search.space]."""
+    """The parts of a study against which its holes and levels are checked; `space` is [search.space]."""
 
     diagnostics: Diagnostics
     template: Template
@@ -61,17 +62,17 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Every name that can fill a hole, whether its values are valid or not."""
+        """Return every name that can fill a hole, even if its values are invalid."""
         return {
             *filler_kinds(self.diagnostics.data),
             *named_fragments(self.diagnostics.data),
         } - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that fill holes, by name.
+        """Return the values that fill holes, by name, each with its path.
 
-        They are a factor's levels, a dimension's representatives, or a size. Each has its path. A factor
-        has the levels in [factors] first, then those that only [[cells]] have.
+        They are a factor's levels, a dimension's representatives, or a size. A factor has the levels in
+        [factors] first, then those that only [[cells]] have.
         """
         listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
         listed = [item for item in listed if item[1][1] != ABSENT]
@@ -94,7 +95,7 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """Yield the cells that the design makes, by factor: each level with its path."""
+        """Yield the cells of the design by factor: each level with its path."""
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -124,9 +125,9 @@ _FRAGMENTS = "recipes"
 
 
 def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
-    """Return the valid fragments of a study in the order of the file; report the faults of the others.
+    """Return the valid fragments of a study in file order; report the faults of the others.
 
-    An unfilled hole makes a fragment invalid too; it is reported where all holes are checked.
+    An unfilled hole makes a fragment invalid, too; the check of all holes reports it.
     """
     others = filler_kinds(diagnostics.data)
     texts = {
@@ -165,7 +166,7 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Note fragments that contain themselves: once for each cycle, at the hole where it begins."""
+    """Report fragments that contain themselves, once for each cycle, at the hole where it begins."""
     reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -209,9 +210,9 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
 
 def check_recipes(draft: Draft) -> None:
-    """Read the recipe, then every level and option that becomes a part of it, and note their faults.
+    """Read the recipe and every level and option that becomes part of it; report their faults.
 
-    Holes in levels and fragments are followed; a misspelt hole is followed to the nearest name, so that the
+    Holes in levels and fragments are followed. A misspelt hole is followed to the nearest name, so that the
     faults of its levels are reported too.
     """
     report, axes = draft.diagnostics, draft.axes()
@@ -240,10 +241,10 @@ def check_recipes(draft: Draft) -> None:
 
 
 def check_holes(draft: Draft) -> None:
-    """Note holes that nothing fills, names that fill none, and misplaced names.
+    """Report unfilled holes, names that fill no hole, and misplaced names.
 
-    A misspelt hole is one fault: the nearest name counts as used, as does a fragment that only the file
-    without its overrides uses.
+    A misspelt hole is one fault: the nearest name counts as used, as does a fragment used only by the file
+    without its overrides.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.data)
@@ -290,7 +291,7 @@ def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
 
 
 def _declaration_path(draft: Draft, name: str) -> KeyPath:
-    """Return the first place of the name of a factor, a dimension or a size."""
+    """Return the first position that defines a factor, a dimension or a size."""
     if name in draft.space:
         return ("search", "space", name)
     if name in draft.design.combined_factors:
@@ -303,7 +304,7 @@ def _nearest_declared(hole: str, declared: set[str]) -> str | None:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """Return the recipe at a path; report the faulty words and return None if it is invalid."""
+    """Return the recipe at a path; report invalid words and return None for them."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -314,7 +315,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
     """Return the recipe of a valid text with its fragments expanded.
 
-    Reports what does not fit and returns None.
+    Report misfits and return None for them.
     """
     try:
         return draft.template.expand(text)
@@ -325,7 +326,10 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the holes of a recipe that take parts; if it is unreadable, those that are not named values."""
+    """Return the holes of a recipe that take parts.
+
+    For an unreadable one, the holes that are not named values.
+    """
     if recipe is None:
         names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
     else:
@@ -334,7 +338,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Every text that may have holes, with its path: the template's, fragments, textual levels."""
+    """Yield every text that may have holes, with its path: the template's, fragments, textual levels."""
     yield from draft.template.texts.items()
     for name in named_fragments(draft.diagnostics.data):
         text = draft.diagnostics.data["recipes"][name]
@@ -352,10 +356,10 @@ _MAX_TRIED = 200  # cells; the faults of more are told without the place of a le
 
 
 def check_levels(draft: Draft) -> None:
-    """Try the levels of the design and of [[cells]], and note their faults.
+    """Try the levels of the design and of [[cells]], and report their faults.
 
-    Levels that the design combines freely are tried one by one. Cells that it pairs, draws or lists are tried
-    whole: a combination that never occurs is not a fault.
+    Freely combined levels are tried one by one. Cells that are paired, drawn or listed are tried whole: a
+    combination that never occurs is not a fault.
     """
     axes, design = _valid_axes(draft), draft.design
     combined = {name: _combined_levels(draft, name, levels) for name, levels in axes.items()}
@@ -371,8 +375,8 @@ def check_levels(draft: Draft) -> None:
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
     """Try the first level of every axis together, then every other level in place of its axis's first.
 
-    A problem that the first levels have together is the fault of an axis if only its other levels cure it. So
-    faults are reported for levels, not for cells, and a grid of any size takes one trial per level.
+    A problem of the first levels is attributed to an axis if only its other levels remove it. So faults are
+    reported for levels, not for cells, and a grid of any size needs one try per level.
     """
     first = {name: levels[0][1] for name, levels in axes.items()}
     first_problems = _problems(draft, draft.design.settled(first))
@@ -395,7 +399,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """Return the levels that the condition of a factor asks of others, with absent ones marked."""
+    """Return the levels that a factor's condition requires of others, with absent ones marked."""
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # grows while it is walked
@@ -425,9 +429,9 @@ def report_cell_problem(
     levels: Mapping[str, Level],
     paths: Mapping[str, KeyPath],
 ) -> None:
-    """Note a problem of a cell: at the level that causes it, or at its own key with the levels that may.
+    """Report a problem of a cell: at the level that causes it, or at its own key with the possible levels.
 
-    `paths` has the paths of the levels in the file, as far as they are there.
+    `paths` has the known paths of levels in the file.
     """
     values = {name: [level] for name, level in levels.items()}
     names = [name for name in template.names_at(problem.path, values) if name in levels]
@@ -452,9 +456,10 @@ def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLev
 def report_problem(
     diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
 ) -> None:
-    """Note a problem of settings: at the level or dimension that causes it, or at its own key.
+    """Report a problem of settings: at the level or dimension that causes it, or at its own key.
 
-    At a level the message says where it was tried: `[factors] width: as [model] d_model: expected …`.
+    At a level the message names the key where it was tried: `[factors] width: as [model] d_model: expected
+    …`.
     """
     if origin is None or origin == problem.path:
         diagnostics.report(problem.path, problem.message, key=problem.key)
@@ -472,7 +477,10 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Every axis with its valid values; a value whose hole no valid value can fill is invalid too."""
+    """Return every axis with its valid values.
+
+    A value with a hole that no valid value can fill is invalid.
+    """
     axes, previous = draft.axes(), dict[str, PlacedLevels]()
     while axes != previous:  # a level becomes invalid when no valid level fills its hole
         previous = axes
@@ -496,7 +504,7 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """Return the problems of the settings with these values that are not reported yet."""
+    """Return the problems of the settings with these values, except those already reported."""
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})

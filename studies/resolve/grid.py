@@ -1,6 +1,6 @@
-"""The trials of a grid: every cell of the design with its settings, its solved size, and its budget.
+"""The trials of a grid: every cell of the design with its settings, solved size, and budget.
 
-No model is built: settings come from the text, parameters and operations from its analysis.
+No model is built: settings come from the text, parameters and FLOPs from its analysis.
 """
 
 from __future__ import annotations
@@ -32,24 +32,27 @@ from .trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyBudget:
-    """Bounds of a model's parameters, and of a training step's operations; of a search also its limits."""
+    """Limits on a model's parameters and on the FLOPs of a training step.
+
+    For a search also its other limits.
+    """
 
     max_parameters: int | None = None
     max_step_flops: float | None = None
     limits: tuple[Limit, ...] = ()  # of what follows from a trial's text
 
     def allows(self, settings: TrialSettings) -> bool:
-        """Return whether a trial's model is within all bounds."""
+        """Return whether a trial's model is within all limits."""
         return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
-        """Return the model's cost as a fraction of the bound that it comes closest to; 0 without bounds."""
+        """Return the model's cost as a fraction of its tightest limit; 0 without limits."""
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """Return how the model exceeds the bounds, as `4,488,548 parameters, at most 2,000,000`.
+        """Describe how the model exceeds the limits: `4,488,548 parameters, at most 2,000,000`.
 
-        It is empty if nothing is exceeded.
+        "" if it does not.
         """
         costs = self._bounded_costs(settings)
         over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
@@ -75,7 +78,7 @@ _MAX_SIZE = 2**31  # if a parameter sets no bound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """A cell's size, None if it has none to solve, and its model's parameters and the baseline's."""
+    """A cell's solved size (None without one), its model's parameters, and the baseline's."""
 
     size: int | None
     parameters: int
@@ -83,7 +86,7 @@ class SizeMatch:
 
     @property
     def residual(self) -> int:
-        """The parameters beyond the baseline's; negative if there are fewer."""
+        """The parameters minus the baseline's."""
         return self.parameters - self.target
 
     @property
@@ -111,7 +114,7 @@ def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: in
 def _smallest_reaching(count: Callable[[int], float], target: int, low: int, high: int) -> int:
     """Return the smallest size whose count is at least the target, `high + 1` if there is none.
 
-    Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
+    Most counts are affine, so two of them give the answer; otherwise the range is bisected.
     """
     first = count(low)
     slope = count(low + 1) - first if low < high else 0
@@ -124,7 +127,7 @@ def _smallest_reaching(count: Callable[[int], float], target: int, low: int, hig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterMatcher:
-    """Solves the sizes of cells against the design's baseline."""
+    """Solver of the sizes at which cells match the baseline's parameters."""
 
     template: Template
     design: Design
@@ -132,8 +135,8 @@ class ParameterMatcher:
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
         """Return the possible sizes of a cell, the nearest to its baseline first.
 
-        A cell without a size to solve has one entry. Its baseline is the cell with the levels that the
-        baseline names, and its own of other factors. Raises InvalidTableError if that baseline is invalid.
+        A cell without a size to solve has one entry. Its baseline has the levels that the baseline names, and
+        the cell's levels of other factors. Raise InvalidTableError if that baseline is invalid.
         """
         assert self.design.matched_size is not None
         name, baseline_size = self.design.matched_size
@@ -157,12 +160,12 @@ class ParameterMatcher:
         return [SizeMatch(size=size, parameters=int(count(size)), target=target) for size in sizes]
 
     def _count(self, levels: Mapping[str, Level], size: int) -> int:
-        """Return the parameters of a cell's model with a size."""
+        """Return the parameters of a cell's model at a size."""
         assert self.design.matched_size is not None
         return parameter_count(resolve_settings(self.template, {**levels, self.design.matched_size[0]: size}))
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest integer that fits wherever a cell uses the size."""
+        """Return the smallest and the largest integer that fits everywhere a cell uses the size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -191,10 +194,10 @@ _MAX_FAULTS = 20  # of cells that only several levels together make invalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialGrid:
-    """The trials of a grid in the order of the file.
+    """The trials of a grid in file order.
 
-    `cells` has every cell with every seed: cells of different levels may be the same trial. `size_matches`
-    has the size that was solved for equal parameters, by trial.
+    `cells` has every cell with every seed; different cells may be the same trial. `size_matches` has the
+    sizes solved for equal parameters, by trial.
     """
 
     cells: tuple[Trial, ...] = ()
@@ -212,9 +215,9 @@ class TrialGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridBuilder:
-    """Builds the grid of a study; faults of several levels together are noted.
+    """Builder of a study's grid; faults of combined levels are reported.
 
-    `tolerance` bounds how far a cell's parameters may be from its baseline's, as a fraction of those.
+    `tolerance` bounds the difference of a cell's parameters from its baseline's, as a fraction of those.
     """
 
     diagnostics: Diagnostics
@@ -227,7 +230,7 @@ class GridBuilder:
     reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # cells that no size can match
 
     def build(self) -> TrialGrid:
-        """Return the grid without the cells that have faults; empty if there are too many trials.
+        """Return the grid without faulty cells; empty if there are too many trials.
 
         A budget that excludes every cell is a fault: there would be nothing to run.
         """
@@ -250,9 +253,9 @@ class GridBuilder:
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None]]:
-        """Every cell with every seed, its settings, and its solved size.
+        """Yield every cell with every seed, its settings, and its solved size.
 
-        Cells that differ only in the seed are resolved once. It ends early after _MAX_FAULTS faults.
+        Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """
         resolved: dict[object, tuple[TrialSettings, SizeMatch | None] | None] = {}
         for levels in self.design.cells():
@@ -300,9 +303,10 @@ class GridBuilder:
         return None
 
     def _report_mismatch(self, name: str, levels: Mapping[str, Level], nearest: Sequence[SizeMatch]) -> None:
-        """Note a cell that no size brings to its baseline's parameters, and its nearest sizes.
+        """Report a cell that no size brings to its baseline's parameters, and its nearest sizes.
 
-        It is noted at the level if the cell's model depends on one alone, else at the recipe, with all.
+        The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
+        levels.
         """
         texts = {factor: [level] for factor, level in levels.items()}
         names = dict.fromkeys(factor for path in SIZE_PATHS for factor in self.template.names_at(path, texts))
@@ -325,7 +329,7 @@ class GridBuilder:
             self.diagnostics.report(origin or RECIPE_PATH, message)
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
-        """Note a budget that every cell exceeds, and by how much the smallest one does."""
+        """Report a budget that every cell exceeds, and by how much the smallest one does."""
         smallest = min(trials, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED

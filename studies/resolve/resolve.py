@@ -1,4 +1,4 @@
-"""Turns a template and values into the settings of one trial, or reports all their problems."""
+"""Resolution of a template and values into the settings of one trial, with all problems reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
     "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
     "train": {"optimizer": {"name": "adam", "lr": 1.0}, "batch_size": 1, "epochs": 1, "steps_per_epoch": 1},
 }
-"""Stand-ins for required keys that are wrong or missing, so that everything else is checked too."""
+"""Placeholders for wrong or missing required keys, so that everything else is checked too."""
 
 
 _OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callbacks")
@@ -39,8 +39,8 @@ class InvalidSettingsError(InvalidTableError):
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
     """Return the settings of the trial with these values; raise InvalidSettingsError with all problems.
 
-    `values` has a level for every hole and every dimension that needs one. Keys that do not depend on a
-    wrong key are checked all the same. A key that is the hole of an absent factor is left out.
+    `values` has a level for every hole and every dimension that needs one. Keys that do not depend on a wrong
+    key are still checked. A key whose value is an absent factor's hole is left out.
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
@@ -93,7 +93,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Return settings with any valid values in place of faulty keys; None if there are none."""
+    """Return settings with valid placeholders for faulty keys; None if there are none."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
@@ -106,7 +106,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """Return the keys of a table without problems; nothing for anything else."""
+    """Return the faultless keys of a table; nothing for other values."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)

@@ -1,4 +1,4 @@
-"""The points of a search: dimensions get values one by one, and only those that a point uses."""
+"""The points of a search: dimensions get values one by one, and only those that the point uses."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ..schema.settings import Level
 from .template import RECIPE_PATH, Template
 
 MAX_COUNTED = 2_000
-"""The most combinations of values that are resolved to count a space's points, each in about 1 ms."""
+"""The maximum number of combinations that are resolved to count a space's points, each in about 1 ms."""
 
 Suggest = Callable[[str, Dimension], Level]
 """Chooses the value of a dimension, given its name."""
 
 ChoosePoint = Callable[[Suggest], dict[str, Level]]
-"""Chooses a point by asking for each dimension that it uses, and returns their values by name."""
+"""Chooses a point by calling the given function for each active dimension; returns the values by name."""
 
 
 def resolve_point(
     template: Template, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
 ) -> dict[str, Level]:
-    """Return the values of the dimensions that a point uses, in the order of `dimensions`.
+    """Return the values of a point's active dimensions, in the order of `dimensions`.
 
-    Dimensions in the recipe are chosen first, in the order of its text, those inside an option only if it
-    is chosen. Then come those that fill its holes, the holes in their values, and the holes of other
-    tables. Raises ValueError for a value outside its dimension.
+    Dimensions in the recipe are chosen first, in text order; those inside an option only if it is chosen.
+    Then come those that fill its holes, the holes in their values, and the holes of other tables. Raise
+    ValueError for a value outside its dimension.
     """
     chosen: dict[str, Level] = {}
 
@@ -63,9 +63,9 @@ def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Le
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
-    """Every point, the dimension that is suggested last varying fastest.
+    """Yield every point; the dimension suggested last varies fastest.
 
-    Equivalent points are all listed. Raises ValueError for a dimension of real numbers.
+    Equivalent points are all included. Raise ValueError for a real dimension.
     """
     digits: list[tuple[int, int]] = []  # for each suggested dimension the index and the number of its values
     while True:
@@ -93,11 +93,11 @@ def count_points(
     identify: Callable[[Mapping[str, Level]], str | None],
     most: int,
 ) -> int:
-    """Return how many different points a space has, or `most` if it has at least as many.
+    """Return how many distinct points a space has, or `most` if it has at least as many.
 
-    `identify` returns what equal points have in common, None for a point that the study does not allow. A
-    space counts as having `most` if an allowed point has a real number, and if MAX_COUNTED combinations of
-    values do not settle it.
+    `identify` returns a key that equal points share, or None for a point that the study does not allow. The
+    result is `most` if an allowed point has a real number, or if MAX_COUNTED combinations of values do not
+    decide it.
     """
     real = {name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)}
 

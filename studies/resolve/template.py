@@ -1,4 +1,4 @@
-"""[model], [task] and [train] as written, with the holes that levels and search points fill."""
+"""[model], [task] and [train] as written, with holes for levels and search points."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TRIAL_TABLES = ("model", "task", "train")
 class Template:
     """The tables that define a trial; some of their texts have holes.
 
-    `fragments` fill holes of the recipe, of its levels and of each other. Recipes are cached by the values
-    that they use, so that large grids parse few of them, and so are levels with what fills them. A level of
-    `table_levels` fills a hole that is a whole value with its table. At the key `name` of a table it brings
-    all of its keys into that table, before those that stand there.
+    `fragments` fill holes of the recipe, of its levels and of each other. Recipes and filled levels are
+    cached by the values that they use, so that large grids parse few of them. A level of `table_levels`
+    replaces a hole that is a whole value by its table. At the key `name` of a table it adds all of its keys
+    to that table, before the existing ones.
     """
 
     tables: Mapping[str, Any]
@@ -59,19 +59,22 @@ class Template:
 
     @property
     def hole_names(self) -> set[str]:
-        """The names of all holes of the tables, and of those that are levels."""
+        """The names of all holes in the tables and their levels."""
         inside = (name for _, text in iter_texts(self.table_levels) for name in HOLE_PATTERN.findall(text))
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names whose values a text uses: of its holes, and of the holes in its fragments."""
+        """Return the names of values that a text uses: its holes, and the holes in its fragments."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """Return the names whose values a level uses; only a text, or a table of its factor, can use any."""
+        """Return the names of values that a level uses.
+
+        Only a text, or a table of its factor, can use any.
+        """
         if not isinstance(level, str):
             return []
         if table := self.table_levels.get(factor, {}).get(level):
@@ -81,9 +84,9 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names whose values a path depends on: its holes, and the holes in their levels.
+        """Return the names of values at a path: its holes, and the holes in their levels.
 
-        A key may also come from a level, which is a table that fills a hole around it.
+        A key may also come from a level: a table that fills a hole around it.
         """
         around = [
             name
@@ -108,8 +111,8 @@ class Template:
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
         """Return the tables with all holes filled except the recipe's.
 
-        Raises KeyError for a hole without a value. A text that is exactly one hole becomes the value itself;
-        a key of a hole in `left_out` is omitted. Parts without holes are shared with the template.
+        Raise KeyError for a hole without a value. A text that is exactly one hole becomes the value itself; a
+        key with a hole in `left_out` is omitted. Parts without holes are shared with the template.
         """
         keys = {_key_of(path) for path in self.holes if self.is_left_out(path, left_out)} if left_out else ()
         filled = self._filled(self.tables, values, (), keys)
@@ -138,10 +141,7 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a text with its holes filled.
-
-        A single hole gives the level, or the table that it stands for.
-        """
+        """Return a text with its holes filled. A single hole gives the level, or the level's table."""
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -202,7 +202,7 @@ class Template:
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
         """Return the names of a recipe's dimensions and holes, and of those in their values.
 
-        A name without a value is inside an option that is not chosen.
+        A name without a value is inside an option that was not chosen.
         """
         names = _with_inner_names(
             [*(name for name, _ in recipe.dimensions), *recipe.holes],
@@ -219,7 +219,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the holes for a count or for a block's number or word, not for a part of the recipe."""
+    """Return the holes for counts, numbers or words of blocks, not for parts of the recipe."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -233,7 +233,7 @@ def value_holes(root: Node) -> frozenset[str]:
 
 
 def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
-    """Every text in a value, with its path."""
+    """Yield every text in a value, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
@@ -245,7 +245,7 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """Return the key whose value, a text or a list, contains a text."""
+    """Return the key whose value, a text or a list, contains the text."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 

@@ -1,4 +1,4 @@
-"""One trial: its settings, and the id that is the hash of everything that determines its result.
+"""One trial: its settings, and its id, a hash of everything that determines the result.
 
 The id covers the source of the plug-ins that a trial uses.
 """
@@ -27,17 +27,17 @@ from ..schema.level_names import level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
 
 SHOWN_DIGITS = 8
-"""The number of digits of a digest that are shown."""
+"""The number of digits of a digest in messages."""
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of the plug-in code loaded now."""
+    """Return the settings with the digests of the currently loaded plug-in code."""
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """Return the digests of the plug-in source that these settings use, by what is used.
+    """Return the digests of the plug-in source that these settings use, by plug-in part.
 
     Metrics are not included: they do not change what is trained.
     """
@@ -56,7 +56,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """Return the source that differs between a row's settings and now, as (old, new).
+    """Return the plug-in source that differs between a row's settings and now, as (old, new).
 
     The old one is "" if unrecorded. Plug-ins that are not loaded are left out.
     """
@@ -96,10 +96,7 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Return why these settings cannot be trained here, as their plug-ins have other source.
-
-    Returns None if they can.
-    """
+    """Return why these settings cannot be trained here because of other plug-in source; None if they can."""
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -113,25 +110,25 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """Return the digest alone: a file is the same under another name."""
+    """Return the digest without the file's name: a file is the same under another name."""
     return code.rpartition(" ")[2]
 
 
 def shown(code: str) -> str:
-    """Code as people see it: `mqar.py 1a2b3c4d`."""
+    """Return the displayed form of a digest: `mqar.py 1a2b3c4d`."""
     owner, _, digest = code.rpartition(" ")
     return f"{owner} {digest[:SHOWN_DIGITS]}"
 
 
 RESULTS_VERSION = 1
-"""Increased whenever a change of the code changes results, so that older ones are not reused."""
+"""Increased whenever a code change alters results, so that older ones are not reused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One cell of a study with one seed: the unit that is trained, stored and counted.
 
-    `levels` names the factors' levels, or a search point's values, as the study file has them.
+    `levels` are the factors' levels, or a search point's values, as written in the study file.
     """
 
     study: str
@@ -148,25 +145,25 @@ class Trial:
         return f"<Trial {self.id} of {self.study}: {levels}>"
 
     def to_json(self) -> str:
-        """Return the trial as text that `from_json` reads."""
+        """Return the trial as text for `from_json`."""
         record = {"study": self.study, "levels": dict(self.levels)}
         return json.dumps({**record, "settings": settings_to_json(self.settings)})
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """Return the trial that `to_json` wrote; its id is computed anew."""
+        """Return the trial from `to_json`; its id is computed again."""
         record = json.loads(text)
         settings = settings_from_json(record["settings"])
         return cls(study=record["study"], levels=record["levels"], settings=settings)
 
 
 def settings_to_json(settings: TrialSettings) -> str:
-    """Return the settings as rows and checkpoints keep them, each under its name in ids."""
+    """Return the settings in the stored form of rows and checkpoints, each under its name in ids."""
     return settings.model_dump_json(by_alias=True)
 
 
 def settings_from_json(text: str) -> TrialSettings:
-    """Return the settings that `settings_to_json` wrote; raises `StoreError` for any other text.
+    """Return the settings from `settings_to_json`; raise `StoreError` for any other text.
 
     Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
     """
@@ -178,7 +175,7 @@ def settings_from_json(text: str) -> TrialSettings:
 
 
 def task_from_json(text: str) -> TaskSettings:
-    """Return the task of settings that `settings_to_json` wrote, given its part of them; raises as that."""
+    """Return the task from its part of `settings_to_json`; raise as `settings_from_json`."""
     try:
         stored = json.loads(text)
         return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
@@ -187,9 +184,9 @@ def task_from_json(text: str) -> TaskSettings:
 
 
 def model_from_json(text: str) -> ModelSettings:
-    """Return the model of the settings that `settings_to_json` wrote; raises `StoreError` for any other text.
+    """Return the model settings from `settings_to_json`; raise `StoreError` for any other text.
 
-    It can be read without the plug-in that the trial's task comes from.
+    This works without the plug-in of the trial's task.
     """
     try:
         return ModelSettings.model_validate_json(json.dumps(json.loads(text)["model"]))
@@ -206,10 +203,9 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
-    The hash covers the settings as canonical JSON without values that equal their defaults, with the
-    recipe's identity text, the digests of the plug-ins' source, and RESULTS_VERSION. So a key added later
-    with a default does not change older ids; a renamed key keeps its old name here, as its serialization
-    alias.
+    The hash covers the settings as canonical JSON without default values, with the recipe's identity text,
+    the digests of plug-in source, and RESULTS_VERSION. So a new key with a default does not change older ids;
+    a renamed key keeps its old name here, as its serialization alias.
     """
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity

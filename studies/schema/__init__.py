@@ -1,7 +1,6 @@
-"""The tables of a study file that say what is trained: their keys, types and bounds.
+"""Tables of a study file that define the trainings: keys, types and bounds.
 
 `settings` has [study], [model] and [decode], `training` has [train], `search_settings` has [search].
-`factors`, `design` with its reader, and `search` say which cells and points there are. `source_sheet` says
-where settings come from, `epoch_metrics` what a trial measures after each epoch, and `level_names` names
-levels.
+`factors`, `design` with its reader, and `search` define the cells and points. `source_sheet` lists the
+sources of settings, `epoch_metrics` the metrics of each epoch, and `level_names` formats levels.
 """

@@ -1,4 +1,4 @@
-"""Cells of a study: the design that combines its factors, and the cells that it lists."""
+"""Cells of a study: the design that combines its factors, and explicitly listed cells."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .factors import ABSENT, SEED, Conditions, TableLevels, settled
 from .settings import DesignKind, Level
 
 STEPWISE = ("cumulative", "path")
-"""The designs in which each cell builds on the one before."""
+"""The designs in which each cell builds on the previous one."""
 
 MAX_TRIALS = 100_000
-"""More trials than these are a fault, reported before they are made."""
+"""The maximum number of trials; a larger grid is a fault, reported before its trials are made."""
 
 
 _MAX_DRAWN = 64  # times the cells that are asked for
@@ -24,18 +24,18 @@ _MAX_DRAWN = 64  # times the cells that are asked for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """The cells made of factors; `seed` is a factor too, and crosses the cells of every design.
+    """The cells of a study; `seed` is a factor, too, and is crossed with the cells of every design.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
-    levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
-    factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
-    of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
-    which change each round of a path keeps, in its `direction` if one is named, and `taken` are the changes
-    kept so far. A fraction has a `resolution`; a sample has `sample_cells` and a `sample_seed`. `labels` fill
-    no holes, and factors with `conditions` have the level ABSENT in some cells. `ladder` has the factors that
-    are sizes of [ladder], in step from the smallest on. `as_written` is the design of the file without its
-    overrides, if there are any. `table_levels` has the tables that levels stand for. `factors` has every
-    factor with all its levels: the levels of [factors], then the levels that only listed cells have.
+    levels. `baseline` has the levels that [study] names, `matched_size` the only name there that is not a
+    factor, with its value: the size to solve. `around` has the factors that are crossed with a design of the
+    others. `target` has the levels of [study] at the end of the design. `metric` decides which change each
+    round of a path keeps, in its `direction` if one is named, and `taken` are the changes kept so far. A
+    fraction has a `resolution`; a sample has `sample_cells` and a `sample_seed`. `labels` fill no holes, and
+    factors with `conditions` have the level ABSENT in some cells. `ladder` has the size factors of [ladder],
+    from the smallest size on. `as_written` is the design of the file without its overrides, if there are any.
+    `table_levels` has the tables behind level names. `factors` has every factor with all its levels: the
+    levels of [factors], then the levels that only listed cells have.
     """
 
     kind: DesignKind
@@ -59,7 +59,7 @@ class Design:
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Work out all factors once, as they are asked for again and again."""
+        """Compute the levels of all factors once, since they are needed often."""
         factors = {
             name: list({level_key(level): level for level in levels}.values())
             for name, levels in self.combined_factors.items()
@@ -74,7 +74,7 @@ class Design:
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with the levels that can be named: its own, then those that overrides have removed."""
+        """Every factor with its known levels: its own, then those that overrides have removed."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -87,7 +87,7 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level of a factor in the file's notation: the table that it stands for, with its label."""
+        """Return a level of a factor in the file's notation: its table, with its label, if it names one."""
         table = self.table_levels.get(name, {}).get(level)
         if table is None:
             return level
@@ -99,11 +99,11 @@ class Design:
 
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
-        """The factors that the design combines in its own way: all but the seeds and those that cross it."""
+        """The factors that the design combines itself: all but the seeds and crossed ones."""
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def target_level(self, name: str) -> Level:
-        """Return the level of a factor at the end of the design: the named one, else the other one."""
+        """Return a factor's level at the end of the design: the named one, else the other one."""
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return self.target[name] if name in self.target else next(others, baseline)
@@ -113,9 +113,9 @@ class Design:
         return settled(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """Return the baseline's cell around these levels.
+        """Return the baseline's cell for these levels.
 
-        It has the levels that [study] names for the baseline, and these of all other factors.
+        It has the baseline's levels from [study], and these levels of all other factors.
         """
         found = {**levels, **self.baseline}
         for name in self.conditions:
@@ -124,7 +124,7 @@ class Design:
         return self.settled(found)
 
     def count(self) -> int:
-        """Return an upper bound of the cells times seeds.
+        """Return an upper bound of cells times seeds.
 
         The cells of a grid without conditions are counted without making them.
         """
@@ -139,7 +139,7 @@ class Design:
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
     def rows(self) -> list[dict[str, Level]]:
-        """Return the cells of a design that is no grid, without the factors that cross it and the seeds."""
+        """Return the cells of a design other than a grid, without seeds and crossed factors."""
         inner = self.inner
         if not all(inner.values()):
             return []  # a factor without levels is a fault of its own
@@ -170,7 +170,7 @@ class Design:
 
     @property
     def steps(self) -> dict[str, Level]:
-        """The factors that do not end at the baseline's level, in order, with the level at which they end."""
+        """The factors that do not end at the baseline's level, in order, with their final levels."""
         ends = {name: self.target_level(name) for name in self.inner}
         return {
             name: level
@@ -179,24 +179,24 @@ class Design:
         }
 
     def way(self) -> list[dict[str, Level]]:
-        """Return the cells of a design that takes steps, each with one step more than the one before."""
+        """Return the cells of a stepwise design; each has one more step than the previous one."""
         start = {name: self.baseline_level(name) for name in self.inner}
         order = self.taken if self.kind == "path" else tuple(self.steps)
         return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
 
     def tries(self) -> dict[str, dict[str, Level]]:
-        """Return by factor what the current round of a path tries: each change that is left."""
+        """Return the remaining changes of a path's current round, by factor."""
         base = self.way()[-1]
         left = {name: level for name, level in self.steps.items() if name not in self.taken}
         return {name: {**base, name: level} for name, level in left.items()}
 
     @property
     def two_level(self) -> list[str]:
-        """The factors with two levels that the design combines in its own way."""
+        """The factors with two levels that the design combines itself."""
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def _two_level_rows(self, rows: Iterable[Row]) -> list[dict[str, Level]]:
-        """Return runs of the factors with two levels, the baseline's first; the others have one level."""
+        """Return runs of two-level factors, the baseline's level first; the others keep one level."""
         ends = {name: (self.baseline_level(name), self.target_level(name)) for name in self.two_level}
         constant = {name: levels[0] for name, levels in self.inner.items() if name not in ends}
         return [
@@ -205,7 +205,7 @@ class Design:
         ]
 
     def _random_rows(self) -> list[dict[str, Level]]:
-        """Random cells, fewer than are asked for where too many are the same but for absent levels."""
+        """Return random cells; fewer than requested if too many coincide except for absent levels."""
         sizes = tuple((name, len(levels)) for name, levels in self.inner.items())
         most = min(math.prod(count for _, count in sizes), _MAX_DRAWN * self.sample_cells)
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
@@ -219,7 +219,7 @@ class Design:
         return list(found.values())[: self.sample_cells]
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Every cell with every seed, once; a grid in the order of the file, other cells seed by seed."""
+        """Yield every cell with every seed once; a grid in file order, other cells seed by seed."""
         order, seen = list(self.factors), set[object]()
         is_plain = self.kind == "grid" and not self.conditions
         combined = self._seeded_grid() if is_plain else self._seeded(self.combined_cells())
@@ -271,7 +271,7 @@ def _at(factors: Mapping[str, tuple[Level, ...]], row: Row) -> dict[str, Level]:
 
 
 def level_key(level: Level) -> str:
-    """Return the key of a level, equal for equal levels of one type: `1` and `1.0` differ."""
+    """Return a key that is equal for equal levels of the same type: `1` and `1.0` differ."""
     return repr(level)
 
 

@@ -1,6 +1,6 @@
-"""Reads the design from [study] and [[cells]], and checks it against the factors.
+"""Reader of the design from [study] and [[cells]], with checks against the factors.
 
-Whether levels fit the holes that they fill is checked later, when all of them are tried.
+The fit of levels and holes is checked later, when all levels are tried.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .level_names import NamedLevels
 from .settings import Level, StudySettings
 
 RESOLUTIONS = {"III": 3, "IV": 4, "V": 5}
-"""The resolutions of fractions, as the field writes them."""
+"""The resolutions of fractions, in the usual Roman numerals."""
 
 TARGET_PATH: KeyPath = ("study", "target")
 _DESIGN_PATH: KeyPath = ("study", "design")
@@ -58,7 +58,7 @@ _REQUIRED = {
 }  # with an example of each
 
 DESIGN_KEYS = ("around", "labels", *_DESIGNS_WITH)
-"""The keys of [study] that belong to a design."""
+"""The [study] keys that belong to a design."""
 
 
 def _misplaced_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
@@ -108,7 +108,7 @@ def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _repeated_cells(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Cells of a zip that differ in labels alone, or in nothing."""
+    """Yield faults for cells of a zip that differ only in labels, or not at all."""
     met: dict[tuple[str, ...], int] = {}
     for number, row in enumerate(design.rows()):
         key = tuple(level_key(level) for name, level in row.items() if name not in design.labels)
@@ -118,7 +118,7 @@ def _repeated_cells(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Factors of several levels without one to end at, and those that end where they begin."""
+    """Yield faults for factors with several levels but no target, and factors that end where they begin."""
     for name, levels in design.inner.items():
         if name not in design.target and len(levels) > 2:
             example = f"target = {{ {name} = … }}"
@@ -149,7 +149,7 @@ def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """More cells than a grid has, and a hypercube that is not found."""
+    """Yield faults for more cells than a grid has, and for a hypercube that is not found."""
     size = math.prod(map(len, design.inner.values()))
     if design.sample_cells > size:
         yield (
@@ -165,7 +165,7 @@ def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, design: Design) -> None:
-    """Note seeds that nothing would add: of a search, which makes no claims, or no more than there are."""
+    """Report a `max_seeds` without effect: in a search, which has no claims, or not above the seeds."""
     if header is None or header.max_seeds is None:
         return
     path, count = ("study", "max_seeds"), len(design.combined_factors[SEED])
@@ -184,14 +184,14 @@ BASELINE_PATH: KeyPath = ("study", "baseline")
 def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
     """Return the design of a study; report and drop faulty parts.
 
-    A study without factors has those that its cells name, in the order of appearance. A cell has the
-    baseline's level of each factor that it does not name.
+    A study without factors gets those of its cells, in order of appearance. A cell has the baseline's level
+    of each factor that it does not name.
     """
     return _DesignReader(diagnostics, header or StudySettings(name="unread", title="unread")).design()
 
 
 class _DesignReader:
-    """Reads the design of a study from [study], [factors], [when] and [[cells]]."""
+    """Reader of a study's design from [study], [factors], [when] and [[cells]]."""
 
     def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
         self.diagnostics, self.header = diagnostics, header
@@ -215,7 +215,7 @@ class _DesignReader:
         }
 
     def design(self) -> Design:
-        """Return the design; one that any factors fit if its own kind does not fit these."""
+        """Return the design; if its kind does not fit the factors, one of a kind that does."""
         header = self.header
         # the baseline of a search is a point, which is checked once the dimensions are known
         named = {} if self.diagnostics.has_search else header.baseline
@@ -257,14 +257,14 @@ class _DesignReader:
         return replace(design, kind="grid" if design.kind == "zip" else "one_at_a_time")
 
     def _find(self, factor: str, name: Level) -> Level:
-        """Return the level that a name stands for; an unknown name stays."""
+        """Return the level for a name; an unknown name is returned unchanged."""
         levels = self.levels.get(factor)
         return levels.find(name) if levels and levels.has(name) else name
 
     def _named_levels(
         self, path: KeyPath, named: Mapping[str, Level], others: Collection[str] = ()
     ) -> dict[str, Level]:
-        """Return the levels that names stand for, by factor; report what is no level of a factor."""
+        """Return the named levels by factor; report names that match no level."""
         return {
             name: self._find(name, level)
             for name, level in named.items()
@@ -272,7 +272,7 @@ class _DesignReader:
         }
 
     def _is_level(self, path: KeyPath, level: object) -> bool:
-        """Return whether a key is a factor's name and its value can be a level of it; report it if not."""
+        """Return whether a key is a factor's name and its value a valid level; report it if not."""
         name = str(path[-1])
         if name == SEED:
             self.diagnostics.report(path, "seeds cross every cell: list them in [factors]", key=True)
@@ -288,7 +288,7 @@ class _DesignReader:
         return False
 
     def _around(self) -> tuple[str, ...]:
-        """Return the factors with which the design is crossed; report and drop those that cannot be."""
+        """Return the factors that cross the design; report and drop invalid ones."""
         names, path = self.header.around, ("study", "around")
         if names and self.header.design == "grid":
             message = "a grid crosses all of its factors: around belongs to another design"
@@ -303,7 +303,7 @@ class _DesignReader:
         return tuple(dict.fromkeys(name for name in names if name in self.crossed))
 
     def _labels(self) -> tuple[str, ...]:
-        """Return the factors that only name cells; report and drop those that cannot."""
+        """Return the factors that only label cells; report and drop invalid ones."""
         header, path = self.header, ("study", "labels")
         for name in header.labels:
             if name not in self.names:
@@ -321,7 +321,7 @@ class _DesignReader:
     ) -> dict[int, dict[str, Level]]:
         """Return the cells of [[cells]] that have a level for each factor without one in the baseline.
 
-        Reports unknown factors, invalid levels, levels of absent factors, and cells that are listed twice.
+        Unknown factors, invalid levels, levels of absent factors, and duplicate cells are reported.
         """
         listed: dict[int, dict[str, Level]] = {}
         seen: set[tuple[str, ...]] = set()
@@ -352,9 +352,9 @@ class _DesignReader:
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
     def _matched_size(self) -> tuple[str, int] | None:
-        """Return the size that `match` solves: the one name in the baseline that is no factor, and its value.
+        """Return the size that `match` solves: the only baseline name without a factor, with its value.
 
-        Returns None without `match`; reports it if there is not exactly one with an integer.
+        None without `match`. A fault is reported unless there is exactly one such name, with an integer.
         """
         if self.header.match is None:
             if "tolerance" in self.header.model_fields_set:
@@ -375,7 +375,7 @@ class _DesignReader:
         return None
 
     def _check_levels(self, design: Design) -> None:
-        """Note levels of the baseline, of the target and of conditions that their factors do not have."""
+        """Report levels of the baseline, the target and conditions that their factors do not have."""
         named = [(BASELINE_PATH, *item) for item in design.baseline.items()]
         named += [(TARGET_PATH, *item) for item in design.target.items()]
         for name, condition in design.conditions.items():
@@ -390,7 +390,7 @@ class _DesignReader:
                     self.diagnostics.report((*path, name), str(error))
 
     def _check_search(self, listed: Collection[int]) -> None:
-        """Note keys and cells of a grid in a study whose points a search chooses."""
+        """Report keys and cells of a grid in a study with a search."""
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:

@@ -1,4 +1,4 @@
-"""Metrics of a trial: after each epoch, only after the last, or with other settings."""
+"""Metrics of a trial: of each epoch, of the last one, or possible under other settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .training import GradientMeasure, TrainSettings
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics of every epoch, without those that may be missing or depend on the machine."""
+    """Return the metrics of every epoch, except those that may be missing or depend on the machine."""
     kind = settings.task.spec.kind
     registered = (
         name
@@ -97,7 +97,7 @@ def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
 
 
 def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
-    """Return what is wrong with a metric that none of these trials can have; empty if one can.
+    """Return the fault of a metric that none of these trials can have; "" if one can.
 
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
     That a metric is unknown is another fault.
@@ -126,7 +126,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:
-    """Return whether a trial reports a metric; one with an index needs a test set of that name."""
+    """Return whether a trial reports a metric; an indexed one needs a test set with that name."""
     family, task = metric_family(name), settings.task
     index = name.removeprefix(family).strip("[]")
     if family not in final_metrics(settings):
@@ -139,7 +139,7 @@ def _reports(name: str, settings: TrialSettings) -> bool:
 
 
 def _way_to(name: str, settings: TrialSettings) -> str:
-    """Return the key with which a trial would have a metric; empty if none brings it."""
+    """Return the key that would make a trial report a metric; "" if there is none."""
     family = metric_family(name)
     for way, other in _other_settings(name, settings):
         if _reports(name, other):
@@ -173,7 +173,7 @@ def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, T
 
 
 def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics of the kind of task."""
+    """Return the metrics of the task's kind."""
     task = settings.task
     if isinstance(task, AlgorithmicSettings):
         grows = settings.train.lengths is None

@@ -15,10 +15,10 @@ from ..text.toml_positions import KeyPath
 from .settings import Level
 
 SEED = "seed"
-"""The factor that every study has; its levels are paired across the cells."""
+"""The factor that every study has; all cells use the same levels."""
 
 ABSENT = "–"
-"""The level of a factor in cells in which it is not there."""
+"""The level of a factor in cells where it is absent."""
 
 _FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -26,10 +26,10 @@ _FACTOR_NAME = re.compile(r"[A-Za-z]\w*")
 def read_factors(
     diagnostics: Diagnostics, may_repeat: Callable[[str], bool] = lambda _: False
 ) -> dict[str, tuple[Level, ...]]:
-    """Every factor with its levels, in the order of the file; `seed` is added if it is not there.
+    """Return every factor with its levels, in file order; `seed` is added if missing.
 
-    Invalid levels are noted and kept, as are those that occur again, unless the factor's `may_repeat`; a
-    factor without a list of levels has an empty tuple.
+    Invalid levels are reported and kept, as are repeated ones, unless the factor's `may_repeat`; a factor
+    without a list of levels has an empty tuple.
     """
     table = diagnostics.table("factors")
     factors = {
@@ -41,7 +41,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether the key at a path can be the name of a hole; report it if not."""
+    """Return whether the key at a path is a valid hole name; report it if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
@@ -56,9 +56,9 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
-    """Return the levels of a factor; report faults of it and of its levels.
+    """Return the levels of a factor; report its faults.
 
-    Two levels are the same if both their types and their values are: `1` and `1.0` differ.
+    Two levels are equal if their types and values are: `1` and `1.0` differ.
     """
     path = ("factors", name)
     if not isinstance(levels, list) or not levels:
@@ -76,7 +76,7 @@ def _levels(
 
 
 def level_fault(factor: str, level: object) -> str | None:
-    """Return what is wrong with a level on its own, or None."""
+    """Return the fault of a single level, or None."""
     if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
         most = " and below 2^63" if isinstance(level, int) and level >= 2**63 else ""
         return f"expected a whole number of at least 0{most}, got {format_value(level)}"
@@ -90,13 +90,13 @@ def level_fault(factor: str, level: object) -> str | None:
 CONDITIONS_TABLE = "when"
 
 Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
-"""The condition of each factor: the levels of other factors that it needs. Those factors come before it."""
+"""The condition of each factor: required levels of other factors, which come before it."""
 
 
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
     """Return the conditions of factors; report and drop faulty ones.
 
-    `names` are the factors without the seed; `fixed` are the factors that are in every cell.
+    `names` are the factors without the seed; `fixed` are factors that are present in every cell.
     """
     conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
     table = diagnostics.table(CONDITIONS_TABLE)
@@ -141,12 +141,12 @@ def is_level(level: Level, levels: Collection[Level]) -> bool:
 
 
 def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
-    """Return a condition in words: `mixer is conv(k={k}) or gru`."""
+    """Describe a condition in words: `mixer is conv(k={k}) or gru`."""
     return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether the last key of a path is another factor that a condition can name; report it if not."""
+    """Return whether a path's last key is another factor that a condition can name; report it if not."""
     _, name, other = path
     if other == SEED:
         diagnostics.report(path, "every cell is there with every seed", key=True)
@@ -160,7 +160,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the conditional factors, each after those that it depends on; none of a circle."""
+    """Yield the conditional factors, each after those that it depends on; none of a cycle."""
     done: set[str] = set()
     while ready := [
         name
@@ -172,7 +172,7 @@ def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 TableLevels = Mapping[str, Mapping[Level, Mapping[str, Any]]]
-"""The table that a level stands for, by factor and by level."""
+"""The table behind a level, by factor and level."""
 
 _TABLES = ("factors", "cells")
 _NAME = "name"
@@ -183,7 +183,7 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
     """Replace each table among the levels of a document by its name, and return the tables.
 
     `{ name = "mqar", pairs = 4 }` becomes the level `mqar`, and with `label = "few"` the level `few`. A table
-    without either, and two tables of one name, are reported.
+    without either, and two tables with one name, are reported.
     """
     data = diagnostics.data
     found: dict[str, dict[Level, Mapping[str, Any]]] = {}
@@ -235,13 +235,13 @@ def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:
 
 
 RECIPE = "recipe"
-"""The factor that `ablate` makes of the model's recipe."""
+"""The factor that `ablate` creates from the model's recipe."""
 
 
 def expand_ablation(diagnostics: Diagnostics) -> None:
-    """Put the factor first among the document's, with the whole recipe as its first level; report faults.
+    """Add the recipe factor first, with the whole recipe as its first level; report faults.
 
-    An invalid recipe stays unchanged and is reported where recipes are checked.
+    An invalid recipe stays unchanged; the check of recipes reports it.
     """
     data = diagnostics.data
     model, factors = data.get("model"), data.get("factors", {})

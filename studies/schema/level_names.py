@@ -1,6 +1,6 @@
-"""The names of levels: how tables and figures write them, and which level a name stands for.
+"""Names of levels: their form in tables and figures, and the lookup of a level by name.
 
-`NamedLevels` is the one rule by which claims, tables, figures, designs and commands find a named level.
+`NamedLevels` is the only rule by which claims, tables, figures, designs and commands find a named level.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
 
 
 def one_line(text: str) -> str:
-    """Return the text with single spaces, and a replacement for every character that cannot be printed."""
+    """Return the text with single spaces and without unprintable characters."""
     return replace_unprintable(" ".join(text.split()))
 
 
 def first_line(reason: str) -> str:
-    """Return the first line of a reason; a traceback may follow it."""
+    """Return the first line of a reason, which may be followed by a traceback."""
     return one_line(reason.partition("\n")[0])
 
 
 def level_text(level: Level) -> str:
-    """Return a factor's level as the study spells it, on one line; booleans as TOML has them."""
+    """Return a factor's level as written in the study, on one line; booleans as in TOML."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))
 
 
 def level_name(level: Level) -> str:
-    """Return a level for readers: a fragment by its name alone, `{all_attn}` as `all_attn`."""
+    """Return a level for display: a fragment by its name, `{all_attn}` as `all_attn`."""
     text = level_text(level)
     fragment = _FRAGMENT.fullmatch(text)
     return fragment[1] if fragment else text
 
 
 def value_name(value: Level) -> str:
-    """Return the value of a dimension for readers; ranges inside of it have values of their own."""
+    """Return a dimension's value for display; ranges inside it have their own values."""
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the levels of a factor for readers; those whose names would be equal are spelled out."""
+    """Return the levels of a factor for display; names that would be equal are spelled out."""
     names = [level_name(level) for level in levels]
     counts = Counter(names)
     return tuple(
@@ -57,21 +57,22 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels: arguments that are equal in every use of a block are left out.
+    """Return short names of levels, without arguments that are equal in every use of a block.
 
-    `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
+    If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
+    arguments stay.
     """
     texts, shared = level_names(levels), _shared_arguments(levels)
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the blocks whose arguments `short_level_names` leaves out, with the arguments: `conv(k=20)`."""
+    """Return the blocks whose arguments `short_level_names` omits, with the arguments: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """Return the arguments of each name that has the same ones wherever it occurs."""
+    """Return the arguments of each block name that are equal wherever it occurs."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -80,7 +81,7 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
 
 
 def bare_level_names(level: Level) -> tuple[str, ...]:
-    """Return a level without its innermost arguments, then without those around them, and so on.
+    """Return a level without its innermost arguments, then without the next ones, and so on.
 
     `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
     """
@@ -91,7 +92,7 @@ def bare_level_names(level: Level) -> tuple[str, ...]:
 
 
 class NamedLevels:
-    """The levels of a factor by every name that stands for one of them.
+    """Lookup of a factor's levels by any of their names.
 
     A name is tried in this order, and the first match decides:
 
@@ -104,15 +105,15 @@ class NamedLevels:
     """
 
     def __init__(self, levels: Iterable[Level], where: str) -> None:
-        """Take the levels of a factor; errors say `where` they are: `of mixer`."""
+        """Index the levels of a factor; `where` locates them in errors: `of mixer`."""
         self.levels = tuple(levels)
         self.where = where
         self._found: dict[str, Level] = {}
 
     def find(self, name: object) -> Level:
-        """Return the level that a name stands for.
+        """Return the level with this name.
 
-        Raises ValueError for a name of several levels, with all of them, and for an unknown one, with the
+        Raise ValueError for a name of several levels, listing all of them, and for an unknown one, with the
         nearest.
         """
         if repr(name) not in self._found:
@@ -120,7 +121,7 @@ class NamedLevels:
         return self._found[repr(name)]
 
     def has(self, name: object) -> bool:
-        """Return whether a name stands for exactly one level."""
+        """Return whether a name matches exactly one level."""
         try:
             self.find(name)
         except ValueError:
@@ -159,7 +160,7 @@ def _text(name: object) -> str | None:
 
 
 def _number(name: object) -> float | None:
-    """Return the number that a name is; None for a truth value and for other texts."""
+    """Return the number that a name spells; None for a boolean and for other texts."""
     if isinstance(name, bool) or not isinstance(name, str | int | float):
         return None
     try:

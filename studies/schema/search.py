@@ -1,4 +1,4 @@
-"""[search]: how points are chosen, and the dimensions that they are chosen from."""
+"""[search]: how points are chosen, and from which dimensions."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from .search_settings import (
 from .settings import Level, StudySettings, TrialSettings
 
 _PROBES = 200
-"""The number of points that are drawn to find the dimensions that some points lack."""
+"""The number of points that are drawn to find dimensions that some points lack."""
 
 ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
-"""Chooses a point by asking for each dimension that it takes."""
+"""Chooses a point by calling the given function for each active dimension."""
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """Return the search of a study that has one, and the dimensions of [search.space] by name.
+    """Return the search of a study, if any, and the dimensions of [search.space] by name.
 
-    Faults of either are noted; an invalid dimension is left out.
+    Faults are reported; an invalid dimension is left out.
     """
     if not diagnostics.has_search:
         return None, {}
@@ -66,7 +66,7 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
 
 
 def _read_space(diagnostics: Diagnostics, texts: Mapping[str, str]) -> dict[str, Dimension]:
-    """Return the valid dimensions by name; faults of others are noted."""
+    """Return the valid dimensions by name; report faults of others."""
     space: dict[str, Dimension] = {}
     for name, text in texts.items():
         try:
@@ -82,7 +82,7 @@ def check_search(
     factors: Mapping[str, tuple[Level, ...]],
     dimensions: Mapping[str, Dimension],
 ) -> None:
-    """Note a search without dimensions, one whose sampler cannot choose them, and names used twice."""
+    """Report a search without dimensions, one whose sampler does not support them, and duplicate names."""
     real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
     if not dimensions and not diagnostics.faults:
         diagnostics.report(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
@@ -111,7 +111,7 @@ def check_search_space(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> None:
-    """Note dimensions that the sampler cannot treat."""
+    """Report dimensions that the sampler does not support."""
     path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
@@ -126,7 +126,7 @@ def check_search_space(
 
 
 def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """Return the dimensions that some points lack, from drawn points."""
+    """Return the dimensions that some points lack, found by drawing points."""
     absent: set[str] = set()
     rng = Random(0)
     for _ in range(_PROBES):
@@ -137,9 +137,9 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
 def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Note metrics that trials at the ends of a search's dimensions do not have, or have too late.
+    """Report metrics that trials at the corners of a search's space lack, or get too late.
 
-    And a first rung of epochs at which all of them have ended.
+    Also report a first rung at which all trials have already ended.
     """
     ends = list(ends)
     for objective in settings.objectives:
@@ -157,7 +157,7 @@ def check_search_ends(
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
-    """Note objectives and limits with which the sampler or the scheduler can do nothing."""
+    """Report objectives and limits that the sampler or the scheduler does not support."""
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
         if not settings.direction and usual_direction(name) is None:
@@ -183,7 +183,7 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
-    """Return the fault of a metric that a scheduler cannot read after each epoch; or nothing."""
+    """Return the fault of a metric that a scheduler cannot read after each epoch; "" if it can."""
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
@@ -199,7 +199,7 @@ def read_baseline(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> dict[str, Level]:
-    """Return the values of a search's first point, if it has one; a point outside the space is noted."""
+    """Return the values of a search's first point, if it has one; report a point outside the space."""
     path: KeyPath = ("study", "baseline")
     given = dict(header.baseline)
     if not given:
@@ -243,7 +243,7 @@ def _check_values(
 
 
 def _values_words(dimension: IntegerDimension | RealDimension) -> str:
-    """`0.1 to 0.5`, or `3 to 9 in steps of 2`."""
+    """Describe a dimension's values: `0.1 to 0.5`, or `3 to 9 in steps of 2`."""
     step = "" if isinstance(dimension, RealDimension) else f" in steps of {dimension.step}"
     return f"{dimension.low} to {dimension.high}{step.removesuffix(' in steps of 1')}"
 
@@ -256,8 +256,7 @@ def search_dimensions(
 ) -> dict[str, Dimension]:
     """Return a search's dimensions: factors with several levels, [search.space], and the recipe's `own`.
 
-    Factors that its points are `across` are excluded. The options of a choice are plain data, parts of a
-    recipe as text.
+    Factors in `across` are excluded. The options of a choice are plain data, parts of a recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels)
@@ -274,8 +273,8 @@ def search_dimensions(
 def read_dimension(text: str) -> Dimension:
     """Return the dimension of a text in [search.space].
 
-    Raises RecipeError with all faults if it is not one. It is `integer(lo, hi, step=, log=)`, `real(lo, hi,
-    log=)` or `choice(option, …)`.
+    It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`. Raise RecipeError with
+    all faults if it is none of these.
     """
     faults = FaultCollector(text)
     syntax = parse_syntax(text, faults)
@@ -300,7 +299,7 @@ def representative_values(dimension: Dimension) -> tuple[Level, ...]:
 
 
 def contains(dimension: Dimension, value: object) -> bool:
-    """Return whether a value is one of a dimension's."""
+    """Return whether a value belongs to a dimension."""
     if isinstance(dimension, ChoiceDimension):
         return any(
             value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
@@ -318,7 +317,7 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
 
 
 def with_sampler(settings: SearchSettings, dimensions: Mapping[str, Dimension]) -> SearchSettings:
-    """Return a checked search with its sampler, whose prior has the options that its names stand for."""
+    """Return a checked search with its sampler; option names in its prior become options."""
     sampler = settings.sampler or default_sampler(settings)
     if isinstance(sampler, GpTreesSettings):
         prior = {name: as_listed(dimensions[name], value) for name, value in sampler.prior.items()}
@@ -327,9 +326,9 @@ def with_sampler(settings: SearchSettings, dimensions: Mapping[str, Dimension]) 
 
 
 def default_sampler(settings: SearchSettings) -> SamplerSettings:
-    """Return the sampler of a search that names none: `gp_trees`, or `tpe` where `gp_trees` cannot search.
+    """Return the default sampler of a search: `gp_trees`, or `tpe` if `gp_trees` does not support it.
 
-    `gp_trees` knows neither several metrics nor limits that only a training shows.
+    `gp_trees` supports neither several metrics nor limits on trained values.
     """
     learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
     found = read_sampler("tpe" if len(settings.metric) > 1 or learns_limits else "gp_trees")
@@ -338,7 +337,7 @@ def default_sampler(settings: SearchSettings) -> SamplerSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """Return a value of a dimension as its points have it: 5.0 of whole numbers is 5."""
+    """Return a dimension's value in the form of points: 5.0 of whole numbers is 5."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)

@@ -1,4 +1,4 @@
-"""Keys of [search]: what a search optimises within which limits, its sampler and its scheduler."""
+"""Keys of [search]: objectives and limits, the sampler and the scheduler."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchObjective:
-    """A quantity of a point, the mean over its seeds, and which way is better."""
+    """A quantity of a point, averaged over its seeds, with its better direction."""
 
     name: str
     direction: Direction
 
     @property
     def maximise(self) -> bool:
-        """True if more is better."""
+        """True if higher is better."""
         return self.direction == "max"
 
     @property
     def sign(self) -> int:
-        """1 where more is better, else -1."""
+        """1 if higher is better, else -1."""
         return 1 if self.maximise else -1
 
     def loss(self, value: float) -> float:
-        """Return the value with its sign turned so that less is better."""
+        """Return the value with its sign chosen so that lower is better."""
         return -self.sign * value
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound of a quantity, such as `seconds < 60`; a mean over seeds must respect it."""
+    """A bound of a quantity, such as `seconds < 60`; the mean over seeds must respect it."""
 
     name: str
     sign: str
@@ -67,7 +67,7 @@ class Limit:
         return _HOLDS[self.sign](value, self.bound)
 
     def excess(self, value: float) -> float:
-        """Return how far a value is beyond the bound: above 0 only if it does not hold."""
+        """Return how far a value exceeds the bound: positive only if the bound is violated."""
         beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
         return beyond if self.holds(value) or beyond > 0 else 1e-12  # at a bound that is excluded
 
@@ -76,7 +76,7 @@ class Limit:
 
 
 def read_limit(name: str, text: str) -> Limit:
-    """Return the limit of a text such as `< 60`; raise ValueError for any other."""
+    """Return the limit of a text such as `< 60`; raise ValueError for other texts."""
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise ValueError(f"expected <, <=, > or >= and a number, as in '< 60', got {text!r}")
@@ -84,22 +84,22 @@ def read_limit(name: str, text: str) -> Limit:
 
 
 def is_known_before(name: str) -> bool:
-    """Return whether a quantity is known from the text of a point, before it is trained."""
+    """Return whether a quantity follows from a point's settings, before training."""
     return name in MODEL_COSTS
 
 
 def find_quantity(name: str) -> Metric | None:
-    """Return the metric, the training cost or the model cost by this name; None if there is none."""
+    """Return the metric, training cost or model cost with this name; None if there is none."""
     return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
 
 
 def quantity_fault(name: str) -> str:
-    """Return what is wrong with a name that is no quantity."""
+    """Return the fault of a name that is not a quantity."""
     return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
 
 
 def usual_direction(name: str) -> Direction | None:
-    """Return which way of a quantity is better; None if neither is known to be."""
+    """Return the better direction of a quantity; None if unknown."""
     metric = find_quantity(name)
     if metric is None or metric.higher_is_better is None:
         return None
@@ -107,35 +107,35 @@ def usual_direction(name: str) -> Direction | None:
 
 
 EPOCHS, LENGTH, DATA = "epochs", "length", "data"
-"""The quantities that can grow from rung to rung besides a dimension of the study."""
+"""The quantities that can grow from rung to rung, besides a dimension of the study."""
 
 NONE, RACE = "none", "race"
 """Schedulers that do not compare points after each epoch."""
 
 
 class SamplerSettings(StrictModel):
-    """A sampler without keys of its own."""
+    """Settings of a sampler without its own keys."""
 
     name: str
-    """the sampler"""
+    """the name of the sampler"""
 
 
 class TpeSettings(SamplerSettings):
     """The keys of `tpe`."""
 
     n_startup_trials: int = Field(default=10, ge=0)
-    """points that are drawn before the sampler proposes any"""
+    """the number of random points before the sampler proposes any"""
     multivariate: bool = True
-    """whether dimensions are chosen together"""
+    """whether dimensions are chosen jointly"""
 
 
 class EvolutionSettings(SamplerSettings):
     """The keys of `evolution`."""
 
     population: int = Field(default=20, ge=2)
-    """how many of the last points can be changed"""
+    """how many of the latest points form the population"""
     sample: int = Field(default=10, ge=1)
-    """of how many of them, drawn anew each time, the best is changed"""
+    """the size of the random sample whose best member is mutated"""
 
     @model_validator(mode="after")
     def _check_sample(self) -> EvolutionSettings:
@@ -148,9 +148,9 @@ class GpTreesSettings(SamplerSettings):
     """The keys of `gp_trees`."""
 
     prior: dict[str, Any] = Field(default={})
-    """values by dimension that are likely to be near the best"""
+    """likely values of the best point, by dimension"""
     confidence: float = Field(default=0.5, gt=0, lt=1)
-    """how likely the prior is right before anything is known"""
+    """the probability, before any result, that the prior is right"""
 
     @model_validator(mode="after")
     def _check_confidence(self) -> GpTreesSettings:
@@ -160,24 +160,24 @@ class GpTreesSettings(SamplerSettings):
 
 
 class SchedulerSettings(StrictModel):
-    """A scheduler without keys of its own."""
+    """Settings of a scheduler without its own keys."""
 
     name: str
-    """the scheduler"""
+    """the name of the scheduler"""
 
 
 class RungSettings(SchedulerSettings):
     """The keys of `asha` and `hyperband`."""
 
     fidelity: str = EPOCHS
-    """what grows from rung to rung: `epochs`; `length`, the longest of a training; `data`, the steps of an
+    """what grows from rung to rung: `epochs`; `length`, the longest training length; `data`, the steps of an
     epoch; or a dimension of whole numbers that fills a hole, such as a width"""
     min_fidelity: int | None = Field(default=None, ge=1)
-    """the first rung; by default 1 epoch, for `length` and `data` the last rung divided twice by the
-    reduction, for a dimension its lowest value"""
+    """the value on the first rung (default: 1 epoch; for `length` and `data` the last rung divided twice by
+    the reduction; for a dimension its lowest value)"""
     reduction: int | None = Field(default=None, ge=2)
-    """one of so many points goes on to the next rung, which has so many times as much; by default 4 for
-    `asha`, 3 for `hyperband`"""
+    """one in `reduction` points is promoted to the next rung, which is `reduction` times as large (default: 4
+    for `asha`, 3 for `hyperband`)"""
 
     @property
     def reduction_factor(self) -> int:
@@ -189,41 +189,41 @@ class RaceSettings(SchedulerSettings):
     """The keys of `race`."""
 
     risk: float = Field(default=0.05, gt=0, lt=1)
-    """the highest chance that the best point is given up"""
+    """the maximum probability that the best point is pruned"""
 
 
 REDUCTIONS = {"asha": 4, "hyperband": 3}
-"""The default reductions of the schedulers that have rungs."""
+"""The default reductions of schedulers with rungs."""
 
 SAMPLER_KEYS: dict[str, type[SamplerSettings]] = {
     "tpe": TpeSettings,
     "evolution": EvolutionSettings,
     "gp_trees": GpTreesSettings,
 }
-"""The settings of samplers that have keys of their own."""
+"""The settings classes of samplers with their own keys."""
 
 SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
     "asha": RungSettings,
     "hyperband": RungSettings,
     RACE: RaceSettings,
 }
-"""The settings of schedulers that have keys of their own."""
+"""The settings classes of schedulers with their own keys."""
 
 
 def part_table(given: object) -> Mapping[str, Any]:
-    """Return a sampler or scheduler of a study file as a table; empty if it is neither a name nor a table."""
+    """Return a study's sampler or scheduler as a table; empty if it is neither a name nor a table."""
     if isinstance(given, str):
         return {"name": given}
     return given if isinstance(given, Mapping) else {}
 
 
 def read_sampler(given: object) -> object:
-    """Return the settings of a sampler. Raises ValueError with every fault."""
+    """Return the settings of a sampler. Raise ValueError with every fault."""
     return _read(given, SAMPLERS, SamplerSettings, SAMPLER_KEYS)
 
 
 def read_scheduler(given: object) -> object:
-    """Return the settings of a scheduler. Raises ValueError with every fault."""
+    """Return the settings of a scheduler. Raise ValueError with every fault."""
     return _read(given, SCHEDULERS, SchedulerSettings, SCHEDULER_KEYS)
 
 
@@ -244,7 +244,7 @@ def _read(
 
 
 def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield each key of [search] that belongs in the table of a sampler or a scheduler, and what to write."""
+    """Yield each key of [search] that belongs in a sampler's or scheduler's table, and what to write."""
     for kind, classes in (("sampler", SAMPLER_KEYS), ("scheduler", SCHEDULER_KEYS)):
         named = part_table(search.get(kind)).get("name")
         for key in search:
@@ -261,20 +261,20 @@ Directions = Annotated[
     Field(strict=False),
     BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
 ]
-"""The better direction, of one metric or of several."""
+"""The better direction, for one metric or several."""
 
 
 class SearchBudget(StrictModel):
-    """`budget`: no new point begins once the trainings of this search have reached one of these."""
+    """`budget`: no new point begins once the trainings of this search have reached one of these limits."""
 
     trainings: int | None = Field(default=None, ge=1)
-    """number of trainings, those that were given up among them"""
+    """number of trainings, pruned ones included"""
     flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """operations of all trainings"""
+    """FLOPs of all trainings"""
     hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """hours of all trainings, added up over those that run at once"""
+    """hours of all trainings, summed over parallel ones"""
     gpu_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same of those on GPUs, times the GPUs that each has, or its share of one"""
+    """GPU hours: hours of trainings on GPUs, times the number or share of GPUs of each"""
 
     @model_validator(mode="after")
     def _check_any(self) -> SearchBudget:
@@ -292,47 +292,50 @@ class SearchBudget(StrictModel):
 
 
 class SearchSettings(StrictModel):
-    """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
+    """`[search]`: how points are chosen.
+
+    `space` defines dimensions that fill holes, in the recipe language.
+    """
 
     sampler: Annotated[SerializeAsAny[SamplerSettings] | None, BeforeValidator(read_sampler)] = None
-    """how points are proposed: gp_trees, tpe, evolution, random, quasi_random, cmaes, gp, nsga2, or grid,
-    which takes all in order; a name, or a table with the keys below; by default gp_trees, and tpe for several
-    metrics or for limits that only a training shows"""
+    """the sampler: gp_trees, tpe, evolution, random, quasi_random, cmaes, gp, nsga2, or grid (all points in
+    order); a name, or a table with the keys below (default: gp_trees, or tpe for several metrics or for
+    limits on trained values)"""
     trials: int = Field(ge=1, le=100_000)
     """number of points, each trained with every seed"""
     metric: Names
-    """what is optimised, its mean over the seeds: a metric, or a cost of the training or of the model; a list
-    of several asks for all trade-offs between them"""
+    """the objective, averaged over the seeds: a metric, or a cost of the training or the model; a list asks
+    for all trade-offs between several"""
     direction: Directions = ()
-    """which way is better, of several metrics a list in their order; by default as is usual for each"""
+    """the better direction; a list for several metrics (default: the usual direction of each)"""
     scheduler: Annotated[SerializeAsAny[SchedulerSettings], BeforeValidator(read_scheduler)] = (
         SchedulerSettings(name=NONE)
     )
-    """how points that fall behind are given up: asha, hyperband and median after some epochs, race after some
+    """when points that fall behind are pruned: asha, hyperband and median after some epochs, race after some
     seeds, or none; a name, or a table with the keys below"""
     budget: SearchBudget | None = None
-    """what ends a search before its last point"""
+    """limits that end a search before its last point"""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
     across: Names = ()
-    """factors that no point chooses, such as `["task"]`: each point is trained at all of their levels, and
-    what is optimised is the mean over these"""
+    """factors that points do not choose, such as `["task"]`: each point is trained at all of their levels,
+    and the objective is the mean over them"""
     warm_start: bool = False
-    """whether points that other studies have trained on all seeds count as tried, whatever their names"""
+    """whether points that other studies have trained on all seeds count as tried, even under other names"""
     limits: dict[str, str] = Field(default={})
-    """what points must keep to, by the metric or cost: `"< 60"`; those that the text tells are never
-    exceeded, others are learnt"""
+    """limits on points, by metric or cost, such as `"< 60"`; limits on model costs are never exceeded, others
+    are learnt"""
     space: dict[str, str] = Field(default={})
     """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
 
     @property
     def sampler_name(self) -> str:
-        """The name of the sampler; empty as long as the default is not known."""
+        """The name of the sampler; empty while the default is undetermined."""
         return self.sampler.name if self.sampler else ""
 
     @property
     def prior(self) -> dict[str, Any]:
-        """The values that are likely to be near the best, by dimension."""
+        """The likely values of the best point, by dimension."""
         return self.sampler.prior if isinstance(self.sampler, GpTreesSettings) else {}
 
     @property

@@ -1,4 +1,4 @@
-"""The tables of a study file: what each key means, its type, its bounds and its default."""
+"""The tables of a study file: the meaning, type, bounds and default of each key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DesignKind = Literal[
     "random",
     "latin_hypercube",
 ]
-"""The design that combines the factors of a study."""
+"""How the levels of a study's factors are combined."""
 
 Order = Literal["seeds_last", "file", "shuffled"]
 """The order in which a run starts the trials of a grid."""
@@ -44,18 +44,18 @@ Level = str | int | float | bool
 """One value of a factor in the study file's notation."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
-"""A name that is valid in a path."""
+"""A name that is valid as part of a path."""
 
 MAX_D_MODEL = 65536
 """The largest width of a model."""
 
 
 Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""The weight of a property of a hypothesis."""
+"""The weight of a decoding penalty."""
 
 
 def _wrap_in_list(names: object) -> object:
-    """Return a single name as a list of one; raise ValueError for what is neither."""
+    """Return a single name as a list of one; raise ValueError for anything else than names."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):
@@ -72,7 +72,7 @@ _recipes: dict[str, Recipe] = {}
 
 
 def read_recipe(text: str) -> Recipe:
-    """Return the recipe of a text, each parsed once; raise RecipeError if it is invalid."""
+    """Return the recipe of a text, cached; raise RecipeError if it is invalid."""
     found = _recipes.get(text)
     if found is None:
         found = parse(text)
@@ -81,94 +81,98 @@ def read_recipe(text: str) -> Recipe:
 
 
 def keep_recipe(text: str, recipe: Recipe) -> None:
-    """Have a text, which somebody has parsed already, not parsed again."""
+    """Add an already parsed text to the cache."""
     if len(_recipes) >= _MOST_RECIPES:
         _recipes.clear()
     _recipes[text] = recipe
 
 
 class StudySettings(StrictModel):
-    """`[study]`: the study's name, which cells it has, and what they may cost."""
+    """`[study]`: the study's name, its cells, and their maximum cost."""
 
     name: Name
     """the study's name in commands and in the store"""
     title: str
-    """the question of the study, in one line"""
+    """the question of the study, on one line"""
     paper: str | None = None
-    """the paper whose published numbers are shown beside the study's own"""
+    """the paper whose published numbers are shown next to the study's own"""
     small: bool = False
-    """whether its models or trainings are smaller than the paper's: verdicts on what the paper says then read
+    """whether its models or trainings are smaller than the paper's; verdicts on the paper's claims then read
     `confirmed in small`"""
     design: DesignKind = "grid"
-    """how factors combine: all levels with all; one at a time around the baseline; in step; one after the
-    other; so, with the best first; a fraction of two levels each; the fewest cells of these; or a sample"""
+    """how levels of factors are combined: grid (all combinations), one_at_a_time (around the baseline), zip
+    (first with first, second with second, …), cumulative (one change after the other), path (the best change
+    first), fractional (a fraction of a two-level grid), plackett_burman (the fewest two-level runs), or random and
+    latin_hypercube (samples)"""
     target: dict[str, Any] = Field(default={})
-    """of `cumulative` and `path`, which begin at the baseline: levels at their end, of factors that have more
-    than two"""
+    """for `cumulative` and `path`, which start at the baseline: final levels of factors with more than two
+    levels"""
     metric: str | None = None
-    """of `path`: what decides which change each round keeps, by its mean over the seeds"""
+    """for `path`: the metric whose mean over the seeds decides which change each round keeps"""
     direction: Literal["max", "min"] | None = None
-    """of `path`: which way is better of the metric, by default as is usual for it"""
+    """for `path`: the better direction of the metric (default: as usual for it)"""
     resolution: Literal["III", "IV", "V"] | None = None
-    """of `fractional`: main effects are told from each other; also from interactions of two factors; and
-    these from each other"""
+    """for `fractional`: III separates main effects from each other, IV also from two-factor interactions, V
+    also these interactions from each other"""
     cells: int | None = Field(default=None, ge=1, le=100_000)
-    """of `random` and `latin_hypercube`: how many cells of the grid are drawn"""
+    """for `random` and `latin_hypercube`: the number of cells drawn from the grid"""
     design_seed: int | None = Field(default=None, ge=0, lt=2**63)
-    """the seed that they are drawn with"""
+    """the seed of this draw"""
     ablate: Literal["parts"] | None = None
-    """makes a factor `recipe` of the model's recipe: as it is, then without each of its parts"""
+    """adds a factor `recipe` with the model's recipe, first complete, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
-    """levels of factors and, for `match`, a number for the hole whose size is solved; of a search the values
-    of the point that it begins with and is compared with"""
+    """levels of factors and, for `match`, a number for the hole whose size is solved; for a search the values
+    of its first point, to which others are compared"""
     baseline_seeds: int | None = Field(default=None, ge=2, le=1000)
-    """of a search: how many seeds its baseline is trained with, whose spread tells the noise; by default
-    those of [factors]"""
+    """for a search: the number of seeds of its baseline, whose spread estimates the noise (default: those of
+    [factors])"""
     around: Names = ()
-    """factors that cross a design of the others, which then stands around each of their levels"""
+    """factors whose levels are all crossed with a design of the other factors"""
     order: Order = "seeds_last"
-    """which trials of a grid start first: seeds_last: one seed of every cell, then the second seed of every
-    cell, and so on; file: as the levels stand in the file; shuffled: an order that is the same each time"""
+    """which trials of a grid start first: seeds_last (every cell with the first seed, then with the second,
+    …), file (in the order of the levels in the file), or shuffled (random, but the same each time)"""
     labels: Names = ()
-    """factors of a `zip` or of `[[cells]]` that name cells and fill no hole"""
+    """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
     match: Literal["parameters"] | None = None
-    """the size of each cell is solved so that its model has as many parameters as the baseline's"""
+    """solve the size of each cell so that its model has as many parameters as the baseline's"""
     max_seeds: int | None = Field(default=None, ge=2, le=1000)
-    """up to how many seeds `study run --until-decided` may add where claims are undecided; claims are then
-    judged at several looks, which together keep their level"""
+    """the maximum number of seeds that `study run --until-decided` may add for undecided claims; claims are
+    then tested at several looks, with a corrected level"""
     keep_weights: bool = False
-    """whether the store keeps the trained models and what they write, to be measured later"""
+    """whether the store keeps trained models and their outputs, for later measurements"""
     keep_checkpoints: bool = False
-    """whether the store keeps the last state of each training, from which one with more epochs goes on"""
+    """whether the store keeps the last state of each training, from which a longer training resumes"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
-    """how far a matched model's parameters may be from the baseline's, as a fraction of those"""
+    """the maximum difference between a matched model's parameters and the baseline's, as a fraction of the
+    baseline's"""
     max_parameters: int | None = Field(default=None, ge=1)
-    """cells and search points whose models have more parameters are not run"""
+    """the maximum number of parameters; larger cells and search points are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same for the operations of a training step, forward and backward, on a batch of sequences of the
-    task's length, or of 40 tokens where it grows"""
+    """the maximum FLOPs of a training step, forward and backward, on a batch of sequences of the task's
+    length (40 tokens if it grows); larger cells and search points are not run"""
 
 
 class ModelSettings(StrictModel):
-    """`[model]`: the body and the layers around it; `recipe` becomes the canonical text."""
+    """`[model]`: the body and the layers around it; `recipe` is normalised to its canonical text."""
 
     recipe: str
-    """the body, in the recipe language"""
+    """the model's body, in the recipe language"""
     d_model: int = Field(ge=1, le=MAX_D_MODEL)
     """width of the model"""
     norm: Norm = "pre"
-    """where a sub-layer is normalised: at its input, at the sum with its input, or nowhere"""
+    """where a sub-layer is normalised: pre, its input; post, the sum with its input; or none"""
     residual: bool = True
     """whether each sub-layer's output is added to its input"""
     norm_kind: Annotated[str, KnownNames(lambda: NORMS), AfterValidator(NORMS.check)] = "layer_norm"
-    """what a norm computes: layer_norm or rms_norm"""
+    """the kind of norm: layer_norm or rms_norm"""
     position: Annotated[str, KnownNames(lambda: POSITIONS), AfterValidator(POSITIONS.check)] = "timing"
-    """how positions are told apart: timing, sinusoids added before every mixer; learned, vectors added to
-    embeddings; randomised, as timing, but in each batch other ones of `max_positions`, in their order
-    (Ruoss et al. 2023); randomised_pairs, by such numbers in mixers that compare positions, as sa(pos=rope)
-    does; or none"""
+    """the positional information: timing, sinusoids added before every mixer; learned, vectors added to
+    embeddings; randomised, sinusoids at random increasing positions below `max_positions`, drawn for each
+    batch (Ruoss et al. 2023); randomised_pairs, the same numbers in mixers that compare positions, such as
+    sa(pos=rope); or none"""
     max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=1 << 20)
-    """how many positions are learned, or how many there are to choose from; without effect with others"""
+    """for learned: the number of positions; for randomised ones: the range from which positions are drawn;
+    otherwise without effect"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """probability of dropping an activation, after each sub-layer and inside feed-forward blocks"""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -180,51 +184,53 @@ class ModelSettings(StrictModel):
     feedforward_dropout: float | None = Field(default=None, ge=0, lt=1)
     """probability of dropping an activation inside feed-forward blocks; by default `dropout`"""
     norm_eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
-    """added to the variance that a norm divides by"""
+    """the constant added to the variance in a norm"""
     embedding: EmbeddingInit = "scaled"
-    """how embeddings are initialised: scaled: N(0, 1 / d_model), multiplied by √d_model where they are used;
-    unit: N(0, 1); unit_scaled: N(0, 1), multiplied by √d_model; uniform: U(-0.05, 0.05);
-    unit_uniform: U(-1.7, 1.7)"""
+    """how embeddings are initialised: scaled: N(0, 1 / d_model), multiplied by √d_model when used; unit: N(0,
+    1); unit_scaled: N(0, 1), multiplied by √d_model when used; uniform: U(-0.05, 0.05); unit_uniform: U(-1.7,
+    1.7)"""
     tied: bool = False
     """whether the output layer shares the embedding's weights"""
     tied_bias: bool = False
     """whether a tied output layer has biases, one for each symbol and each cluster"""
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """adaptive input and softmax: where clusters of rare symbols begin, each a quarter as wide as the last"""
+    """adaptive input and softmax: the first symbols of the clusters of rare symbols; each cluster is a
+    quarter as wide as the one before"""
     project_first_cluster: bool = False
-    """whether the embeddings of the first cluster, which are as wide as the model, are mapped too"""
+    """whether the embeddings of the first cluster, already as wide as the model, are also projected"""
     init: Init = "glorot"
-    """how maps are initialised: Glorot uniform, he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or uniform
-    within 1 / √inputs"""
+    """how matrices are initialised: glorot (uniform), he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or
+    uniform within ±1 / √inputs"""
     feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the maps of `ff` are initialised from N(0, this²); by default as `init` says"""
+    """the standard deviation of the initial matrices of `ff`, which are normal (default: as `init` says)"""
     attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the same for the queries, keys and values of `sa` without relative positions"""
     attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same for the map after its heads"""
+    """the same for the output projection of `sa`"""
     bias_init: BiasInit = "zero"
-    """how biases are initialised: zero; glorot: uniform, those of convolutions and of the output layer;
-    uniform: within 1 / √inputs, those of all maps and convolutions, as torch does"""
+    """how biases are initialised: zero; glorot: uniform for convolutions and the output layer, zero
+    elsewhere; uniform: within ±1 / √inputs for all matrices and convolutions, as torch does"""
     residual_init: ResidualInit = "plain"
-    """how the last map of each sub-layer is initialised: plain, by its rule; depth: that over the root of how
-    many sub-layers there are, as in GPT-2"""
+    """how the last matrix of each sub-layer is initialised: plain, by its rule; depth: divided by the square
+    root of the number of sub-layers, as in GPT-2"""
     output_act: OutputActivation = "none"
     """for tasks with numbers: the activation after the output layer"""
     output_bias: bool = True
-    """whether an output layer with weights of its own has biases"""
+    """whether an untied output layer has biases"""
     mup: int | None = Field(default=None, ge=1, le=MAX_D_MODEL)
-    """maximal updates (Yang et al. 2022, Table 8): the d_model at which a model is as without them, but for
-    attention, whose logits are divided by head_width / 8. At others the maps of the body learn at the rate of
-    [train] times mup / d_model, the output is multiplied by that, and its weights begin as there"""
+    """maximal update parametrisation (Yang et al. 2022, Table 8): the base d_model, at which a model is
+    unchanged except that attention logits are divided by head_width / 8. At another d_model the body's
+    matrices get the learning rate of [train] times mup / d_model, the output is multiplied by the same
+    factor, and its weights are initialised as at the base width"""
     logit_cap: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """logits z become c tanh(z / c), as in Gemma 2; by default they are as they are"""
+    """soft cap c of logits z: they become c tanh(z / c), as in Gemma 2 (default: no cap)"""
     zero_past: bool = False
-    """for texts in streams: whether blocks see zero vectors before the beginning, or nothing"""
+    """for texts in streams: whether blocks see zero vectors before the beginning, instead of nothing"""
 
     @field_validator("max_positions")
     @classmethod
     def _omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """Return the default if the value has no effect, so that trials that differ in it alone are one."""
+        """Return the default if the value has no effect, so that trials that differ only in it are one."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
@@ -246,8 +252,8 @@ class ModelSettings(StrictModel):
 class TrialSettings(StrictModel):
     """Everything that determines the result of one trial.
 
-    `code` has the digests of the plug-in source that it is computed with, by what is used of it: "task
-    mqar" has "mqar.py 1a2b3c4d5e6f7081". It is empty if no plug-in is used.
+    `code` has the digests of the plug-in source used, by plug-in part: "task mqar" maps to "mqar.py
+    1a2b3c4d5e6f7081". It is empty if no plug-in is used.
     """
 
     model: ModelSettings
@@ -258,20 +264,20 @@ class TrialSettings(StrictModel):
 
 
 class DecodeSettings(StrictModel):
-    """`[decode]`: what `probe run` tries with trained models that translate; no part of a trial's identity.
+    """`[decode]`: the searches that `probe run` tries with trained translation models.
 
-    All combinations are tried on the dev split.
+    Not part of a trial's identity. All combinations are tried on the dev split.
     """
 
     beam: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(strict=False)] = ()
-    """beam sizes to try; by default that of `[task]`"""
+    """beam sizes to try (default: that of `[task]`)"""
     length_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
-    """the same for length penalties; without effect with a beam of 1 and on models that try lengths"""
+    """length penalties to try; without effect with a beam of 1 and on models that try lengths"""
     coverage_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
-    """the same for coverage penalties, which need attention weights"""
+    """coverage penalties to try, which need attention weights"""
     sizes: Annotated[tuple[SizeChoice, ...], Field(strict=False)] = ()
-    """the same for the sizes of outputs, of models that are told them"""
+    """output sizes to try, for models that need the output length in advance"""
     tokenizers: Annotated[
         tuple[Literal["13a", "intl", "char", "zh", "none"], ...], Field(strict=False, min_length=1)
     ] = ("13a",)
-    """sacrebleu's tokenisations that BLEU is computed with; the first decides on the dev split"""
+    """sacrebleu tokenisers for BLEU; the first one decides on the dev split"""

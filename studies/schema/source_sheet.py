@@ -21,7 +21,7 @@ from .training import TrainSettings
 TABLE = "source"
 
 Origin = Literal["paper", "program", "ours"]
-"""The origin of a setting: the paper, the program of its authors, or the author of the study."""
+"""The origin of a setting: the paper, the program of its authors, or the study's author ("ours")."""
 
 _TABLES = ("model", "task", "train", "recipes", "factors", "cells", "decode")
 _TEXT = re.compile(r"(paper|program|ours): +(\S.*)")
@@ -30,7 +30,7 @@ _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The origin of a setting: a section of the paper, a file of the program, or why it is ours."""
+    """The origin of a setting: a section of the paper, a file of the program, or the author's reason."""
 
     origin: Origin
     detail: str
@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcedSetting:
-    """One setting by its dotted name; `is_default` if the file gives neither its value nor its source.
+    """A setting by its dotted name; `is_default` if the file gives neither its value nor its source.
 
     `source` is None in a study without the table [source].
     """
@@ -54,7 +54,7 @@ class SourcedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """Every setting of a study with its source: the file's settings in its order, then the defaults."""
+    """Every setting of a study with its source: the file's settings in file order, then the defaults."""
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool
@@ -86,7 +86,7 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
     source, and so do its cells. The source of a table applies to all its keys. A hole has the source of its
-    value. An override is ours, and so is a default without a source of its own.
+    value. The study's author is the source of overrides, and of defaults without a source.
     """
     data = diagnostics.data
     is_given = TABLE in data
@@ -132,7 +132,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
 
 
 def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
-    """Note sources of unknown settings; all tasks' keys are known, since the task may be overridden."""
+    """Report sources of unknown settings; keys of all tasks are known, since the task may be overridden."""
     keys = {("task", key) for name in task_names() for key in require_task(name).settings.model_fields}
     known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
     names = [".".join(map(str, path)) for path in known]
@@ -143,7 +143,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """Yield the settings that a file gives, lists whole."""
+    """Yield the settings that a file gives; a list is one setting."""
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])
@@ -169,7 +169,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """Return the tables of [train] whose keys depend on their names; built-in ones share theirs."""
+    """Return the tables of [train] whose keys depend on their names; built-in ones share their keys."""
     names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
@@ -196,10 +196,7 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """Return the class of a table, which may be optional.
-
-    Returns None for anything else, such as a list of tables.
-    """
+    """Return the class of a table, possibly optional; None for anything else, such as a list of tables."""
     if get_origin(annotation) is tuple:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]

@@ -26,14 +26,14 @@ from ..text.strict_model import StrictModel, format_value, read_named
 
 
 class CurriculumSettings(StrictModel):
-    """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
+    """`train.curriculum`: the first length, and the accuracy at which the length grows."""
 
     start: Length
     """the first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
-    """accuracy on a fresh batch at which the length grows"""
+    """the accuracy on a fresh batch at which the length grows"""
     end: Length | None = None
-    """the length beyond which it does not grow; by default it has none"""
+    """the maximum length (default: none)"""
 
     @model_validator(mode="after")
     def _check_end(self) -> CurriculumSettings:
@@ -43,51 +43,51 @@ class CurriculumSettings(StrictModel):
 
 
 class ScheduledSamplingSettings(StrictModel):
-    """`train.scheduled_sampling`: how often a model reads its own guesses, and how these are drawn.
+    """`train.scheduled_sampling`: how often a model reads its own guesses instead of targets.
 
-    The share begins at `start` and doubles every `double_every` steps until it is `sampling`. Whether guesses
-    are read at a position is drawn once for all targets of a batch. A guess is drawn from the model's
-    probabilities given what it has read (the program of Kaiser and Bengio 2016).
+    The share begins at `start` and doubles every `double_every` steps until it is `sampling`. The positions
+    of guesses are drawn once for all targets of a batch. A guess is drawn from the model's probabilities
+    given what it has read (the program of Kaiser and Bengio 2016).
     """
 
     start: float = Field(gt=0, le=1)
     """the share at the first step"""
     double_every: int = Field(ge=1)
-    """the number of steps in which it doubles"""
+    """the number of steps in which the share doubles"""
 
 
 class StopSettings(StrictModel):
-    """`train.stop`: training ends early once the loss no longer changes from epoch to epoch."""
+    """`train.stop`: training ends early when the training loss stops changing."""
 
     within: float = Field(gt=0, allow_inf_nan=False)
-    """training ends when no two of the last losses differ by this much"""
+    """training ends when the last losses all differ by less than this"""
     epochs: int = Field(ge=1)
-    """the last losses are those of this many epochs, and of the one before them"""
+    """the number of epochs over which the loss must not change; the loss before them counts, too"""
 
 
 class EarlyStoppingSettings(StrictModel):
-    """`train.early_stopping`: training ends early once a metric no longer gets better."""
+    """`train.early_stopping`: training ends early when a metric stops improving."""
 
     metric: str
-    """a metric that there is after each epoch, such as dev_loss"""
+    """a metric that is reported after each epoch, such as dev_loss"""
     patience: int = Field(ge=1)
-    """training ends after so many epochs in a row without a better value"""
+    """the number of consecutive epochs without improvement after which training ends"""
     min_change: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """a value is better if it is by more than this"""
+    """the minimum change that counts as an improvement"""
 
 
 class ParameterGroupSettings(StrictModel):
-    """`[[train.groups]]`: weights whose names fit a pattern, trained otherwise than the rest."""
+    """`[[train.groups]]`: weights selected by a name pattern, with their own training settings."""
 
     match: str = Field(min_length=1)
-    """a pattern of the weights' names, `*` standing for any text: "body.*", "*.norm.*"; a weight is of the
-    first group that fits"""
+    """a pattern of weight names, in which `*` matches any text: "body.*", "*.norm.*"; a weight belongs to the
+    first group that matches"""
     lr_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    """what their learning rate is multiplied by, at every step"""
+    """the factor of their learning rate, at every step"""
     weight_decay: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """how strongly they decay to 0; by default as the optimizer says"""
+    """the strength of their weight decay (default: that of the optimizer)"""
     freeze: bool = False
-    """whether they stay as they were drawn"""
+    """whether they keep their initial values"""
 
     @model_validator(mode="after")
     def _check_freeze(self) -> ParameterGroupSettings:
@@ -98,20 +98,20 @@ class ParameterGroupSettings(StrictModel):
 
 
 class OptimizerChangeSettings(StrictModel):
-    """Settings of `[[train.changes]]`: keys of the optimizer that change after `after` epochs."""
+    """`[[train.changes]]`: optimizer keys that change after `after` epochs."""
 
     after: int = Field(ge=1)
-    """the epochs that are over by then"""
+    """the number of epochs before the change"""
     lr: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the highest learning rate from then on; what is left out stays as it was"""
+    """the peak learning rate from then on (default: unchanged)"""
     weight_decay: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """how strongly weights decay to 0; groups with a decay of their own keep it"""
+    """the strength of weight decay; groups with their own weight decay keep it"""
     betas: Betas | None = None
-    """the moments' decay rates"""
+    """the decay rates of the moments"""
     eps: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """what is added to the denominator"""
+    """the constant added to the denominator"""
     momentum: float | None = Field(default=None, ge=0, lt=1)
-    """how much stays of the direction of the steps before"""
+    """the momentum"""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -120,7 +120,8 @@ class OptimizerChangeSettings(StrictModel):
 
 
 CHANGEABLE = tuple(name for name in OptimizerChangeSettings.model_fields if name != "after")
-"""The keys of `train.optimizer` that may change while a model trains: no state's shape depends on them."""
+"""The keys of `train.optimizer` that may change during a training, because no state's shape depends on them.
+"""
 
 GradientMeasure = Literal["gradient_norm", "gradient_noise"]
 """A metric of the gradients of an epoch."""
@@ -134,78 +135,81 @@ def _check_compile(value: object) -> object:
 
 
 Compile = Annotated[bool | Literal["reduce-overhead"], BeforeValidator(_check_compile)]
-"""The value of `compile`: whether torch compiles the body, or the mode in which it does."""
+"""The value of `compile`: whether torch compiles the body, or its compile mode."""
 
 Precision = Literal["float32", "tf32", "bf16"]
-"""The precision of products: 32 bits, or mantissas of 10 or 7 bits."""
+"""The precision of matrix products: float32, or mantissas of 10 or 7 bits."""
 
 
 class TrainSettings(StrictModel):
     """`[train]`: how the model is trained."""
 
     optimizer: Annotated[SerializeAsAny[OptimizerSettings], read_named(OptimizerSettings)]
-    """the rule that moves the weights"""
+    """the rule that updates the weights"""
     schedule: Annotated[SerializeAsAny[ScheduleSettings], read_named(ScheduleSettings)] = (
         OwnScheduleSettings()
     )
     """the learning rate over the steps"""
     groups: Annotated[tuple[ParameterGroupSettings, ...], Field(strict=False)] = ()
-    """weights that are trained otherwise than the rest, by patterns of their names"""
+    """weights with their own training settings, by name patterns"""
     changes: Annotated[tuple[OptimizerChangeSettings, ...], Field(strict=False)] = ()
-    """what of the optimizer changes while the model trains"""
+    """optimizer settings that change during the training"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the largest norm that all gradients together may have"""
+    """the maximum norm of all gradients together; larger ones are clipped"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the largest norm that the gradient of any single map may have, as those of queries, keys and values"""
+    """the maximum gradient norm of each single matrix, such as that of queries, keys or values; larger ones
+    are clipped"""
     clip_step_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the largest norm that the gradient of any single map may have: above it the map's step is scaled by
-    the ratio of the two, while the optimiser averages the gradient itself"""
+    """the maximum gradient norm of each single matrix: above it the matrix's step is scaled down by the
+    ratio, while the optimiser averages the unscaled gradient"""
     average: float | None = Field(default=None, gt=0, lt=1)
-    """how much of a moving average of the weights stays at each step, such as 0.999; the model is evaluated
-    and kept with the average"""
+    """the decay of an exponential average of the weights, such as 0.999; the model is evaluated and stored
+    with the average"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """weight of the learnt attention spans in the loss"""
+    """the weight of the learnt attention spans in the loss"""
     batch_size: int = Field(ge=1)
-    """sequences in a training step; with batch_tokens at most so many"""
+    """the number of sequences in a training step; with batch_tokens the maximum number"""
     batch_tokens: int | None = Field(default=None, ge=1)
-    """for pairs of sequences: as many of like lengths are a training step as fit into so many tokens, each
-    counted as long as the longer side of the longest"""
+    """for pairs of sequences: the maximum number of tokens in a training step; pairs of similar length fill
+    it, each counted as long as the longer side of the longest pair"""
     accumulate: int = Field(default=1, ge=1)
-    """parts into which the sequences of a step are split, computed one after the other"""
+    """the number of micro-batches of a step, computed one after the other (gradient accumulation)"""
     epochs: int = Field(ge=1)
-    """number of epochs; the model is evaluated after each"""
+    """the number of epochs; the model is evaluated after each one"""
     steps_per_epoch: int = Field(ge=1)
-    """training steps in an epoch"""
+    """the number of training steps in an epoch"""
     sampling: float = Field(default=0.0, ge=0, le=1)
-    """for pairs of sequences: the share of the target's symbols that the model reads its own guesses for"""
+    """for pairs of sequences: the share of target symbols that the model reads as its own guesses (scheduled
+    sampling)"""
     scheduled_sampling: ScheduledSamplingSettings | None = None
-    """how that share grows; guesses are then drawn one after the other, otherwise they are the likeliest"""
+    """how the share of `sampling` grows; guesses are then drawn one after the other, otherwise the most
+    likely symbols are used"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """for pairs of sequences: the probability that is spread over all symbols of the target's vocabulary"""
+    """for pairs of sequences: the probability that is spread over all target symbols"""
     precision: Precision = "float32"
-    """how exactly products are computed, in all operations alike; weights stay in 32 bits"""
+    """the precision of products in all operations; weights stay in 32 bits"""
     compile: Compile = False
-    """whether torch compiles the body; on a GPU also in its mode with CUDA graphs, for short steps"""
+    """whether torch compiles the body; "reduce-overhead" also uses CUDA graphs, for short steps on a GPU"""
     stop: StopSettings | None = None
-    """when training ends before the last epoch, since its loss is at rest"""
+    """when training ends before the last epoch because its loss has stopped changing"""
     early_stopping: EarlyStoppingSettings | None = None
-    """when training ends before the last epoch, since a metric gets no better"""
+    """when training ends before the last epoch because a metric has stopped improving"""
     keep: Literal["last", "best"] = "last"
-    """the epoch whose model is tested and kept: the last one, or the one with the best value of
+    """the epoch whose model is tested and stored: the last one, or the one with the best value of
     early_stopping's metric, or of dev_loss without early_stopping"""
     measure: Annotated[tuple[GradientMeasure, ...], Field(strict=False)] = ()
-    """what is measured of the gradients in each epoch: gradient_norm, the mean of their norms before they are
-    clipped; gradient_noise, the simple noise scale in sequences, from the parts of each step"""
+    """gradient metrics of each epoch: gradient_norm, the mean norm before clipping; gradient_noise, the
+    simple noise scale in sequences, estimated from the parts of each step"""
     loss_terms: Annotated[
         tuple[Annotated[SerializeAsAny[LossTerm], read_named(LossTerm)], ...], Field(strict=False)
     ] = ()
-    """what plug-ins add to the loss of each step"""
+    """loss terms of plug-ins, added to the loss of each step"""
     callbacks: Annotated[
         tuple[Annotated[SerializeAsAny[Callback], read_named(Callback)], ...], Field(strict=False)
     ] = ()
-    """what plug-ins do before the first epoch, after each and after the last"""
+    """callbacks of plug-ins, called before the first epoch, after each epoch and after the last"""
     curriculum: CurriculumSettings | None = None
-    """for the algorithmic tasks: how the length grows, from the first on"""
+    """for algorithmic tasks: how the length grows"""
     lengths: (
         Annotated[
             tuple[Length, Length],
@@ -213,8 +217,8 @@ class TrainSettings(StrictModel):
         ]
         | None
     ) = None
-    """for the algorithmic tasks, in place of a curriculum: the shortest and the longest length, of which each
-    batch has one; the same twice for a single one"""
+    """for algorithmic tasks, instead of a curriculum: the shortest and the longest length; each batch draws
+    one length"""
 
     @model_validator(mode="after")
     def _check_sampling(self) -> TrainSettings:
@@ -235,7 +239,7 @@ class TrainSettings(StrictModel):
     def _omit_without_change(
         cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
     ) -> tuple[OptimizerChangeSettings, ...]:
-        """Those that change something, of that alone, so that trials that differ in nothing else are one."""
+        """Remove changes without effect, so that trials that differ only in them are one."""
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected each after more epochs than the one before, got {got}")
@@ -262,14 +266,14 @@ class TrainSettings(StrictModel):
         return self.early_stopping.metric if self.early_stopping else "dev_loss"
 
     def optimizer_after(self, epochs: int) -> OptimizerSettings:
-        """Return the settings of the optimizer after that many epochs."""
+        """Return the settings of the optimizer after this many epochs."""
         found = self.optimizer
         for each in self.changes:
             found = changed_optimizer(found, each.values) if each.after <= epochs else found
         return found
 
     def sequences(self, tokens: int) -> int:
-        """Return the sequences of a step whose longest has this many tokens."""
+        """Return the number of sequences in a step whose longest has this many tokens."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // tokens))
@@ -277,7 +281,7 @@ class TrainSettings(StrictModel):
     @field_validator("measure")
     @classmethod
     def _order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
-        """Each once, in one order, so that both orders are one trial."""
+        """Remove duplicates and sort, so that the order does not change the trial."""
         return tuple(sorted(set(measure)))
 
     @field_validator("loss_terms", "callbacks")

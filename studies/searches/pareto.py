@@ -1,4 +1,4 @@
-"""Pareto fronts of vectors of losses, where less is better in each place."""
+"""Pareto fronts of loss vectors; lower is better in each component."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 from collections.abc import Sequence
 
 Losses = Sequence[float]
-"""A point's loss for each objective; less is better."""
+"""A point's loss for each objective; lower is better."""
 
 
 def dominates(first: Losses, second: Losses) -> bool:
-    """Return whether the first is nowhere worse, and somewhere better."""
+    """Return whether the first vector is nowhere worse, and somewhere better."""
     return all(a <= b for a, b in zip(first, second, strict=True)) and tuple(first) != tuple(second)
 
 
 def front(points: Sequence[Losses]) -> list[int]:
-    """Return the places of the points that no other dominates, by the first objective; of equal ones all.
+    """Return the indices of undominated points, sorted by the first objective; all of equal ones.
 
-    Two objectives take a sort (Kung et al. 1975). With more, each point is compared with the front so far.
+    Two objectives are sorted (Kung et al. 1975). With more, each point is compared with the front so far.
     """
     order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
     found: list[int] = []
@@ -37,7 +37,7 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """Return the front of each point: 0 for the first, 1 for the one that is left without it, and so on."""
+    """Return the front of each point: 0 if undominated, 1 if dominated only by front 0, and so on."""
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}
@@ -48,7 +48,7 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 
 
 def crowding(points: Sequence[Losses]) -> list[float]:
-    """Return how far the neighbours of each point are, as shares of the ranges.
+    """Return the crowding distance of each point, relative to the ranges.
 
     It is ∞ at an end (Deb et al. 2002).
     """

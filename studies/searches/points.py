@@ -1,6 +1,6 @@
-"""The points of a search as the store has them: what was measured, its cost, the limits, the best ones.
+"""The points of a search in a store: measurements, costs, limits and the best points.
 
-Whatever shows points reads them here: the status, tables, figures, the report and what is promoted.
+All views of points read them here: status, tables, figures, the report and promotion.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from ..text.units import plural
 from .pareto import front
 
 PointKey = tuple[tuple[str, str], ...]
-"""The values of a point by dimension, equal for equal points."""
+"""A point's values by dimension; equal points have equal keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPoint:
-    """A point by the values of the dimensions that it takes, in the order of the search.
+    """A point: the values of its active dimensions, in the order of the search.
 
-    `measured` has the values of each metric by seed, of which there are `seeds`: each the mean over all that
-    the search is across. `status` is "done" where every seed has a value of what is optimised, else why one
-    has none, "pruned" where it came to lower rungs alone. `seconds` are what its trainings took together.
-    `feasible` says whether the means keep to the limits of the search, None where that is not known.
+    `measured` has the values of each metric by seed, averaged over the levels of `across`; there are `seeds`
+    of them. `status` is "done" if every seed has a value of each objective, otherwise the reason; it is
+    "pruned" for a point that only reached lower rungs. `seconds` is the total training time. `feasible` says
+    whether the means respect the limits of the search; None if unknown.
     """
 
     values: Mapping[str, Level]
@@ -58,10 +58,7 @@ class FoundPoint:
 
     @property
     def counts(self) -> bool:
-        """True if the point can be compared.
-
-        Every seed has a value of each objective, all within the limits.
-        """
+        """True if the point is comparable: all seeds have all objectives, and all limits are met."""
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
@@ -75,7 +72,7 @@ class SearchPoints:
     """The points of a search that have ended, the earliest first.
 
     `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials.
-    `not_finite` has, for each objective, the values of trials that ended with one that is not finite.
+    `not_finite` has the non-finite final values of each objective.
     """
 
     goals: tuple[SearchObjective, ...]
@@ -89,12 +86,12 @@ class SearchPoints:
 
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
-        """The points whose seeds all have a value of what is optimised, within the limits of the search."""
+        """The points with objectives for all seeds, within the limits of the search."""
         return tuple(point for point in self.points if point.counts)
 
     @property
     def beyond(self) -> int:
-        """The number of points beyond a limit of the search."""
+        """The number of points that exceed a limit of the search."""
         return sum(point.feasible is False for point in self.points)
 
     @property
@@ -103,14 +100,14 @@ class SearchPoints:
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """Return 1 if higher is better, by the search or the metric, else -1, as for costs."""
+        """Return 1 if higher is better for the search or the metric, else -1, as for costs."""
         own = {goal.name: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
         """Return the complete points, the best by the first objective first; of equals the earlier one.
 
-        With several goals, points that no other surpasses in all come before all others.
+        With several objectives, undominated points come before all others.
         """
         points, losses = self.complete, self._losses()
         best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
@@ -118,12 +115,12 @@ class SearchPoints:
         return tuple(points[number] for number in order)
 
     def front(self) -> tuple[FoundPoint, ...]:
-        """Return the complete points that no other surpasses in all, by the first goal; of equal ones all."""
+        """Return the undominated complete points, sorted by the first objective; all of equal ones."""
         points = self.complete
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
-        """Return the objectives of each complete point, less being better."""
+        """Return the objectives of each complete point as losses."""
         return [
             [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
@@ -177,7 +174,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """Return a point that has reached lower rungs only, which are no result of it."""
+    """Return a point that only reached lower rungs, which has no result."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -195,7 +192,7 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
 
 
 def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
-    """Return whether the means over the seeds with objectives respect the limits; None if not known."""
+    """Return whether the means over the seeds with objectives respect the limits; None if unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -215,7 +212,7 @@ def _found(
     goals: Sequence[SearchObjective],
     study: Study,
 ) -> FoundPoint:
-    """Return the point of these rows; it lacks some while it is not whole."""
+    """Return the point of these rows, which may be incomplete."""
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -244,7 +241,10 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return the value and the status of each trial; costs known from its text count once it is done."""
+    """Return the value and the status of each trial.
+
+    Costs known from settings count once the trial is done.
+    """
     if metric not in COSTS and is_known_before(metric):
         costs: dict[str, tuple[float, ValueStatus]] = {}
         for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
@@ -261,9 +261,9 @@ MAX_POINTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPoint:
-    """A point whose trials are all done: its values by dimension, the objectives' means over the seeds.
+    """A completed point: its values by dimension, and the objectives' means over the seeds.
 
-    `limited` are the means of what has a limit, all within it.
+    `limited` has the means of limited quantities, all within their limits.
     """
 
     values: dict[str, Level]
@@ -277,7 +277,10 @@ class BestPoint:
 
 
 def comparison_note(study: Study) -> str:
-    """Return what a search's metric does not compare when curricula reach other lengths; or empty."""
+    """Return a note if a search's metric is not comparable because curricula reach different lengths.
+
+    Else "".
+    """
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []
     names = [each.name for each in search.objectives] if search else []
@@ -305,8 +308,8 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     """Return the best few points of a search in the store's latest attempts, best first; none for a grid.
 
-    Of several objectives it returns the points that no other beats, sorted by the first objective. Points
-    that exceed a limit, and points with a diverged training, are left out.
+    With several objectives it returns undominated points, sorted by the first objective. Points that exceed a
+    limit, and points with a diverged training, are left out.
     """
     search = study.search
     if search is None:

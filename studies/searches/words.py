@@ -1,4 +1,4 @@
-"""A search in words: its goals, the size of its space, and the costs of its rungs."""
+"""Descriptions of a search: its objectives, the size of its space, and the costs of its rungs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .points import SearchPoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungCost:
-    """A rung: its value, the points and trials that come to it, and what a trial there costs.
+    """A rung: its value, its numbers of points and trials, and the cost of a trial on it.
 
-    `share` is the work of a trial there as a share of a whole training, the mean over both ends of the
-    dimensions. `epochs` is the number of epochs that its trials may train in all.
+    `share` is the work of a trial as a fraction of a whole training, averaged over both ends of the
+    dimensions. `epochs` is the maximum total number of epochs of its trials.
     """
 
     value: int
@@ -68,7 +68,7 @@ def _work(trial: Trial) -> float:
 
 
 def space_size(study: Study) -> Cardinality | None:
-    """Return the number of different recipes of a search; None for a grid, or if recipes are no space.
+    """Return the number of different recipes of a search; None for a grid, or if recipes do not vary.
 
     It is an upper bound if a dimension may fill two holes of one recipe, which then have the same value.
     """
@@ -81,9 +81,9 @@ def space_size(study: Study) -> Cardinality | None:
 
 
 def space_words(study: Study) -> str:
-    """Return how large a search's space is in words, and that it is too small for its number of points.
+    """Describe the size of a search's space, and whether it is too small for the number of points.
 
-    For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; empty if neither is known.
+    For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; "" if neither is known.
     """
     if study.search is None:
         return ""
@@ -108,7 +108,7 @@ def _uses(study: Study, text: str) -> Counter[str]:
 
 
 def _fillings(study: Study, name: str) -> list[str]:
-    """Return the texts of which one fills a hole."""
+    """Return the texts that can fill a hole."""
     dimension = study.dimensions.get(name)
     if isinstance(dimension, ChoiceDimension):
         return [each for each in representative_values(dimension) if isinstance(each, str)]
@@ -119,10 +119,7 @@ def _fillings(study: Study, name: str) -> list[str]:
 
 
 def goal_words(search: SearchSettings) -> str:
-    """Return the objectives in words.
-
-    Example: `the highest max_length and the lowest parameters, with seconds < 60`.
-    """
+    """Describe the objectives: `the highest max_length and the lowest parameters, with seconds < 60`."""
     ways = {"max": "highest", "min": "lowest"}
     goals = [f"the {ways[each.direction]} {each.name}" for each in search.objectives]
     text = " and ".join(filter(None, [", ".join(goals[:-1]), goals[-1]]))
@@ -131,7 +128,7 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def beyond_sentence(found: SearchPoints) -> Iterator[str]:
-    """Yield how many points are left out because they are, or may be, beyond a limit."""
+    """Yield how many points are left out because they exceed, or may exceed, a limit."""
     words = [f"{plural(found.beyond, 'point')} beyond a limit of the search"] if found.beyond else []
     words += [f"{plural(found.unknown, 'point')} that may be"] if found.unknown else []
     if words:
@@ -172,7 +169,7 @@ def best_words(found: SearchPoints, shown: int) -> str:
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
-    """`20 points at width=8, 6 at 24, 2 at 72: 28 epochs, as much work as 5.3 whole trainings, …`."""
+    """Describe rungs: `20 points at width=8, 6 at 24, 2 at 72: 28 epochs, as much work as 5.3 whole …`."""
     first, *others = rungs
     ways = [f"{plural(first.points, 'point')} at {name}={first.value}"]
     ways += [f"{each.points:,} at {each.value}" for each in others]
@@ -197,7 +194,7 @@ def scheduler_words(search: SearchSettings) -> str:
 
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
-    """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
+    """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`, and reused trials."""
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     text = f"{plural(search.trials, 'point')} by {sampler_words(search)} for {goal_words(search)}"

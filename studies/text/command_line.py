@@ -1,4 +1,4 @@
-"""Commands of this program as text, to be run again."""
+"""Shell commands of this program as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:
-    """Return a command for a shell: the program, its words, and the options that have a value.
+    """Return a shell command: the program, its words, and the options that have a value.
 
     True gives the option without a value, a list of texts the option once for each.
     """
@@ -27,7 +27,7 @@ def command_line(*words: str, **options: str | int | Sequence[str] | None) -> st
 
 
 def program_name() -> str:
-    """Return what a person types for this program: `activemem`, or its path where it is not on the PATH."""
+    """Return the shell name of this program: `activemem`, or its path if it is not on the PATH."""
     typed = Path(sys.argv[0])
     if typed.name != "activemem" or not typed.is_file():
         return "activemem"

@@ -1,4 +1,4 @@
-"""A study file as read: its data with overrides applied, the position of each part, and its faults."""
+"""A study file as read: its data with overrides applied, the position of each value, and its faults."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .toml_syntax import syntax_fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The data of a study file; `places` has for each path the text that gives it and its span there.
+    """The data of a study file; `places` maps each path to its source text and span.
 
-    `as_written` is the file without overrides; None where there are none.
+    `as_written` is the file without overrides; None if there are none.
     """
 
     source: str  # what messages call it
@@ -34,7 +34,7 @@ class Document:
     ) -> StudyFault:
         """Return a fault at the value of a path, or at its key.
 
-        `within` narrows it to a part of a text value. A path that is not in the file is shown at its table.
+        `within` narrows it to a part of a text value. The fault of a missing path is shown at its table.
         """
         message = path_prefix(path[:-1] if key else path) + message
         while path and path not in self.places:
@@ -46,7 +46,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return the span of a part of a text value if the file spells it without escapes."""
+        """Return the span of a part of a text value; None if the file writes it with escapes."""
         if within is None:
             return None
         value: Any = self.data
@@ -96,7 +96,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Set one `key.of.a.table=value` in the data, in place; a value that is not TOML is taken as a word."""
+    """Apply an override `key.of.a.table=value` to the data, in place; a value that is not TOML is a text."""
     if (deep := find_too_deep(override)) is not None:
         return [fault_at(override, deep, TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")
@@ -127,7 +127,7 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys of nested tables of one key each, outside in; none for a comment."""
+    """Return the keys of tables nested one in another, outside in; none for a comment."""
     keys = []
     while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()
@@ -148,10 +148,10 @@ def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The faults of a document; `invalid` has the paths of values whose other faults are not reported.
+    """The faults of a document; `invalid` has the paths of values whose other faults are suppressed.
 
-    `data` has the document's tables, in place of some of them those that expansions make: a ladder, rungs of
-    a search, an ablation, and levels that are tables. The document itself stays as written.
+    `data` has the document's tables after expansions: a ladder, rungs of a search, an ablation, and levels
+    that are tables. The document itself does not change.
     """
 
     document: Document
@@ -160,7 +160,7 @@ class Diagnostics:
     data: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with the tables as written."""
+        """Start with the tables as written."""
         object.__setattr__(self, "data", dict(self.document.data))
 
     @property
@@ -169,23 +169,23 @@ class Diagnostics:
         return "search" in self.data
 
     def report(self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None) -> None:
-        """Note a fault, once."""
+        """Add a fault, once."""
         fault = self.document.fault(path, message, key=key, within=within)
         if fault not in self.faults:
             self.faults.append(fault)
 
     def report_invalid(self, path: KeyPath, message: str, *, within: Span | None = None) -> None:
-        """Note a fault that makes the value at its path invalid."""
+        """Add a fault and mark the value at its path as invalid."""
         self.report(path, message, within=within)
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Note faults of the text at a path, each at its words; they make the text invalid."""
+        """Add faults of a text at a path, each at its words; the text becomes invalid."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return the table of this name, empty if there is none; report anything else there."""
+        """Return the table with this name, empty if there is none; report a value of another type."""
         table = self.data.get(name, {})
         if isinstance(table, dict):
             return table
@@ -193,7 +193,10 @@ class Diagnostics:
         return {}
 
     def tables(self, name: str) -> list[Any]:
-        """Return the array of tables of this name, empty if there is none; report anything else there."""
+        """Return the array of tables with this name, empty if there is none.
+
+        Report a value of another type.
+        """
         tables = self.data.get(name, [])
         if isinstance(tables, list):
             return tables

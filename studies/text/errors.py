@@ -1,4 +1,4 @@
-"""The faults of a study file, drawn under their lines."""
+"""The faults of a study file, shown under their lines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _WIDTH = 80  # a message that would pass this column goes below its caret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFault:
-    """One fault, and its line.
+    """One fault with its line.
 
-    `line` counts from 1 in the file; it is 0 for an override and None where there is nothing to point at.
-    `start` and `end` are columns of `text`, from 0, the end not included.
+    `line` counts from 1 in the file; it is 0 for an override and None without a position. `start` and `end`
+    are columns of `text`, from 0; `end` is exclusive.
     """
 
     message: str
@@ -41,21 +41,21 @@ class StudyError(ActivememError):
     """
 
     def __init__(self, source: str, faults: Iterable[StudyFault]) -> None:
-        """Keep the faults in the order of reading; `source` is what messages call the file."""
+        """Sort the faults by position; `source` names the file in messages."""
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
 
     def __str__(self) -> str:
-        """Return the whole message, without a line end."""
+        """Return the whole message, without a final line break."""
         heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         return replace_unprintable("\n".join([heading, "", *_format_faults(self.faults)]))
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """Return a fault at a span of the text, shown in the line in which it begins.
+    """Return a fault at a span of the text, shown in the line where it begins.
 
-    A span is cut at the end of the line; characters that cannot be printed are shown as spaces.
+    A span is cut at the end of the line; unprintable characters are shown as spaces.
     """
     first = text.rfind("\n", 0, span[0]) + 1
     last = text.find("\n", span[0])
@@ -97,7 +97,7 @@ def _with_numbers(message: str) -> list[str | int]:
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
-    """Each line once, and below it, for each of its faults, carets and the message, all of it on one line."""
+    """Yield each line once, followed by carets and a one-line message for each of its faults."""
     margin = max(len(_label(fault)) for fault in faults)
     shown: tuple[int | None, str] = (None, "")
     for fault in faults:
@@ -115,5 +115,5 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    """Return the text in the margin: the line's number, or the option that gives overrides."""
+    """Return the text in the margin: the line number, or the option for overrides."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"

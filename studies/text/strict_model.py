@@ -1,6 +1,6 @@
-"""Tables of a study file: frozen, without unknown keys or converted types.
+"""Tables of a study file: frozen, without unknown keys or type conversion.
 
-What pydantic says of a wrong table is put in our words, and so are the types and defaults of keys.
+Pydantic's errors are reworded, and so are types and defaults of keys.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .toml_positions import KeyPath
 
 
 class StrictModel(BaseModel):
-    """A table of a study file; the text below a key is its description, which `docs/reference/` shows."""
+    """A table of a study file; the docstring below a key is its description, shown in `docs/reference/`."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Annotation of a key with the names that it can have, which are listed if the key is missing."""
+    """Annotation of a key with its valid names, which are listed if the key is missing."""
 
     list_names: Callable[[], Iterable[str]]
 
@@ -39,7 +39,7 @@ class KnownNames:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what a plug-in's class of settings lacks; keys in `given` need nothing."""
+    """List what a plug-in's class of settings lacks; keys in `given` are exempt."""
     missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing
@@ -76,7 +76,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """One thing that is wrong at a path of a table; `key` where it is the key itself."""
+    """A problem at a path of a table; `key` if the key itself is wrong."""
 
     path: KeyPath
     message: str
@@ -84,7 +84,7 @@ class ValidationProblem:
 
 
 class InvalidTableError(ActivememError):
-    """A table that is invalid; its text has every problem with its dotted path."""
+    """An invalid table; the text lists every problem with its dotted path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
         """Keep the problems."""
@@ -101,7 +101,7 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
-    """Each error as a problem; a missing key is reported at the table that should have it."""
+    """Yield each error as a problem; a missing key is reported at its table."""
     for error in errors:
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
@@ -142,7 +142,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 class NamedSettings(StrictModel):
-    """A table whose `name` is in a registry."""
+    """A table whose `name` is looked up in a registry."""
 
     registry: ClassVar[Registry[Any]]
 
@@ -160,9 +160,9 @@ class NamedSettings(StrictModel):
 
 
 def read_named(base: type[NamedSettings]) -> BeforeValidator:
-    """Return the validator that reads a table in the class that its name selects.
+    """Return a validator that reads a table in the class selected by its name.
 
-    A table without a known name keeps the keys that all of its kind have, since others cannot be checked.
+    A table without a known name keeps only the keys common to its kind, since others cannot be checked.
     """
 
     def read(table: object) -> object:
@@ -179,7 +179,7 @@ def read_named(base: type[NamedSettings]) -> BeforeValidator:
 
 
 def format_value(value: object) -> str:
-    """Return a value as messages show it."""
+    """Return a value in the form of messages."""
     match value:
         case bool():
             return str(value).lower()
@@ -200,7 +200,7 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _unknown_key_hint(key: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return which inner tables have the key that a table lacks, or the nearest of its own keys."""
+    """Return which inner tables have an unknown key, or the nearest of the table's own keys."""
     owners = [
         name
         for name, field in fields.items()
@@ -223,7 +223,7 @@ _TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or
 
 
 def type_words(field: FieldInfo) -> str:
-    """Return what a key takes, with its bounds: `whole number, at least 1`."""
+    """Return the type of a key with its bounds: `whole number, at least 1`."""
     ends = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     bounds = [
         f"{word} {getattr(rule, end):.10g}"
@@ -241,7 +241,7 @@ def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
 
 
 def _format_union(kinds: tuple[Any, ...]) -> str:
-    """Any of several types, or nothing."""
+    """Format a union of types, possibly optional."""
     return " or ".join(_format_type(one) for one in kinds if one is not type(None))
 
 
@@ -262,7 +262,7 @@ _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
 
 
 def default_words(field: FieldInfo) -> str:
-    """Return the default of a key in TOML, or one of the words `required`, `none` and `empty`."""
+    """Return the default of a key in TOML, or `required`, `none` or `empty`."""
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"

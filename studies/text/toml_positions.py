@@ -1,6 +1,6 @@
-"""The position of each key and value in a TOML text, which tomllib does not give.
+"""The positions of keys and values in a TOML text, which tomllib does not report.
 
-The text must be one that `tomllib.loads` accepts, with line ends as single line feeds.
+The text must be valid for `tomllib.loads`, with single line feeds as line ends.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ KeyPath = tuple[str | int, ...]
 """Keys and indices from the top of the text to a value."""
 
 Span = tuple[int, int]
-"""Start and end as offsets into the text, the end not included."""
+"""Start and end as offsets into the text; the end is exclusive."""
 
 MAX_DEPTH = 16
-"""The deepest nesting of values; no key of a study needs a third of it."""
+"""The maximum nesting of values; study files need less than a third of it."""
 
 TOO_DEEP = f"expected values within values at most {MAX_DEPTH} deep, got more"
 
@@ -51,9 +51,9 @@ def find_too_deep(text: str) -> Span | None:
 
 
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
-    """Return the place of every path in `tomllib.loads(text)`, tables and arrays included.
+    """Return the position of every path in `tomllib.loads(text)`, tables and arrays included.
 
-    A table that is opened more than once, or only implied, has the first place that names it.
+    A table that is opened more than once, or only implied, has the position that first names it.
     """
     scanner = _Scanner(text)
     scanner.document()
@@ -62,7 +62,7 @@ def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
 
 @dataclass(slots=True)
 class _Scanner:
-    """Walks once over the text, one method a rule; `lengths` counts the tables of each array of tables."""
+    """Scanner of the text, with one method for each grammar rule; `lengths` counts each array of tables."""
 
     text: str
     offset: int = 0
@@ -122,10 +122,7 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """Return the path below `path` that the keys lead to.
-
-        It leads through the last table of any array of tables.
-        """
+        """Return the path below `path` to which the keys lead; in an array of tables it is the last table."""
         for name, span in keys:
             path = (*path, name)
             self.record(path, KeyValueSpan(span, span))
@@ -160,7 +157,7 @@ class _Scanner:
             self.pair(path)
 
     def next_item(self, closing: str) -> bool:
-        """Step over a bracket or a comma; whether an item follows, since it was not the closing bracket."""
+        """Consume a comma or the closing bracket; return whether an item follows."""
         self.skip(_GAP)
         if self.text[self.offset] != closing:
             self.offset += 1
@@ -171,12 +168,12 @@ class _Scanner:
         return False
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        """Step over what the pattern matches here, and return it."""
+        """Consume and return the match of a pattern at this position."""
         match = pattern.match(self.text, self.offset)
         assert match is not None, f"no {pattern.pattern} at {self.offset}"
         self.offset = match.end()
         return match.group()
 
     def record(self, path: KeyPath, place: KeyValueSpan) -> None:
-        """Keep the first place of a path."""
+        """Record the first position of a path."""
         self.places.setdefault(path, place)

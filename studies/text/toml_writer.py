@@ -1,4 +1,4 @@
-"""Writes tables as TOML: short values on one line, nested tables by dotted keys or inline."""
+"""Writer of tables as TOML: short values on one line, nested tables by dotted keys or inline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def toml_comment(text: str) -> str:
 
 
 def toml_table(head: str, keys: Mapping[str, Any]) -> str:
-    """Return a table with its keys below its head."""
+    """Return a table with its keys after its header."""
     return "\n".join([head, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items()), ""])
 
 
@@ -46,7 +46,7 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 
 def _text(text: str) -> str:
-    """Return a basic string; JSON's escapes are TOML's, but for one control character."""
+    """Return a basic string; JSON's escapes are TOML's, except for one control character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

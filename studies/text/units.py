@@ -11,10 +11,10 @@ from textwrap import wrap
 from ...grammar import Reach
 
 WIDTH = 80
-"""The columns that output should fit in, if names allow it."""
+"""The number of columns for output, if names allow it."""
 
 _UNITS = (("s", 60), ("min", 60), ("h", 48), ("days", math.inf))
-"""Each unit of time, and the value from which the next is used."""
+"""Each unit of time, and the value above which the next unit is used."""
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(s|m|min|h)?", re.ASCII)
 _SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -23,9 +23,9 @@ _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time with its unit: `40 s`, `31 min`, `14 h`; at most two digits where it is short.
+    """Return a time with its unit: `40 s`, `31 min`, `14 h`; short times have at most two digits.
 
-    It is at least 1 s, if it is any time at all.
+    A positive time is at least 1 s.
     """
     value = max(seconds, 1.0) if seconds > 0 else 0.0
     for unit, limit in _UNITS:
@@ -36,14 +36,14 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a time such as `30s`, `5m`, `1.5h` or `90`; raise ValueError otherwise."""
+    """Return the seconds of a time such as `30s`, `5m`, `1.5h` or `90`; raise ValueError for other texts."""
     if found := _DURATION.fullmatch(text.strip()):
         return float(found[1]) * _SECONDS[found[2]]
     raise ValueError(f"expected a time such as 30s, 5m or 1h, got {text!r}")
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """Return the largest SI prefix that leaves a number at 1 or more, and its value."""
+    """Return the largest SI prefix for which a number is at least 1, and its value."""
     fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
     return fitting[-1] if fitting else _PREFIXES[0]
 
@@ -55,9 +55,9 @@ def format_bytes(count: float) -> str:
 
 
 def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
-    """Return a text in lines behind a label, `  search 40 points by tpe …`; none for no text.
+    """Return a text in lines after a label, ` search 40 points by tpe …`; none for an empty text.
 
-    What follows a line break is a command, which stays on one line so that it can be copied.
+    The text after a line break is a command, which stays on one line so that it can be copied.
     """
     first = f"  {label:<6} "
     indent = " " * len(first)
@@ -67,7 +67,7 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 trial`, `2 trials`."""
+    """Return a count with its noun: `1 trial`, `2 trials`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -77,9 +77,9 @@ def truncate(text: str, width: int) -> str:
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten texts that are too wide by an inner ellipsis, so that different texts stay different.
+    """Shorten too wide texts by an inner ellipsis, keeping different texts different.
 
-    A third of the width is left for the end of a text, or as near to that as keeps them different.
+    A third of the width is kept for the end of a text, or as close to that as keeps texts different.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)
@@ -114,10 +114,10 @@ def _side(tokens: float) -> str:
 
 
 def number_range(numbers: Sequence[int]) -> str:
-    """Numbers in order, as the first and the last of them."""
+    """Return sorted numbers as a range from the first to the last."""
     return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"
 
 
 def degrees_of_freedom(numbers: Sequence[int]) -> str:
-    """`1 degree of freedom`, `14 to 21 degrees of freedom`; numbers in order."""
+    """Describe degrees of freedom, given in order: `1 degree of freedom`, `14 to 21 degrees of freedom`."""
     return f"{number_range(numbers)} degree{'' if numbers[-1] == 1 else 's'} of freedom"

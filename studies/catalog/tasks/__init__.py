@@ -1,9 +1,9 @@
-"""Tasks: each has a name, settings of its own and requirements on a model, registered beside its class.
+"""Tasks: each has a name, its own settings, and requirements on a model.
 
-`spec` has the registry and what all tasks share. Each family has a file: `algorithmic` (sequences of
-growing length), `language_model`, `long_term` (regression), `memory_degradation`, and `sentence_pairs`
-(transduction and labelled sequences). `generated` has the base class of tasks that draw their examples: the
-tasks of `synthetic` and of plug-ins.
+`spec` has the registry and what all tasks share. Each family has a file: `algorithmic` (sequences of growing
+length), `language_model`, `long_term` (regression), `memory_degradation`, and `sentence_pairs` (transduction
+and labelled sequences). `generated` has the base class of tasks that draw their examples: the tasks of
+`synthetic` and of plug-ins.
 """
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic

@@ -1,4 +1,4 @@
-"""The algorithmic tasks: sequences to sequences of the same length, of which they have any."""
+"""The algorithmic tasks: sequences of any length to sequences of the same length."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Length = Annotated[int, Field(ge=1, le=_MAX_LENGTH)]
 """A nominal length."""
 
 DEV_SEQUENCES = 1000
-"""The number of sequences scored after each epoch if no curriculum grows the length."""
+"""The default number of dev sequences without a curriculum."""
 
 MAX_TEST_LENGTHS = 10_000
 
 
 class LengthRange(StrictModel):
-    """`test_lengths` from a first to a last one."""
+    """A range of `test_lengths` from a first to a last one."""
 
     first: Length
-    """the shortest"""
+    """the shortest length"""
     last: Length
-    """the longest"""
+    """the longest length"""
     step: int = Field(default=1, ge=1)
-    """how far the next one is"""
+    """the distance between neighbouring lengths"""
 
     @model_validator(mode="after")
     def _check_ends(self) -> LengthRange:
@@ -44,7 +44,7 @@ class LengthRange(StrictModel):
 
 
 def read_lengths(given: object) -> object:
-    """Return the lengths of a range; return anything else unchanged."""
+    """Expand a range of lengths; return anything else unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)
@@ -52,20 +52,20 @@ def read_lengths(given: object) -> object:
 
 
 class AlgorithmicSettings(TaskSettings):
-    """`[task]` of an algorithmic task: on how much it is scored, and at which lengths."""
+    """`[task]` of an algorithmic task: the number of scored sequences and their lengths."""
 
     dev_sequences: int | None = Field(default=None, ge=1, le=1_000_000)
-    """sequences that are scored after each epoch: of a curriculum fresh ones of its length, by default one
-    batch; else always the same ones of all lengths in training, by default 1,000"""
+    """sequences that are scored after each epoch; with a curriculum fresh ones of the current length
+    (default: one batch), otherwise a fixed set over all training lengths (default: 1,000)"""
     test_lengths: Annotated[
         tuple[Length, ...],
         BeforeValidator(read_lengths),
         Field(strict=False, max_length=MAX_TEST_LENGTHS),
     ] = ()
-    """lengths at which the trained model is tested, the same sequences in all trials: a list, or
-    `{ first = 41, last = 500, step = 1 }`"""
+    """lengths at which the trained model is tested, on the same sequences in all trials: a list, or `{ first
+    = 41, last = 500, step = 1 }`"""
     test_sequences: int = Field(default=1000, ge=1, le=100_000)
-    """how many sequences of each of these lengths are tested"""
+    """the number of test sequences of each test length"""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> AlgorithmicSettings:
@@ -94,15 +94,15 @@ class AlgorithmicSettings(TaskSettings):
 
 
 class SymbolSettings(AlgorithmicSettings):
-    """`[task]` of an algorithmic task of symbols, of which there may be more or fewer than in the paper."""
+    """`[task]` of an algorithmic task over symbols; `vocab` changes their number."""
 
     vocab: int | None = Field(default=None, ge=2, le=1_000_000)
-    """how many symbols there are; by default as many as in the paper"""
+    """the number of symbols (default: as in the paper)"""
 
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """None for as many as in the paper, so that both are one trial."""
+        """Replace the paper's number of symbols by None, so that both are the same trial."""
         name = info.data.get("name")
         return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
 
@@ -116,12 +116,12 @@ class SymbolSettings(AlgorithmicSettings):
 class AlgorithmicTask(TaskSpec):
     """One task of sequences to sequences of the same length.
 
-    `length` is always the nominal one, which a curriculum grows and the tables report.
-    `required_reach` is the furthest input on each side that can change some output.
-    `unguessable_reach` is the part of it that guessing cannot replace. A model that sees less on that side
-    gets a certain output right in all of 32 random sequences with a chance below 5 %, anew at every longer
-    length. The two differ where far inputs matter rarely, as in long carries. `example` is an
-    input, its target and their meaning, as the paper prints one.
+    `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
+    the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
+    part of it that guessing cannot replace. A model that sees less on that side gets a certain output right
+    in all of 32 random sequences with a chance below 5 %, anew at every longer length. The two differ where
+    far inputs matter rarely, as in long carries. `example` is an input, its target and their meaning, as the
+    paper prints one.
     """
 
     kind: TaskKind = TaskKind.TAGGING
@@ -150,15 +150,15 @@ class AlgorithmicTask(TaskSpec):
         return range(shortest, longest + 1, 2 if self.odd_lengths_only else 1)
 
     def check_length(self, length: int) -> None:
-        """Raise TaskError for a length that the task cannot have."""
+        """Raise TaskError for a length that the task does not allow."""
         if length < self.min_length or (self.odd_lengths_only and length % 2 == 0):
             kind = "an odd length" if self.odd_lengths_only else "a length"
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """Return the longest length that a model of that reach can learn without luck.
+        """Return the longest length that a model with this reach can learn without luck.
 
-        It is 0 if there is none and None if every length can be learned.
+        It is 0 if there is none, and None if every length can be learned.
         """
         lengths = self.lengths(self.min_length, _MAX_LENGTH - 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
@@ -188,9 +188,9 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return the certain reach of sorting.
+    """Return the unguessable reach of sorting.
 
-    Without the symbols beyond, a model guesses where one value ends.
+    Without the symbols beyond it, a model guesses where one value ends.
     """
     return Reach(left=3 * length // 4, right=3 * length // 4)
 
@@ -200,13 +200,14 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """Return the reach to the other bit of a pair; a single token has none."""
+    """Return the reach to the other bit of a pair; a single token needs none."""
     return Reach(left=0, right=min(1, length - 1))
 
 
 def _addition_needs(length: int) -> Reach:
-    """Left to the first operand's bit of the same weight; right, through carries, to the last bit.
+    """Return the reach of addition.
 
+    To the left it is the first operand's bit of the same weight; to the right, through carries, the last bit.
     At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side is 1.
     """
     bits = (length - 1) // 2
@@ -220,8 +221,9 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Left as in addition; right from the product's first bit, after a zero, to the very last bit.
+    """Return the reach of multiplication.
 
+    To the left it is as in addition; to the right, from the product's first bit after a zero, the last bit.
     At lengths 5 and 7 the first bits of the product depend on fewer bits.
     """
     bits = (length - 1) // 2

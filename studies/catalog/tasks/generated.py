@@ -1,4 +1,4 @@
-"""Tasks whose settings draw examples from a seeded generator, such as plug-ins' tasks."""
+"""Tasks that draw their examples from a seeded generator, such as plug-ins' tasks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ IGNORED = -100
 """The target at positions that are not scored."""
 
 KINDS = {kind.name.lower(): kind for kind in (TaskKind.TAGGING, TaskKind.CAUSAL_TAGGING, TaskKind.REGRESSION)}
-"""The kinds of task whose examples a plug-in can draw, by their names."""
+"""The kinds of task that a plug-in can define, by name."""
 
 _SET_NAME = re.compile(r"[\w.-]+")
 
 
 class Examples(NamedTuple):
-    """Inputs and what must be answered, on the CPU.
+    """Inputs and targets, on the CPU.
 
     Inputs are symbols (examples, tokens), int64, or numbers (examples, tokens, columns), float32. In tagging
-    targets are symbols (examples, tokens), int64, with IGNORED where none is asked for; in regression numbers
-    (examples, targets), float32. `lengths` (examples,) says how many tokens of each are valid; None: all.
+    targets are symbols (examples, tokens), int64, with IGNORED at positions that are not scored; in
+    regression they are numbers (examples, targets), float32. `lengths` (examples,) counts the valid tokens;
+    None means all.
     """
 
     inputs: Tensor
@@ -45,10 +46,10 @@ Draw = Callable[["Generator"], Examples]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSizes:
-    """Sizes that a model must have room for.
+    """Sizes that a task requires of a model.
 
-    `tokens` is the usual length of an input. Inputs are symbols of `vocab`, as are the targets of tagging,
-    or `columns` numbers at each token; regression has `targets` numbers as its target.
+    `tokens` is the usual length of an input. Inputs are symbols of `vocab`, or `columns` numbers at each
+    token. The targets of tagging are symbols of `vocab`, too; regression has `targets` numbers.
     """
 
     tokens: int
@@ -58,49 +59,52 @@ class TaskSizes:
 
 
 class GeneratedTask(TaskSettings, ABC):
-    """`[task]` of a task whose examples are drawn.
+    """`[task]` of a task that draws its examples.
 
-    What is drawn must follow from the settings and the generator alone. The generator is the CPU's; fresh
-    examples are drawn for each step of a training, from the seed of the trial.
+    Drawn examples must depend only on the settings and the generator, which is on the CPU. Training examples
+    are drawn anew for each step, from the trial's seed.
     """
 
     dev_examples: int = Field(default=1000, ge=1)
-    """how many examples the model is scored on after each epoch; they are drawn like those of the training"""
+    """the number of examples that are scored after each epoch, drawn like the training examples"""
 
     @property
     @abstractmethod
     def sizes(self) -> TaskSizes:
-        """The sizes that a model must have room for."""
+        """The sizes that the task requires of a model."""
 
     @abstractmethod
     def draw(self, count: int, generator: Generator) -> Examples:
-        """Draw that many training examples."""
+        """Draw this many training examples."""
 
     def test_sets(self) -> Mapping[str, Draw]:
-        """The sets of the test split by name, such as a length; the same examples for every trial."""
+        """The test sets by name, such as a length; examples are the same for every trial."""
         return {}
 
     @property
     def required_reach(self) -> Reach | None:
-        """The furthest input on each side that can change a target, in tokens; None if it is not known."""
+        """The distance of the furthest input on each side that can change a target, in tokens.
+
+        None if unknown.
+        """
         return None
 
     @property
     def has_one_shape(self) -> bool:
-        """True if all training batches of the same number of examples have one shape.
+        """True if all training batches with the same number of examples have one shape.
 
-        Inputs then have equally many tokens without padding, and equally many scored targets. Such trials
-        can train in packs.
+        Then inputs have equal lengths without padding, and equally many scored targets. Such trials can train
+        in packs.
         """
         return False
 
     @property
     def chance(self) -> float | None:
-        """The share of targets that a guess gets right, if it is known; scaled accuracy counts it as 0."""
+        """The accuracy of guessing, if known; scaled accuracy maps it to 0."""
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """Return the targets of any inputs if they follow from these, else None.
+        """Return the targets of any inputs if the inputs determine them, else None.
 
         Tests use it to check `required_reach` and the targets of drawn examples.
         """
@@ -108,22 +112,23 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
-        """Return the loss of each scored target, in the targets' shape; None for the loss of the kind.
+        """Return the loss of each scored target, in the targets' shape.
 
-        Tagging gets logits (scored, vocab) and symbols (scored,) and uses cross-entropy. Regression gets
-        numbers of shape (sequences,) or (sequences, targets) with their targets and uses the squared error.
+        None for the default loss of the kind. Tagging gets logits (scored, vocab) and symbols (scored,), by
+        default with cross-entropy. Regression gets numbers of shape (sequences,) or (sequences, targets) with
+        their targets, by default with the squared error.
         """
         del outputs, targets
         return None
 
     @property
     def has_own_losses(self) -> bool:
-        """True if the task replaces the loss of its kind by its own."""
+        """True if the task defines its own loss."""
         return type(self).losses is not GeneratedTask.losses
 
     @property
     def interface(self) -> ModelInterface:
-        """The sizes with the kind of the task; TaskError if they do not fit it."""
+        """The model interface from sizes and kind; raise TaskError if they do not fit together."""
         kind = self.spec.kind
         try:
             sizes = self.sizes
@@ -140,9 +145,9 @@ TaskT = TypeVar("TaskT", bound=GeneratedTask)
 
 
 def register_task(name: str, *, kind: str, summary: str, source: str) -> Callable[[type[TaskT]], type[TaskT]]:
-    """Return a decorator that registers a task by the class of its settings in [task].
+    """Return a decorator that registers a task by its class of settings in [task].
 
-    `kind` is tagging, causal_tagging or regression, `summary` says what is mapped to what, and `source` is
+    `kind` is tagging, causal_tagging or regression, `summary` describes inputs and targets, and `source` is
     the task's origin. Raises ValueError for an unknown kind, a taken name, and keys without a meaning.
     """
     if kind not in KINDS:
@@ -160,7 +165,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Raise TaskError for test sets whose names cannot be the index of a metric, and for what is raised."""
+    """Raise TaskError for test set names that cannot be an index, and for exceptions of the task."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # whatever a plug-in raises is told of the plug-in

@@ -1,4 +1,4 @@
-"""Language modelling, each token of a text from those before it, and the tokens of texts."""
+"""Language modelling: predict each token of a text from the tokens before it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..own_corpora import OwnText, read_facts
 from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 UNBOUNDED_PAST = 1 << 30
-"""More past positions than any block keeps: a stream that has run for long."""
+"""Stands for an unbounded past: more positions than any block keeps."""
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def split_words(sentence: str) -> list[str]:
-    """Return the words of a sentence in lower case, with each mark as a word of its own."""
+    """Split a sentence into lower-case words, with each punctuation mark as a word."""
     return _WORD.findall(sentence.lower())
 
 
@@ -30,21 +30,23 @@ class LanguageModelSettings(TaskSettings):
     corpus: Annotated[
         str | OwnText, BeforeValidator(read_facts(OwnText)), KnownNames(lambda: dataset_names(Corpus))
     ]
-    """the text: a corpus by name, or your own files as in `{ path = "my.txt" }`: `docs/how-to/my-data.md`"""
+    """the text: a corpus by name, or your own files as in `{ path = "my.txt" }`; see `docs/how-to/my-data.md`
+    """
     tokens: Literal["characters", "words", "bpe"] = "characters"
-    """what a token is"""
+    """the kind of token"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
-    """the size of a bpe vocabulary, and of one of words where the text is one's own"""
+    """the vocabulary size of bpe, and of words in your own text"""
     batching: Literal["stream", "lines", "sentences"] = "stream"
-    """one endless text in each row of a batch, or one line or one sentence of it"""
+    """how batches are made: one endless text in each row, or one line or one sentence in each row"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
-    """in streams: how many tokens are read at a time"""
+    """for streams: the number of tokens that are read at a time"""
     random_offset: bool = False
-    """in streams: whether each pass but the first begins anywhere in the first `context` tokens"""
+    """for streams: whether each pass after the first starts at a random offset within the first `context`
+    tokens"""
     longest: int = Field(default=300, ge=1)
-    """of lines and sentences: longer ones, in tokens, are left out of the training"""
+    """for lines and sentences: the maximum number of tokens; longer ones are left out of the training"""
     dev_tokens: int | None = Field(default=None, ge=2)
-    """how many tokens of the dev split are scored after each epoch but the last; all by default"""
+    """the number of dev tokens that are scored after each epoch but the last (default: all)"""
 
     @property
     def interface(self) -> ModelInterface:
@@ -53,9 +55,9 @@ class LanguageModelSettings(TaskSettings):
 
 
 def corpus_of_task(task: LanguageModelSettings) -> Corpus:
-    """Return the corpus that a `[task]` table names.
+    """Return the corpus of a `[task]` table.
 
-    Raises CorpusError if it is unknown or cannot be cut so.
+    Raise CorpusError if it is unknown or does not support the tokens.
     """
     named = task.corpus
     corpus = named.dataset if isinstance(named, OwnText) else require_dataset(named, Corpus)
@@ -71,7 +73,7 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
 def vocabulary_size(task: LanguageModelSettings) -> int:
     """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
 
-    Raises CorpusError if the table names no known text.
+    Raise CorpusError if the table names no known text.
     """
     corpus = corpus_of_task(task)
     if task.tokens == "characters":

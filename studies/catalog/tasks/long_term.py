@@ -1,4 +1,4 @@
-"""The long-term problems: numbers, two of them marked, to their sum or product."""
+"""The long-term problems: the sum or product of two marked numbers among many."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class LongTermSettings(TaskSettings):
     """`[task]` of recall_addition and recall_multiplication."""
 
     length: int = Field(default=50, ge=12)
-    """the shortest sequence; the longest is a tenth longer"""
+    """the shortest sequence; the longest is 10 % longer"""
     variable: bool = False
-    """whether each training batch has a length of its own, 50 to 10,000"""
+    """whether each training batch has a random length from 50 to 10,000"""
     padding: Literal["masked", "read"] = "masked"
-    """whether the zeros behind shorter sequences of a batch are left out, or read like the rest"""
+    """whether the zeros after shorter sequences of a batch are masked, or read like other inputs"""
 
     @property
     def length_range(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The toy problems on which memory degrades (Harvat and Martín-Guerrero 2022, section 3.2 and appendix A)."""
+"""Toy problems on which encoders' memory degrades (Harvat and Martín-Guerrero 2022, appendix A)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DegradationProblem(TaskSpec):
     """Random sequences of `min_length` to `max_length` symbols, and their targets.
 
     Of `sequences` distinct ones, the fraction `dev_fraction` is for validation; the paper measures memory on
-    `test_sequences` more. Fields with a default of 0 describe what only some problems have.
+    `test_sequences` further ones. Fields with a default of 0 apply to some problems only.
     """
 
     kind: TaskKind = TaskKind.TRANSDUCTION
@@ -40,13 +40,14 @@ class DegradationProblem(TaskSpec):
     dev_fraction: float = 0.25
     test_sequences: int = 10_000
     num_repeated_symbols: int = 0
-    """how many symbols fill the sequence, each 1 to `max_repeats` times in a row"""
+    """how many distinct symbols fill the sequence, each 1 to `max_repeats` times in a row"""
     max_repeats: int = 0
     num_dropped_symbols: int = 0
-    """how many symbols are dropped from targets; a source has 1 to `max_dropped` of them"""
+    """how many symbols are removed from targets; a source has 1 to `max_dropped` of them"""
     max_dropped: int = 0
     num_bigrams: int = 0
-    """how many symbols have a successor that follows with a probability drawn from `bigram_probability`"""
+    """how many symbols are the first of a bigram, whose second follows with a probability drawn from
+    `bigram_probability`"""
     bigram_probability: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -56,7 +57,7 @@ class DegradationProblem(TaskSpec):
 
     @property
     def tokens(self) -> int:
-        """The length of all sequences, with their start, their end, and padding."""
+        """The length of all sequences, with start, end and padding."""
         return self.max_length + 2
 
 

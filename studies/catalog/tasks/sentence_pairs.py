@@ -1,4 +1,4 @@
-"""Tasks of sentences: translation, parsing, and labelled sequences of the user."""
+"""Tasks on sentences: translation, parsing, and the user's labelled sequences."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from ..own_corpora import OwnPairs, OwnSequences, read_facts
 from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 SizeChoice = Literal["all", "estimated"]
-"""The choice of output sizes to try with models that get the size as an input."""
+"""The output sizes to try for models that need the size as an input."""
 
 
 class SentencePairSettings(TaskSettings, ABC):
-    """The keys that translation and parsing share."""
+    """The keys shared by translation and parsing."""
 
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
-    """what a token is; spelled: a word, or a letter of a rare one; spelled_digits: the same, with each digit,
-    hyphen and other sign as a token of its own"""
+    """the kind of token; spelled: frequent words, and letters for other words; spelled_digits: the same, with
+    each digit, hyphen and other sign as a token"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
-    """the size of each language's vocabulary"""
+    """the vocabulary size of each language"""
     longest: int = Field(default=300, ge=1)
-    """longer pairs, in tokens, are left out of the training"""
+    """the maximum number of tokens; longer pairs are left out of the training"""
     dev_tokens: int | None = Field(default=None, ge=2)
-    """how many tokens of the dev split are scored after each epoch but the last; all by default"""
+    """the number of dev tokens that are scored after each epoch but the last (default: all)"""
     beam: int = Field(default=1, ge=1, le=64)
-    """hypotheses that are kept while the test split is written"""
+    """the beam size with which the outputs of the test split are written"""
     length_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """how much longer hypotheses are preferred (Wu et al. 2016, equation 14)"""
+    """the strength of the preference for longer outputs (Wu et al. 2016, equation 14)"""
     coverage_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """how much hypotheses that leave out parts of the source are penalised (the same)"""
+    """the strength of the penalty for outputs that leave out parts of the source (Wu et al. 2016, equation
+    14)"""
     size_ratio: float = Field(default=2.0, ge=1, le=16)
-    """of models that are told how long an output will be: how many times as long as the source, at most"""
+    """for models that need the output length in advance: the longest output, as a multiple of the source's
+    length"""
     size_margin: int = Field(default=0, ge=0, le=1000)
-    """and how many symbols more"""
+    """for these models: how many symbols longer than `size_ratio` times the source an output may be"""
     sizes: SizeChoice = "all"
-    """of these models, too: all, each size is tried and the likeliest output is kept; estimated, only that is
-    tried which a line of least squares through the lengths of the training's pairs gives for the source's"""
+    """for these models: "all" tries each length and keeps the most likely output; "estimated" tries only the
+    length that a linear fit to the training pairs predicts from the source's length"""
 
 
 class TranslationSettings(SentencePairSettings):
@@ -51,15 +53,16 @@ class TranslationSettings(SentencePairSettings):
         BeforeValidator(read_facts(OwnPairs)),
         KnownNames(lambda: dataset_names(ParallelCorpus)),
     ]
-    """the pairs: a corpus by name, or your own files as in `{ path = "my.tsv" }`: `docs/how-to/my-data.md`"""
+    """the pairs: a corpus by name, or your own files as in `{ path = "my.tsv" }`; see
+    `docs/how-to/my-data.md`"""
     joint_vocabulary: bool = False
-    """whether both languages have one vocabulary, of the words that are most frequent in both together"""
+    """whether both languages share one vocabulary, with the most frequent words of both together"""
 
     @property
     def interface(self) -> ModelInterface:
-        """A vocabulary for each language, or the same for both, with embeddings for each.
+        """A vocabulary for each language, or one for both, with embeddings for each.
 
-        If a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
+        If a text has fewer symbols, the rest stay unused, so that sizes depend only on the study file.
         """
         if isinstance(self.corpus, str):
             require_dataset(self.corpus, ParallelCorpus)
@@ -72,8 +75,8 @@ class ParsingSettings(SentencePairSettings):
     corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
     """the treebank"""
     prefer_trees: bool = False
-    """whether of the lengths that are tried one that gives a tag for each word, and each bracket another, is
-    better than likelier ones: each tag too many or too few costs 1000 nats, each bracket 100"""
+    """whether, among the lengths that are tried, well-formed trees are preferred to more likely outputs: each
+    surplus or missing tag costs 1000 nats, each unmatched bracket 100"""
 
     @property
     def interface(self) -> ModelInterface:
@@ -105,27 +108,27 @@ add_own_task(
 
 
 RESERVED_SYMBOLS = 4
-"""The numbers of a vocabulary that are no text: padding, start, end and unknown."""
+"""The number of special symbols in a vocabulary: padding, start, end and unknown."""
 
 BYTES = 256
 
 
 class LabelledSettings(TaskSettings, ABC):
-    """The keys that tasks with labels share."""
+    """The keys shared by tasks with labels."""
 
     corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
-    """the files, as in `{ path = "my.csv", text = "text", label = "label" }`: `docs/how-to/my-data.md`"""
+    """the files, as in `{ path = "my.csv", text = "text", label = "label" }`; see `docs/how-to/my-data.md`"""
     longest: int = Field(default=300, ge=1)
-    """of longer sequences so many tokens are read"""
+    """the maximum number of tokens that are read of a sequence"""
 
     @property
     @abstractmethod
     def vocabulary(self) -> tuple[str, int]:
-        """The kind of a token, and the number of symbols."""
+        """The kind of token, and the number of symbols."""
 
     @property
     def interface(self) -> ModelInterface:
-        """The symbols of the sequences, and as many classes as there are labels, or a number."""
+        """The symbols of the sequences, and the number of classes, or one number as the target."""
         kind, classes = self.spec.kind, self.corpus.classes
         return ModelInterface(
             kind=kind,
@@ -136,7 +139,7 @@ class LabelledSettings(TaskSettings, ABC):
         )
 
     def normalise(self, sequence: str) -> str:
-        """Return the sequence with single spaces where these separate symbols."""
+        """Normalise the spaces of a sequence in which spaces separate symbols."""
         return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
 
 
@@ -144,10 +147,10 @@ class LabelledSequenceSettings(LabelledSettings):
     """`[task]` of sequence_classification and sequence_regression."""
 
     tokens: Literal["words", "bpe", "characters", "symbols"]
-    """what a token is; words: in lower case, marks apart; characters: bytes; symbols: what stands between
-    spaces, or each element of a list"""
+    """the kind of token; words: lower case, with separated punctuation; characters: bytes; symbols: separated
+    by spaces, or the elements of a list"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
-    """the size of a vocabulary of words or bpe"""
+    """the vocabulary size of words or bpe"""
 
     @property
     def vocabulary(self) -> tuple[str, int]:

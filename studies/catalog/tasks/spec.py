@@ -1,4 +1,4 @@
-"""A task as a study sees it: its settings, its requirements on a model, and the registry of all tasks."""
+"""Interface of tasks: settings, requirements on a model, and the registry of all tasks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""
 
 TEST_SETS = "Test set"
-"""The title of an index that numbers test sets, as in `test_accuracy[8]`."""
+"""The title of an index of numbered test sets, as in `test_accuracy[8]`."""
 
 
 class TaskError(ActivememError):
-    """A task that does not exist, or a length that it does not allow."""
+    """A task that does not exist, or a length that a task does not allow."""
 
 
 class TaskKind(StrEnum):
-    """The kind of output that a task asks of a model."""
+    """The kind of output that a task requires of a model."""
 
     TAGGING = "an output for each token of its input"
     CAUSAL_TAGGING = "an output for each token, from those up to it"
@@ -37,18 +37,18 @@ class TaskKind(StrEnum):
 
     @property
     def causal(self) -> bool:
-        """True if no output may see a later input."""
+        """True if an output must not depend on later inputs."""
         return self in (TaskKind.LANGUAGE, TaskKind.CAUSAL_TAGGING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInterface:
-    """A task's requirements on a model, and the sequence length that represents the task.
+    """A task's requirements on a model, and a typical sequence length.
 
-    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in
-    all; or outputs are one of `classes`. In sequence-to-sequence tasks `source_vocab` counts the symbols of
-    the source. `tokens` is None if the length grows in training; `past` positions before them are kept.
-    With a `bottleneck` everything is decoded from the last position of a causal model.
+    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position and `targets` for
+    the whole sequence. Outputs can also be one of `classes`. In sequence-to-sequence tasks `source_vocab`
+    counts the symbols of the source. `tokens` is None if the length grows in training; `past` positions
+    before them are kept. With a `bottleneck` everything is decoded from the last position of a causal model.
     """
 
     kind: TaskKind
@@ -63,12 +63,12 @@ class ModelInterface:
 
     @property
     def causal(self) -> bool:
-        """True if no output may see a later input."""
+        """True if an output must not depend on later inputs."""
         return self.kind.causal
 
 
 DEFAULT_PIECES = 32_000
-"""The size of a vocabulary; own files that are too small for it get a smaller bpe vocabulary."""
+"""The default vocabulary size; own files that are too small for it get a smaller bpe vocabulary."""
 
 
 TASKS: Registry[TaskSpec] = Registry("task")
@@ -76,27 +76,27 @@ TASKS: Registry[TaskSpec] = Registry("task")
 
 
 class TaskSettings(NamedSettings, ABC):
-    """`[task]`: what is learned; each task has its own settings besides its name."""
+    """`[task]`: the task to learn; each task has its own keys besides its name."""
 
     registry: ClassVar = TASKS
 
     name: str
-    """what is learned: the name of a task"""
+    """the name of the task"""
 
     @property
     def spec(self) -> TaskSpec:
-        """The task itself."""
+        """The registered task."""
         return require_task(self.name)
 
     @property
     @abstractmethod
     def interface(self) -> ModelInterface:
-        """The task's requirements on a model; raises CorpusError for an unknown text, or TaskError."""
+        """The task's requirements on a model; raise CorpusError for an unknown text, or TaskError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """One task; `settings` is the class of its table `[task]`."""
+    """One task; `settings` is the class of its `[task]` table."""
 
     name: str
     kind: TaskKind
@@ -106,12 +106,12 @@ class TaskSpec:
 
     @property
     def test_sets_title(self) -> str:
-        """The name of what distinguishes the sets of the test split, if there are several."""
+        """The title of the index that distinguishes several test sets."""
         return TEST_SETS
 
     @property
     def keys(self) -> dict[str, str]:
-        """The keys of `[task]` besides its name, each with its meaning."""
+        """The keys of `[task]` besides its name, with their meanings."""
         fields = self.settings.model_fields.items()
         return {key: field.description or "" for key, field in fields if key != "name"}
 
@@ -122,12 +122,12 @@ def add_own_task(spec: TaskSpec) -> None:
 
 
 def lookup_task(name: str) -> TaskSpec | None:
-    """Return the task of that name, or None."""
+    """Return the task with this name, or None."""
     return TASKS.get(name)
 
 
 def require_task(name: str) -> TaskSpec:
-    """Return the task of that name; raise TaskError with the nearest name or all names."""
+    """Return the task with this name; raise TaskError with the nearest name or all names."""
     spec = lookup_task(name)
     if spec is None:
         raise TaskError(f"unknown task '{name}'{nearest_hint(name, TASKS)}")
@@ -140,10 +140,10 @@ def task_names() -> tuple[str, ...]:
 
 
 def read_task_settings(table: object) -> object:
-    """Return the settings of a table `[task]`, in the class that its name selects.
+    """Return the settings of a `[task]` table, in the class that its name selects.
 
-    Returns anything but a table unchanged. A table of an unknown task keeps only its name, since its other
-    keys cannot be checked. Raises InvalidTableError with every problem.
+    Anything but a table is returned unchanged. A table of an unknown task keeps only its name, since its
+    other keys cannot be checked. Raises InvalidTableError with every problem.
     """
     if not isinstance(table, Mapping):
         return table

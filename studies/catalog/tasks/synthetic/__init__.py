@@ -1,6 +1,6 @@
-"""Synthetic tasks: scored at some positions only, and drawn from their settings and a seed only.
+"""Synthetic tasks: drawn from settings and a seed, and scored at some positions only.
 
-`base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups.
+`base` has their shared code. `state_tracking` has parity, modular arithmetic and word problems of groups.
 `recall` has lookups, and `chomsky` has the problems of the Chomsky hierarchy. `listops`, `mad` and
 `pathfinder` have the tasks of these names. All tasks but pathfinder are causal. Each module registers its
 tasks; `engine/tasks/synthetic` draws examples.

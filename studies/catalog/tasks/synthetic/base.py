@@ -1,4 +1,4 @@
-"""Keys of [task], test sets and the drawing rule that synthetic tasks share."""
+"""Shared [task] keys, test sets and drawing rules of synthetic tasks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
-"""(settings, number, test set or None, generator) to `number` examples of that set, or of the training."""
+"""Draws examples from settings, their number, a test set (None for training) and a generator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule by which the engine draws a task's examples, and computes the targets of inputs where it can.
+    """A rule by which the engine draws a task's examples and, where possible, computes targets from inputs.
 
-    `picture` draws an input (tokens,) as lines of text where numbers say little.
+    `picture` renders an input (tokens,) as lines of text if numbers are not readable.
     """
 
     draw: DrawRule
@@ -36,14 +36,14 @@ class Rule:
 
 
 RULES: dict[str, Rule] = {}
-"""The rules by the names of their tasks; `engine/tasks/synthetic` gives them."""
+"""The rules by task name; `engine/tasks/synthetic` registers them."""
 
 
 class SyntheticTask(GeneratedTask, ABC):
-    """`[task]` of a task whose examples are drawn by a rule of the engine."""
+    """`[task]` of a task whose examples are drawn by a rule in the engine."""
 
     test_examples: int = Field(default=1000, ge=1, le=100_000)
-    """how many examples each test set has"""
+    """the number of examples of each test set"""
 
     @property
     @abstractmethod
@@ -52,7 +52,7 @@ class SyntheticTask(GeneratedTask, ABC):
 
     @property
     def most_tokens(self) -> int:
-        """The tokens of the longest input, in training and in the test sets."""
+        """The number of tokens of the longest input, in training and test sets."""
         return self.sizes.tokens
 
     def draw(self, count: int, generator: Generator) -> Examples:
@@ -66,7 +66,7 @@ class SyntheticTask(GeneratedTask, ABC):
         return None if rule.solve is None else rule.solve(self, inputs)
 
     def picture(self, inputs: Tensor) -> str | None:
-        """Return an input (tokens,) as lines of text; None if its numbers say as much."""
+        """Render an input (tokens,) as lines of text; None if its numbers are readable."""
         rule = RULES[self.name]
         return None if rule.picture is None else rule.picture(self, inputs)
 
@@ -76,17 +76,17 @@ class SyntheticTask(GeneratedTask, ABC):
 
 
 class LengthTask(SyntheticTask, ABC):
-    """`[task]` of a task that is trained at some lengths and tested at others."""
+    """`[task]` of a task with separate training and test lengths."""
 
     lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
-    """the shortest and the longest sequence of the training, each length equally often"""
+    """the shortest and the longest training sequence; all lengths between are equally frequent"""
     test_lengths: Annotated[
         tuple[Length, ...],
         BeforeValidator(read_lengths),
         Field(strict=False, max_length=MAX_TEST_LENGTHS),
     ] = ()
-    """lengths at which the trained model is tested, each a test set, the same for all trials: a list, or
-    `{ first = 40, last = 256, step = 8 }`"""
+    """lengths at which the trained model is tested, each a test set that all trials share: a list, or `{
+    first = 40, last = 256, step = 8 }`"""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> LengthTask:
@@ -103,7 +103,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """Return what a valid length is if this one is not, else None."""
+        """Return a description of valid lengths if this one is invalid, else None."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property
@@ -111,12 +111,12 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """Return the tokens of an input of a length."""
+        """Return the number of input tokens for a length."""
         return length
 
     @property
     def longest_input(self) -> int:
-        """The tokens of the longest input in training."""
+        """The number of tokens of the longest training input."""
         return self.input_tokens(self.lengths[1])
 
     @property
@@ -134,7 +134,7 @@ class LengthTask(SyntheticTask, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec(TaskSpec):
-    """One synthetic task; `set_title` says what its test sets differ in."""
+    """One synthetic task; `set_title` names the property in which its test sets differ."""
 
     set_title: str
 
@@ -152,7 +152,7 @@ def add_synthetic(
     *,
     kind: TaskKind = TaskKind.CAUSAL_TAGGING,
 ) -> None:
-    """Add a task of this folder."""
+    """Register a task of this folder."""
     add_own_task(
         SyntheticSpec(
             name=name, kind=kind, settings=settings, summary=summary, source=source, set_title=title

@@ -1,4 +1,4 @@
-"""The fifteen tasks of the Chomsky hierarchy: a string, then empty tokens at which the answer is asked."""
+"""The fifteen tasks of the Chomsky hierarchy: a string, then empty tokens where the answer is predicted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..generated import TaskSizes
 from .base import LengthTask, add_synthetic
 
 EMPTY, FIRST_SYMBOL = 1, 2
-"""The token at which an answer is asked, and the first symbol of strings and answers; 0 is padding."""
+"""The token at which an answer is predicted, and the first symbol of strings and answers; 0 is padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One of the fifteen problems: its symbols, the length of its answers, and its shortest string.
 
-    `chance` is the share that a guess gets right, None if answers differ in length.
+    `chance` is the accuracy of guessing, None if answers vary in length.
     """
 
     symbols: int
@@ -27,7 +27,7 @@ class Problem:
     chance: float | None = 0.5
 
     def answer_length(self, length: int) -> int:
-        """Return the number of tokens at which an answer is asked."""
+        """Return the number of tokens of an answer."""
         lengths = {
             "one": 1,
             "same": length,
@@ -55,14 +55,14 @@ PROBLEMS = {
     "compute_sqrt": Problem(2, "half"),
     "bucket_sort": Problem(5, "same", chance=0.2),
 }
-"""Regular, deterministic context-free and context-sensitive problems, in this order."""
+"""The problems, in this order: regular, deterministic context-free, context-sensitive."""
 
 
 class ChomskySettings(LengthTask):
     """Settings of chomsky_hierarchy in `[task]`; lengths count a string without its empty tokens."""
 
     lengths: tuple[int, int] = Field(default=(3, 40), strict=False)
-    """the shortest and the longest string of the training, each length equally often"""
+    """the shortest and the longest training string; all lengths between are equally frequent"""
     problem: Literal[
         "even_pairs",
         "parity_check",
@@ -80,14 +80,14 @@ class ChomskySettings(LengthTask):
         "compute_sqrt",
         "bucket_sort",
     ] = "parity_check"
-    """which of the fifteen"""
+    """the problem, one of the fifteen"""
 
     def length_fault(self, length: int) -> str | None:
         least = PROBLEMS[self.problem].shortest
         return None if length >= least else f"expected lengths of at least {least}"
 
     def input_tokens(self, length: int) -> int:
-        """Return the tokens of a string with its empty tokens."""
+        """Return the number of tokens of a string with its empty tokens."""
         return length + PROBLEMS[self.problem].answer_length(length)
 
     @property

@@ -1,4 +1,4 @@
-"""ListOps: nested lists of digits with an operation each, to the value of the outermost."""
+"""ListOps: nested lists of digits with operations; the target is the value of the outermost list."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from ..generated import TaskSizes
 from .base import LengthTask, add_synthetic
 
 ASK, CLOSE, FIRST_OPERATION, FIRST_DIGIT = 1, 2, 3, 7
-"""The symbols: where the value is asked, the end of a list, the operations that begin one, and the digits."""
+"""The symbols: the query for the value, the end of a list, the operations that begin one, and the digits."""
 
 OPERATIONS = ("MIN", "MAX", "MED", "SM")
 """The operations in the order of their symbols; SM is the sum modulo 10, MED the lower of two medians."""
 
 
 class ListopsSettings(LengthTask):
-    """Settings of listops in `[task]`; lengths count an expression without the token that asks."""
+    """Settings of listops in `[task]`; lengths count an expression without the query token."""
 
     lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
-    """the shortest and the longest expression of the training, each length equally often"""
+    """the shortest and the longest training expression; all lengths between are equally frequent"""
     arguments: int = Field(default=10, ge=5, le=100)
-    """the most that a list has"""
+    """the maximum number of arguments of a list"""
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 4 else "expected lengths of at least 4"
 
     def input_tokens(self, length: int) -> int:
-        """Return the tokens of an expression and the token that asks."""
+        """Return the number of tokens of an expression with its query token."""
         return length + 1
 
     @property
@@ -35,7 +35,7 @@ class ListopsSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding, the token that asks, the end of a list, operations and digits."""
+        """Padding, the query token, the end of a list, operations and digits."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_DIGIT + 10)
 
 

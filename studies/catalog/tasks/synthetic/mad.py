@@ -1,4 +1,4 @@
-"""The six tasks of MAD; the answers of compression are decoded from the last position alone."""
+"""The six tasks of MAD; answers of compression are decoded from the last position only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..spec import ModelInterface
 from .base import SyntheticTask, add_synthetic
 
 RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
-"""Those in which values are found by keys of the same sequence."""
+"""The tasks in which values are looked up by keys of the same sequence."""
 
 
 class MadSettings(SyntheticTask):
@@ -27,21 +27,21 @@ class MadSettings(SyntheticTask):
         "memorization",
         "compression",
     ] = "in_context_recall"
-    """which of its tasks; in compression all symbols are decoded from what the model holds at the last one"""
+    """the MAD task; in compression all symbols are decoded from the model's last position"""
     vocab: int = Field(default=16, ge=4, le=1_000_000)
-    """how many symbols there are in all"""
+    """the total number of symbols"""
     length: int = Field(default=128, ge=4, le=1 << 20)
-    """tokens of a sequence"""
+    """the number of tokens of a sequence"""
     train_examples: int = Field(default=12_800, ge=0, le=1_000_000)
-    """how many examples there are to train on, the same for all trials; 0: fresh ones at each step"""
+    """the size of the training pool, which all trials share; 0 draws fresh examples at each step"""
     noise_vocab: int = Field(default=16, ge=0)
-    """of noisy_recall: how many of the symbols are noise"""
+    """for noisy_recall: the number of symbols that are noise"""
     noise: float = Field(default=0.2, ge=0, lt=1)
-    """of noisy_recall: the share of pairs that are noise instead"""
+    """for noisy_recall: the share of pairs that are replaced by noise"""
     motif: int = Field(default=3, ge=1, le=4)
-    """of fuzzy_recall: the most symbols of a key, and of a value"""
+    """for fuzzy_recall: the maximum number of symbols of a key, and of a value"""
     copies: int = Field(default=16, ge=1)
-    """of selective_copying: how many symbols are to be copied"""
+    """for selective_copying: the number of symbols to copy"""
 
     @model_validator(mode="after")
     def _check_sizes(self) -> MadSettings:
@@ -79,7 +79,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The sizes with all symbols; the last symbol of recall only asks."""
+        """The sizes with all symbols; in recall the last symbol only marks queries."""
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property

@@ -1,4 +1,4 @@
-"""Pathfinder: an image of dashed contours, pixel by pixel, to whether one of them joins the two marks."""
+"""Pathfinder: classify whether a dashed contour in an image, read pixel by pixel, joins the two marks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..spec import TaskKind
 from .base import SyntheticTask, add_synthetic
 
 LEVELS = 256
-"""The symbols: levels of grey, of which the first two are the classes as well."""
+"""The number of symbols: grey levels, of which the first two are also the classes."""
 
 Contour = Annotated[int, Field(ge=2, le=64)]
 """The paddles of a contour."""
@@ -21,12 +21,12 @@ Contour = Annotated[int, Field(ge=2, le=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """The sizes by which contours are drawn, in pixels.
+    """The sizes of drawn contours, in pixels.
 
-    A contour is a chain of `paddle`s with half a `gap` before and behind each. Between two paddles it turns
-    by an angle of density cos² (continuity · angle), within a right angle. `apart` is the distance between
-    the first ends of the two long contours, and `radius` is the radius of the marks. All distractors together
-    have `budget` paddles. There is hardly ever room for two contours of more than `longest` paddles.
+    A contour is a chain of `paddle`s with half a `gap` before and after each. Between two paddles it turns by
+    a random angle with density cos² (continuity · angle), at most a right angle. `apart` is the distance
+    between the first ends of the two long contours, and `radius` is the radius of the marks. All distractors
+    together have `budget` paddles. Two contours of more than `longest` paddles hardly ever fit.
     """
 
     paddle: float
@@ -40,22 +40,22 @@ class Geometry:
 
     @property
     def link(self) -> float:
-        """The distance from the middle of a gap to the next."""
+        """The distance between the middles of neighbouring gaps."""
         return self.paddle + self.gap
 
     @property
     def clearance(self) -> float:
-        """The least distance between the centres of contours: strokes are a gap apart."""
+        """The minimum distance between the centres of two contours: strokes are a gap apart."""
         return self.gap + self.thickness
 
     @property
     def mark_clearance(self) -> float:
-        """The least distance between the centres of a mark and a contour, with one dark pixel between."""
+        """The minimum distance between the centres of a mark and a contour, with one dark pixel between."""
         return self.radius + self.thickness / 2 + 2
 
     @property
     def mark_distance(self) -> float:
-        """The least distance between the centres of two marks: a pixel is dark between them."""
+        """The minimum distance between the centres of two marks: a pixel is dark between them."""
         return 2 * self.radius + 2
 
 
@@ -69,10 +69,9 @@ GEOMETRIES = {
     128: Geometry(paddle=5, gap=4, thickness=1.5, radius=3, apart=20, continuity=1.8, budget=35, longest=32),
     256: Geometry(paddle=5, gap=6, thickness=2, radius=5, apart=27, continuity=1.8, budget=30, longest=32),
 }
-"""By the least side of an image; from 32 on those with which Long Range Arena has run the papers' program.
-
-There a gap is twice the margin, and of 128 pixels the margin is 2 or 3, here always 2. `longest` is ours.
-"""
+"""Geometries by the minimum side of an image; from 32 on they are those of the papers' program as run by Long
+Range Arena. There a gap is twice the margin. At 128 pixels the margin is 2 or 3, here always 2. `longest` is
+not from the papers."""
 
 
 class PathfinderSettings(SyntheticTask):
@@ -82,14 +81,15 @@ class PathfinderSettings(SyntheticTask):
     """
 
     side: int = Field(default=32, ge=12, le=256)
-    """the pixels of a side of the image, whose rows are read one behind the other"""
+    """the side of the image in pixels; its rows are read one after the other"""
     contour: Contour = 14
-    """the paddles of each of the two long contours: 6, 9 and 14 in the paper"""
+    """the number of paddles of each of the two long contours: 6, 9 or 14 in the paper"""
     distractors: int | None = Field(default=None, ge=0, le=100)
-    """the most short contours, of a third as many paddles, drawn where there is room; by default as many as
-    have 20 paddles in all (none below 16 pixels, 5 below 32, 22 from 64 on, 35 from 128, 30 at 256)"""
+    """the maximum number of short contours, which have a third as many paddles and are drawn where they fit
+    (default: 20 paddles in total; none below 16 pixels, 5 below 32, 22 from 64, 35 from 128, 30 at 256)"""
     test_contours: Annotated[tuple[Contour, ...], Field(strict=False)] = ()
-    """contours of the test sets, each a set of images of the same side; by default that of the training"""
+    """contour lengths of the test sets, each a set of images of the same side (default: the training's
+    contour)"""
 
     @model_validator(mode="after")
     def _check_room(self) -> PathfinderSettings:
@@ -114,7 +114,7 @@ class PathfinderSettings(SyntheticTask):
         return max(side for side in GEOMETRIES if side <= self.side)
 
     def distractors_beside(self, contour: int) -> tuple[int, int]:
-        """Return the number of short contours beside long ones of that many paddles, and their paddles."""
+        """Return the number of short contours beside long ones of `contour` paddles, and their paddles."""
         paddles = max(1, contour // 3)
         return (self.geometry.budget // paddles if self.distractors is None else self.distractors), paddles
 

@@ -1,4 +1,4 @@
-"""Tasks of recall: what stood behind a key, a trigger or a marker is asked again later."""
+"""Recall tasks: the token after a key, a trigger or a marker must be repeated later."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ Shape = Annotated[tuple[Size, Size, Size], Field(strict=False)]
 """A length, its pairs, and a weight."""
 
 Depth = Annotated[float, Field(ge=0, le=1)]
-"""A place in a text, as a share of it."""
+"""A relative position in a text, from 0 to 1."""
 
 ASK, MARK, FIRST_DIGIT, FIRST_WORD, WORDS = 1, 2, 3, 13, 24
-"""The symbols of needle: the question, the marker before the digits, digits, words and their number."""
+"""The symbols of needle: the question, the marker before the digits, the first digit, the first word, and the
+number of words."""
 
 TRIGGER = 1
 """The trigger of induction_heads; symbols follow."""
 
 
 class MqarSettings(SyntheticTask):
-    """`[task]` of mqar: pairs of a key and a value, then each key once more, to its value."""
+    """`[task]` of mqar: pairs of a key and a value, then each key as a query for its value."""
 
     vocab: int = Field(default=8192, ge=4, le=1_000_000)
-    """how many symbols there are: 0, as many keys as are below half, and values"""
+    """the number of symbols: 0, then keys up to half of them, then values"""
     length: int = Field(default=64, ge=4, le=1 << 20)
-    """tokens of a sequence"""
+    """the number of tokens of a sequence"""
     pairs: int = Field(default=4, ge=1)
-    """pairs in a sequence"""
+    """the number of pairs of a sequence"""
     mixture: Annotated[tuple[Shape, ...], Field(strict=False)] = ()
-    """instead of one length several, each with its pairs and a weight by which it is drawn, as in
-    `[[64, 4, 100], [128, 8, 20]]`; shorter sequences are padded with 0"""
+    """several lengths instead of one, each with its pairs and a sampling weight, as in `[[64, 4, 100], [128,
+    8, 20]]`; shorter sequences are padded with 0"""
     tests: Annotated[tuple[TestShape, ...], Field(strict=False)] = ()
-    """lengths and pairs of the test sets, as in `[[64, 4], [128, 8]]`; by default those of the training"""
+    """lengths and pairs of the test sets, as in `[[64, 4], [128, 8]]` (default: as in training)"""
     power_a: float = Field(default=0.01, gt=0, le=1)
-    """how evenly queries are spread: the gap g before one has a probability like g ** (power_a - 1)"""
+    """the spread of queries: a gap of g before a query has a probability proportional to g ** (power_a - 1)
+    """
     random_non_queries: bool = False
-    """whether random symbols stand between the queries, instead of 0; as in the released program, these may
-    repeat keys and values of the sequence, and are not scored"""
+    """whether random symbols, instead of 0, fill the space between queries; as in the released program they
+    may repeat keys and values of the sequence, and are not scored"""
 
     @model_validator(mode="after")
     def _check_pairs(self) -> MqarSettings:
@@ -66,7 +68,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """The lengths of the training with their pairs and weights."""
+        """The training lengths with their pairs and weights."""
         return self.mixture or ((self.length, self.pairs, 1),)
 
     @property
@@ -93,12 +95,12 @@ class MqarSettings(SyntheticTask):
 
 
 class InductionSettings(LengthTask):
-    """`[task]` of induction_heads: what stood behind a trigger is asked when that comes again, at the end."""
+    """`[task]` of induction_heads: predict the symbol that followed an earlier trigger."""
 
     lengths: tuple[int, int] = Field(default=(256, 256), strict=False)
-    """the shortest and the longest sequence of the training, each length equally often"""
+    """the shortest and the longest training sequence; all lengths between are equally frequent"""
     vocab: int = Field(default=16, ge=2, le=1_000_000)
-    """how many symbols there are besides the trigger"""
+    """the number of symbols besides the trigger"""
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 3 else "expected lengths of at least 3"
@@ -114,17 +116,17 @@ class InductionSettings(LengthTask):
 
 
 class NeedleSettings(LengthTask):
-    """`[task]` of needle: digits hidden in a text that says nothing, asked one after the other at its end."""
+    """`[task]` of needle: digits hidden in meaningless text must be repeated in order at its end."""
 
     lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
-    """the shortest and the longest sequence of the training, each length equally often"""
+    """the shortest and the longest training sequence; all lengths between are equally frequent"""
     digits: int = Field(default=5, ge=1, le=100)
-    """how many digits there are"""
+    """the number of digits"""
     filler: Literal["cycle", "random"] = "cycle"
-    """the text around them: 24 words that come again and again in one order, or in any"""
+    """the text around the digits: 24 words, repeated in a fixed cycle or drawn at random"""
     depths: Annotated[tuple[Depth, ...], Field(strict=False, min_length=1)] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    """where the digits stand in the test sets, of which each length has one for each depth: from 0, the
-    beginning, to 1, just before they are asked; in training they stand anywhere"""
+    """positions of the digits in the test sets; each length has a set for each depth, from 0 (beginning) to 1
+    (directly before the question); in training the position is random"""
 
     def length_fault(self, length: int) -> str | None:
         least = 2 * self.digits + 1

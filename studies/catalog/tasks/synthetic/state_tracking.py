@@ -10,14 +10,14 @@ from ..generated import TaskSizes
 from .base import LengthTask, add_synthetic
 
 GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
-"""The groups of word problems, and how many elements each has."""
+"""The groups of word problems, with their orders."""
 
 
 class ParitySettings(LengthTask):
-    """`[task]` of parity; lengths count the answer, so that an input has a token less."""
+    """`[task]` of parity; lengths include the answer, so an input has one token less."""
 
     def input_tokens(self, length: int) -> int:
-        """Return all tokens but the answer."""
+        """Return the number of tokens without the answer."""
         return length - 1
 
     @property
@@ -31,20 +31,20 @@ class ParitySettings(LengthTask):
 
 
 class ModularArithmeticSettings(LengthTask):
-    """`[task]` of modular_arithmetic; lengths count the answer, so that an input has a token less."""
+    """`[task]` of modular_arithmetic; lengths include the answer, so an input has one token less."""
 
     modulus: int = Field(default=5, ge=2, le=1000)
-    """how many numbers there are"""
+    """the modulus"""
     brackets: bool = False
-    """whether brackets stand around each operation; without them products bind closer than sums"""
+    """whether each operation is in brackets; without brackets products bind tighter than sums"""
     products: bool = True
-    """whether there are products beside sums and differences"""
+    """whether there are products besides sums and differences"""
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 3 else "expected lengths of at least 3, for a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
-        """Return all tokens but the answer, without the brackets of the odd length below."""
+        """Return the number of tokens without the answer; with brackets, for the next odd length below."""
         return length - 1 if self.brackets else (length - 1) // 2 * 2
 
     @property
@@ -53,7 +53,7 @@ class ModularArithmeticSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding, three operations, two brackets, the sign of equality, and the numbers."""
+        """Padding, three operations, two brackets, the equals sign, and the numbers."""
         return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
 
 
@@ -62,13 +62,13 @@ PLUS, MINUS, TIMES, EQUALS, OPEN, CLOSE, FIRST_NUMBER = range(1, 8)
 
 
 class WordProblemSettings(LengthTask):
-    """`[task]` of word_problem; the product of all elements so far is asked at each token."""
+    """`[task]` of word_problem; the target at each token is the product of all elements so far."""
 
     lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
-    """the shortest and the longest sequence of the training, each length equally often"""
+    """the shortest and the longest training sequence; all lengths between are equally frequent"""
     group: Literal["Z60", "S3", "S5", "A5", "A4xZ5"] = "S3"
-    """whose elements are multiplied: a cycle of 60, permutations of 3 or 5, even ones of 5, or even ones of 4
-    beside a cycle of 5"""
+    """the group whose elements are multiplied: the cyclic group of order 60; permutations of 3 or 5; even
+    permutations of 5; or even permutations of 4 times a cycle of 5"""
 
     def length_fault(self, length: int) -> str | None:
         return None if length >= 1 else "expected lengths of at least 1"
