@@ -1,4 +1,4 @@
-"""The store's rows as frames to analyse: each factor and each final metric is a column of its own."""
+"""Rows of the store as frames for analysis, with a column for each factor and each final metric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..studies.schema.settings import Level
 from ..studies.study import Study
 
 _SHARED_FACTORS = ("task", SEED)
-"""Factors that already are a column of the store, with the same values."""
+"""Factors that already have a column in the store, with the same values."""
 
 _RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHARED_FACTORS)
 
@@ -61,8 +61,8 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
     """Return the column `trial` and one for each factor, a row for each trial's id and levels.
 
-    A factor is a column of numbers or of truths if all of its levels are, else of text, and null where a cell
-    has no such factor. One whose name the store or a metric has is called `factor_NAME`.
+    A factor is a column of numbers or booleans if all of its levels are, else of text; it is null where a
+    cell lacks the factor. It is called `factor_NAME` if the store or a metric uses its name.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
     columns = {
@@ -72,7 +72,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of all trials of a store, from its rows, for every study."""
+    """Return the levels of all stored trials, from their rows, for every study."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
 
@@ -106,7 +106,7 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
-    """Return the course of the metrics, in long form, each row with the levels of its trial's cell."""
+    """Return the metrics over time in long form, each row with the levels of its trial's cell."""
     return (
         levels.lazy()
         .join(metrics.drop("attempt"), on="trial", maintain_order="left_right")
@@ -115,7 +115,7 @@ def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
 
 
 def metric_names(outcomes: pl.DataFrame) -> set[str]:
-    """Return the names of the metrics that some of the outcomes have."""
+    """Return the names of the metrics of any outcome."""
     return set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
 
 
@@ -124,7 +124,7 @@ def _present(level: Level | None) -> Level | None:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """Return one factor's levels in the narrowest type that holds them all."""
+    """Return one factor's levels in the narrowest type that holds all of them."""
     kinds = {type(level) for level in levels if level is not None}
     if kinds == {bool}:
         return pl.Series(levels, dtype=pl.Boolean)

@@ -1,4 +1,4 @@
-"""The trained models that a study has kept, each with its final metrics."""
+"""The trained models that a study has stored, each with its final metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_NAMED = 5
 
 
 class KeptModelError(ActivememError):
-    """No such model was kept; the message says what there is."""
+    """No such model is stored; the message lists the stored ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,15 @@ class KeptModel:
 
     @property
     def path(self) -> Path:
-        """Return the model's file, for `load_model`; one of an object store is fetched first."""
+        """Return the path of the model's file for `load_model`.
+
+        It is downloaded from an object store first.
+        """
         return self.store.files.weights_file(self.trial)
 
 
 def kept_models(study: Study, store: Store) -> list[KeptModel]:
-    """Return the models of a study's trials that are done, sorted by trial."""
+    """Return the models of a study's finished trials, sorted by trial."""
     rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
     kept = store.files.trials_with_weights(rows["trial"])
     return [
@@ -57,9 +60,9 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 
 
 def model_file_of_trial(store: Store, trial: str) -> Path:
-    """Return the file of the kept model whose trial id begins like this.
+    """Return the file of the stored model whose trial id has this prefix.
 
-    Raises KeptModelError unless there is exactly one.
+    Raise KeptModelError unless exactly one matches.
     """
     rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
     found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
@@ -76,9 +79,9 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
-    """Return those that have measured a metric, the best first; of equal ones in the order of their trials.
+    """Return the models with a metric, the best first; equal ones in the order of their trials.
 
-    Raises KeptModelError where none has, or where neither direction of the metric is better.
+    Raise KeptModelError if none has it, or if neither direction of the metric is better.
     """
     measured = [model for model in models if metric in model.metrics]
     if not measured:

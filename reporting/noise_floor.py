@@ -12,15 +12,15 @@ from ..studies.resolve.trial import settings_from_json, trial_id
 from .statistics.paired_tests import POWER, detectable
 
 LEVEL = 0.05
-"""The level of the two-sided test that a difference is to pass."""
+"""The level of the two-sided test for a difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The spread over seeds, pooled over the cells that have several, and the difference it can show.
+    """The spread over seeds, pooled over cells with several seeds, and the detectable difference.
 
-    `difference` is what a test of two cells with `seeds` each finds with a chance of POWER. Cells differ in
-    their spread: it is a mean of them.
+    `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. Cells
+    differ in their spread: it is an average.
     """
 
     metric: str
@@ -34,7 +34,7 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Return the noise floor of a metric for cells of `seeds` seeds each; None without spread."""
+    """Return the noise floor of a metric for cells with `seeds` seeds; None without spread."""
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):
         return None

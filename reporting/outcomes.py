@@ -1,4 +1,4 @@
-"""The store's latest attempts, with every value that studies show, and where their numbers come from."""
+"""The store's latest attempts, with every value that studies show, and their provenance."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..studies.study import Study
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempts; the probes that these studies name follow a trial's final metrics.
+    """Return the latest attempts; probe metrics named by these studies are added to a trial's final metrics.
 
-    With probes come the metrics that identify the probed and tuned models. The column DIVERGED marks the
-    studies' trainings that diverged, also trainings with added seeds.
+    The metrics that identify the probed and tuned models are included. The column DIVERGED marks the studies'
+    trainings that diverged, also trainings of added seeds.
     """
     judged = [study.with_later_seeds() if study.max_seeds else study for study in studies]
     return mark_divergence(
@@ -43,7 +43,7 @@ def mark_divergence(
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the metrics that these studies name, with those that describe probes if one is a probe."""
+    """Return the metrics that these studies name; for a probe also those that describe the probing."""
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
@@ -59,7 +59,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Yield how many trials have no value, by status, and why; `probe` is the command that measures more."""
+    """Describe how many trials have no value, by status, and why; `probe` is the command to measure them."""
     kinds = {
         ValueStatus.INFINITE: "infinite",
         ValueStatus.FAILED: "failed",
@@ -76,22 +76,22 @@ def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]
 
 
 COMMIT_DIGITS = 7
-"""The number of digits of a commit that are shown."""
+"""The number of displayed digits of a commit."""
 
 
 def short_commit(commit: str) -> str:
-    """Return a row's commit with fewer digits, and the whole hash of local changes: 5d02964+a1b2c3d4."""
+    """Return a row's commit with fewer digits, and the full hash of local changes: 5d02964+a1b2c3d4."""
     base, plus, changes = commit.partition("+")
     return base[:COMMIT_DIGITS] + plus + changes
 
 
 def torch_words(torch_version: str, cuda_version: str | None) -> str:
-    """Return a row's versions of torch and, on a GPU, of CUDA."""
+    """Describe a row's versions of torch and, on a GPU, of CUDA."""
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Return the origin of these trials' numbers: how many, by what code, on what machine and when."""
+    """Describe the origin of trials' numbers: how many, by which code, on which machine and when."""
     known = outcomes.filter(pl.col("trial").is_in(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
@@ -108,15 +108,15 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 
 
 def overrides_sentence(overrides: Sequence[str]) -> str:
-    """Return the settings that are overridden, as the caption of a table has them; empty without any.
+    """Return the overridden settings for the caption of a table; "" without any.
 
-    Levels are left out: they can be seen.
+    Overridden levels are left out: they are visible.
     """
     changed = [change for change in overrides if not change.startswith("factors.")]
     return one_line(f"Other than in the study's file: {', '.join(changed)}.") if changed else ""
 
 
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return how many results are left out because plug-ins have changed since; empty without any."""
+    """Return how many results are left out because plug-ins have changed; "" without any."""
     stale = find_stale_trials(study, outcomes)
     return one_line(f"{describe_stale(stale)} and left out.") if stale else ""

@@ -1,4 +1,4 @@
-"""Comparison of the kept outputs of a study's trials with a baseline's outputs, by paired bootstrap."""
+"""Comparison of the stored outputs of a study's trials with a baseline's outputs, by paired bootstrap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCORES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Translation:
-    """A trial's outputs and their comparable part: outputs of one seed and the same references."""
+    """A trial's outputs, and the key of comparable ones: the same seed and references."""
 
     trial: Trial
     references: tuple[str, ...]
@@ -53,9 +53,9 @@ def compare_outputs(
 
     The baseline is the trials with levels such as `model=sa`. `tuned` compares the outputs that were written
     with tuned searches. The frame has a row for each trial with a baseline, and for each baseline. Its
-    columns are the levels, BLEU, and the mean over the resamples with half of the 95 % interval. Then follow
+    columns are the levels, BLEU, and the mean over the resamples with half of the 95 % interval. Then come
     the difference from the baseline and its p, both null for a baseline. Raises StudyError for unknown
-    levels. Raises StatisticsError where no baseline, or several of one seed, wrote the same lines.
+    levels. Raises StatisticsError if no baseline, or several with one seed, have outputs for the same lines.
     """
     chosen = select_trials(study, baseline)
     translations = _translations(study, store, tuned=tuned)

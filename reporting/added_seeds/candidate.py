@@ -1,4 +1,4 @@
-"""Seeds that could be added: the trials, what they are expected to decide, and how long they train."""
+"""Candidates for additional seeds: trials, expected decisions, and training time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...studies.resolve.trial import Trial
 
 MIN_CHANCE = 0.01
-"""A candidate is left out if its chance to decide something is smaller, however many seeds are added."""
+"""A candidate is dropped if its chance to decide anything stays below this, however many seeds are added."""
 
 Kind = Literal["claim", "table"]
 
@@ -24,13 +24,12 @@ QuestionT = TypeVar("QuestionT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSeeds:
-    """The trials to add, up to how many `seeds`, for a claim or a table of this name.
+    """The trials to add, up to `seeds` seeds, for a claim or a table with this name.
 
-    `undecided` counts the open questions: one claim, or some differences of a table. `expected` is how many
-    of them should be decided once there are `seeds_then` seeds. It is None while there is only one seed,
-    since one seed has no spread. `seconds` is how long these trials will train, one after the other, and
-    `seconds_then` how long all trials until `seeds_then` will. Both are None if no time of their cells is
-    known.
+    `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
+    expected number of them that are decided at `seeds_then` seeds; None while there is only one seed, which
+    has no spread. `seconds` is the sequential training time of these trials, and `seconds_then` that of all
+    trials up to `seeds_then`. Both are None if unknown for their cells.
     """
 
     kind: Kind
@@ -48,7 +47,7 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the chance that a question is decided by then, the mean of several; None if unknown."""
+        """Return the chance that a question is decided by then, averaged over questions; None if unknown."""
         return None if self.expected is None else self.expected / self.undecided
 
 

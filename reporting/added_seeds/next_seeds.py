@@ -1,7 +1,7 @@
-"""The choice of the next seeds, so that undecided claims and tables are decided in the fewest hours.
+"""Choice of the next seeds, to decide undecided claims and tables in the fewest hours.
 
 The effects and the spread found so far predict how much each candidate decides at each of the later looks.
-The candidate that is expected to decide the most for an hour of training is brought to its next look. Then
+The candidate with the most expected decisions per hour of training gets its seeds up to its next look. Then
 all candidates are predicted again. Candidates with one seed, and so no spread, come first.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def next_seeds(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
 ) -> NextSeeds | None:
-    """Return the trials to train next; None where all is decided, or nothing more would decide it.
+    """Return the trials to train next; None if everything is decided, or more seeds would not help.
 
     `study` is the study of the file, without later seeds. `outcomes` and `metrics` are the arguments of
     `check_claims`. Candidates that train for more than `seconds` are left out. So are candidates that depend
@@ -40,7 +40,7 @@ def next_seeds(
 
 
 def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """Return a sort key: most decided questions a second first, then the shortest training.
+    """Return a sort key: most decided questions per second first, then the shortest training.
 
     Trials of unknown duration count as one second each.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """The chances that something is confirmed, and that it is refuted."""
+    """The probabilities that something is confirmed, and that it is refuted."""
 
     confirmed: float
     refuted: float
@@ -43,7 +43,7 @@ def claim_candidates(
 ) -> Iterator[NextSeeds]:
     """Yield candidates of seeds for the undecided claims of a study.
 
-    `estimator` predicts how long a trial trains. The other arguments are the same as for `next_seeds`.
+    `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
     """
     if not study.claims:
         return
@@ -127,7 +127,7 @@ def _known(verdict: Verdict) -> _Chances:
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
     """Return the chances of one comparison at `count` seeds, predicted from its last look.
 
-    The mean of the added seeds is centred at the found effect, with the error of both means. This is the
+    The mean of the added seeds is centred at the observed effect, with the error of both means. This is the
     predictive distribution of a normal mean under a flat prior. To decide, the mean over all seeds must be
     further from an end of the region than the test's limit.
     """
@@ -150,7 +150,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances of a statement, whose parts are taken to be independent."""
+    """Return the chances of a statement, assuming that its parts are independent."""
     match statement:
         case Comparison():
             return chances[statement]

@@ -1,8 +1,8 @@
-"""Seeds that would decide the differences of tables: whether they exist, or are too small to matter.
+"""Seeds that would decide differences in tables: whether they are real, or too small to matter.
 
-A table with a `smallest_difference` asks for seeds for each difference that is not decided yet. These are
-differences from a baseline and, with `best = "test"`, differences of the bold values from the best of their
-column. A candidate is one such difference, all of a column, or all of the table.
+A table with a `smallest_difference` needs seeds for each undecided difference. These are differences from a
+baseline and, with `best = "test"`, differences of the bold values from the best of their column. A candidate
+is one such difference, all of a column, or all of the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedDifference:
-    """A difference of two cells of a table, the decision on it, and the smallest that matters."""
+    """A difference between two cells of a table, its decision, and the smallest difference that matters."""
 
     cells: tuple[CellKey, CellKey]
     found: DecidedDifference
@@ -40,12 +40,12 @@ class JudgedDifference:
 
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """Return the tables of a study that say which differences matter."""
+    """Return the tables of a study that define a smallest difference."""
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.smallest_difference]
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
-    """Return how many differences are decided in the tables with a margin, and how many there are."""
+    """Return how many differences are decided in the tables with a margin, and the total."""
     decided = left = 0
     for spec in asks_for_seeds(study):
         made = TableCells(study=study, spec=spec, outcomes=outcomes)
@@ -139,8 +139,8 @@ class _OpenTable(OpenResult[JudgedDifference]):
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
         """Return the chance that a difference is decided `ahead` looks from now, given the last look.
 
-        The mean of the added seeds is centred at the found effect, with the error of both means. This is the
-        predictive distribution of a normal mean under a flat prior.
+        The mean of the added seeds is centred at the observed effect, with the error of both means. This is
+        the predictive distribution of a normal mean under a flat prior.
         """
         from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
 

@@ -1,4 +1,4 @@
-"""The values of the cells that claims compare: one for each seed, and why some seeds have none.
+"""The values of the cells that claims compare: one for each seed, with the reasons for missing ones.
 
 A trial that belongs to several cells, as with two spellings of one recipe, counts in each of them.
 """
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from ...studies.study import Study
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
-"""The statuses of trials with an added seed that will never have a value."""
+"""The statuses of trials of added seeds that will never have a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The known values of a quantity by seed, with added seeds, and the trials that are missing.
+    """The known values of a quantity by seed, including added seeds, and the missing trials.
 
-    `notes` name the seeds that diverged, which count with the worst value. `step` is the smallest difference
-    that the quantity can show. For lengths it is the step of the task's curriculum, otherwise one unit of the
-    last digit that tables print.
+    `notes` list diverged seeds, which count with the worst value. `step` is the smallest difference that the
+    quantity can show. For lengths it is the step of the task's curriculum, otherwise one unit of the last
+    printed digit.
     """
 
     values: Mapping[int, float]
@@ -123,7 +123,7 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Return left minus right for the seeds for which both are known; two infinite values are equal."""
+        """Return left minus right for seeds with both values; two infinite values are equal."""
         found = {}
         for seed in seeds:
             left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
@@ -132,7 +132,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the missing trials of a comparison, and the fate of added seeds."""
+        """Return the missing trials of a comparison, and the state of added seeds."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -146,15 +146,15 @@ class CellResults:
         return tuple(dict.fromkeys(notes))
 
     def step(self, comparison: Comparison) -> float:
-        """Return the smallest difference that all quantities of a comparison can show: their largest step."""
+        """Return the smallest difference that a comparison can show: the largest step of its quantities."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right by these seeds of all comparable cells."""
+        """Return the variance of left minus right, pooled over all comparable cells with these seeds."""
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """Return the standard deviation of left minus right by rounding alone: a value's step over √12."""
+        """Return the standard deviation of left minus right from rounding alone: a value's step over √12."""
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
@@ -191,7 +191,7 @@ class CellResults:
     def _foretold(self, number: Extrapolation, seed: int) -> float | None:
         """Return the prediction for a size by the law through smaller ones.
 
-        None if a part is missing or not above 0.
+        None if a part is missing or not positive.
         """
         points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
         known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
@@ -233,10 +233,10 @@ class CellResults:
     def _variance(self, number: Number) -> float:
         """Return the variance that rounding adds to a number.
 
-        Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. A sum has
-        the variances of its terms added up, and a mean of k values that sum over k². A minimum or maximum
-        has the largest variance of its parts. A quotient has the variance of its linear approximation at the
-        means of both sides.
+        Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
+        variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
+        or maximum has the largest variance of its parts. A quotient is approximated linearly at the means of
+        both sides.
         """
         match number:
             case Quantity():
@@ -303,7 +303,7 @@ def _step(metric: str, trial: Trial | None) -> float:
 
 
 def _worst_value(metric: str) -> float | None:
-    """Return the worst value that a metric can have; None where neither direction is better."""
+    """Return the worst value that a metric can have; None if neither direction is better."""
     known = find_metric(metric)
     if known.higher_is_better is None:
         return None
@@ -319,11 +319,11 @@ def _fold(function: str, values: list[float]) -> float:
 
 
 _Group = tuple[str, str, CellKey]
-"""A metric, a task with all its settings, and the levels that comparable cells share."""
+"""A metric, a task with all its settings, and the levels shared by comparable cells."""
 
 
 class ComparableCells:
-    """The cells of a study, grouped by what they can be compared with.
+    """The cells of a study, grouped by comparability.
 
     `trials` maps each cell to its trials by seed. `value` returns a metric of one trial.
     """
@@ -340,7 +340,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Return the variance of left minus right for one seed, by these; None where nothing can be pooled.
+        """Return the pooled variance of left minus right for one seed; None if nothing can be pooled.
 
         The degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """
@@ -364,9 +364,9 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """Return the sum of squared weights of each group; None if the weights of one do not cancel.
+        """Return the sum of squared weights of each group; None if the weights of a group do not cancel.
 
-        Where they cancel, the difference does not contain what all cells of a seed have in common.
+        If they cancel, effects shared by all cells of a seed drop out of the difference.
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
@@ -403,7 +403,10 @@ class ComparableCells:
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Add the weights of a number's quantities, times `factor`, to `found`; None if it is no weighted sum."""
+    """Add the weights of a number's quantities, times `factor`, to `found`.
+
+    None if it is not a weighted sum.
+    """
     match number:
         case Constant():
             return found

@@ -1,11 +1,11 @@
-"""Claims checked against the results: every comparison is tested, and together they give a verdict.
+"""Claims checked against the results: every comparison is tested, and the tests are combined into a verdict.
 
-The comparisons of a claim are one family. Hochberg's procedure picks the level at which all are tested: the
-claim's own where each is decided at it, else a stricter one. So an `all` is confirmed when each part alone
-would be, which needs no correction (Berger 1982). A part that refutes it must pass the stricter level.
+The comparisons of a claim are one family. Hochberg's procedure chooses the level of all tests: the claim's
+own if all are decided at it, else a stricter one. So an `all` is confirmed when each part alone would be,
+which needs no correction (Berger 1982). A part that refutes it must pass the stricter level.
 
-A study that may add seeds is judged at several looks, each at a level of its own. The first look that decides
-a comparison counts, and later looks cannot overturn it.
+A study that may add seeds is tested at several looks, each at its own level. The first look that decides a
+comparison counts, and later looks cannot overturn it.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def check_claims(
     """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
-    its trials in the store. They are read only where `needs_metrics` says so.
+    its trials in the store. They are needed only if `needs_metrics`.
     """
     results = cell_results(study, outcomes, metrics)
     return tuple(_check_claim(claim, results, small=study.small) for claim in study.claims)
 
 
 def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:
-    """Return the values of all cells that a study's claims name.
+    """Return the values of all cells named by a study's claims.
 
     The arguments are the same as for `check_claims`.
     """
@@ -121,7 +121,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
 ) -> list[PairedTest]:
-    """Return the test of a comparison at each look whose seeds are all known; at the first one in any case.
+    """Return the test of a comparison at each look whose seeds are all known; always at the first one.
 
     Costs that are computed, not measured, are exact.
     """

@@ -1,10 +1,10 @@
-"""The test of one comparison: whether left minus right lies where the claim says.
+"""The test of one comparison: whether left minus right lies in the claimed region.
 
-The default is a t interval of the paired differences. It assumes that they are normal, which a few seeds
-cannot show. Their spread is the larger of their own and the pooled spread of all comparable cells. It counts
-as at least the spread of rounding: three lengths of 7 do not prove that the fourth is 7. With enough seeds a
-permutation test decides instead. `t` looks at the comparison alone. `permutation` and `wilcoxon` assume less,
-and can decide nothing below 6 seeds.
+The default is a t interval of the paired differences. It assumes normality, which few seeds cannot verify.
+Their spread is the larger of their own and the pooled spread of all comparable cells. It counts as at least
+the spread of rounding: three lengths of 7 do not prove that the fourth is 7. With enough seeds a permutation
+test decides instead. `t` uses only the comparison itself. `permutation` and `wilcoxon` assume less, and
+cannot decide anything below 6 seeds.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """The differences of one comparison by seed, and the open interval `region` that the claim asserts.
+    """The paired test of one comparison: its differences by seed, and the claimed open interval `region`.
 
     An infinite difference outweighs all finite ones. The test is then the limit for larger and larger
     differences: infinite ones count as 1, finite ones and the ends of the region as 0.
 
-    `rounding_sd` is the standard deviation by rounding alone, and `pool` the variance by all comparable
-    cells. `family` is how many comparisons the claim has. Costs that are computed, not measured, are `exact`:
-    one value is enough. Unless the seeds are `complete`, nothing is decided.
+    `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
+    cells. `family` is the number of comparisons of the claim. Costs that are computed, not measured, are
+    `exact`: one value is enough. Unless the seeds are `complete`, nothing is decided.
     """
 
     differences: Mapping[int, float]
@@ -43,19 +43,19 @@ class PairedTest:
 
     @property
     def n(self) -> int:
-        """Return how many seeds are known."""
+        """Return the number of known seeds."""
         return len(self.differences)
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the mean difference, None without any."""
+        """Return the mean difference; None without seeds."""
         if self._limit is not None:
             return math.copysign(math.inf, self._limit.effect) if self._limit.effect else 0.0
         return mean(list(self.differences.values())) if self.differences else None
 
     @cached_property
     def _limit(self) -> PairedTest | None:
-        """Return the test that decides where differences are infinite; None where all are finite."""
+        """Return the test that decides if differences are infinite; None if all are finite."""
         if not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region
@@ -86,7 +86,7 @@ class PairedTest:
 
     @property
     def degrees(self) -> float | None:
-        """Return the degrees of freedom of the t interval; None below two."""
+        """Return the degrees of freedom of the t interval; None below two seeds."""
         return None if self._spread is None else self._spread[1]
 
     @cached_property
@@ -103,7 +103,7 @@ class PairedTest:
 
     @property
     def inside(self) -> bool:
-        """Return whether the effect lies where the claim says."""
+        """Return whether the effect lies in the claimed region."""
         if self._limit is not None:
             return self._limit.inside
         low, high = self.region
@@ -111,7 +111,7 @@ class PairedTest:
 
     @cached_property
     def p(self) -> float:
-        """The smallest level at which the comparison is confirmed or refuted; 1 if there is none."""
+        """Return the smallest level at which the comparison is confirmed or refuted; 1 if there is none."""
         if self.effect is None or not self.complete:
             return 1.0
         if self._limit is not None:
@@ -123,7 +123,7 @@ class PairedTest:
         return min(map(self._p_against, self._crossed_ends))
 
     def interval(self, level: float) -> tuple[float, float] | None:
-        """Return the t interval of the mean difference; None below two."""
+        """Return the t interval of the mean difference; None below two seeds."""
         if self.effect is not None and self.exact:
             return (self.effect, self.effect)
         if self.effect is None or self.spread is None or self.degrees is None:
@@ -132,7 +132,7 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """Return how many seeds decide this effect and spread with a chance of 80 %."""
+        """Return how many seeds decide this effect and spread with a power of 80 %."""
         effect, spread = self.effect, self.spread
         if effect is None or not spread or not self.complete:
             return None

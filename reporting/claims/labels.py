@@ -1,4 +1,4 @@
-"""The names of a claim's comparisons: in full, and short where they are listed together."""
+"""Labels of a claim's comparisons: in full, and short for lists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ...studies.schema.settings import Level
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """Return a comparison as text that parses back to the same comparison, without factors of one level."""
+    """Return a comparison as text that parses back to it, without factors that have one level."""
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }
@@ -34,12 +34,12 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 
 
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
-    """Return a short name for each comparison of a claim: `addition: conv > sa`.
+    """Return a short label for each comparison of a claim: `addition: conv > sa`.
 
-    Levels that the whole claim shares are left out, as are those that follow from others. Levels that both
-    sides share become a prefix, with the metric where a claim has several. Where the rest is the same for all
-    comparisons, such as `max_length >= 104`, only the prefix is kept. Blocks lose arguments that they have
-    everywhere in the study; numbers get the name of their factor.
+    Levels shared by the whole claim are left out, as are those that follow from others. Levels shared by both
+    sides become a prefix, with the metric if a claim has several. If the rest is the same for all
+    comparisons, such as `max_length >= 104`, only the prefix is kept. Blocks lose arguments that are equal in
+    the whole study; numbers get the name of their factor.
     """
     varied = {
         factor: levels
@@ -70,7 +70,7 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
 
 
 def _factor_level_names(factor: str, levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return the short names of a factor's levels; any that is not text gets the factor's name: `N=16`."""
+    """Return short names of a factor's levels; numbers get the factor's name: `N=16`."""
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
@@ -84,9 +84,9 @@ def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """Writer of comparisons: in full, or short, without the `omitted` levels.
+    """Formatter of comparisons: in full, or short, without the `omitted` levels.
 
-    Only the factors in `varied` are named, by the `names` of their levels, and metrics only if `metrics`.
+    Only the factors in `varied` are included, by the `names` of their levels, and metrics only if `metrics`.
     """
 
     varied: Mapping[str, tuple[Level, ...]]
@@ -139,7 +139,10 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Return a metric in a cell; short, only its levels unless it has none or metrics are named."""
+        """Return a metric in a cell.
+
+        The short form has only its levels, unless there are none or metrics are named.
+        """
         kept = [
             (factor, level)
             for factor, level in quantity.cell

@@ -1,13 +1,11 @@
-"""Claims for a terminal: verdict, claim, and the numbers that decide it; below it every comparison.
+"""Claims for a terminal: verdict, claim and the deciding numbers, followed by every comparison.
 
-      confirmed   on sort, where order matters most, convolution beats attention
-                                        +34.0 [32.0, 36.0]  p < .001  n = 3
-      undecided   sa is best on sort     +1.3 [−4.0,  6.7]  n = 3, 11 would do
-        confirmed   sa > cgru           +22.0 [17.7, 26.3]  p = .004  n = 3
-        undecided   sa > conv            +1.3 [−4.0,  6.7]  n = 3, 11 would do
+confirmed on sort, where order matters most, convolution beats attention +34.0 [32.0, 36.0] p < .001 n = 3
+undecided sa is best on sort +1.3 [−4.0, 6.7] n = 3, 11 would do confirmed sa > cgru +22.0 [17.7, 26.3] p =
+.004 n = 3 undecided sa > conv +1.3 [−4.0, 6.7] n = 3, 11 would do
 
-A name that leaves no room for the numbers is on a line above them. An undecided row has no p. The report
-formats its numbers with the same functions.
+A long name is on a line above the numbers. An undecided row has no p. The report formats its numbers with the
+same functions.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _MAX_CELLS_NAMED = 2  # more cells that lack the same are only counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClaimRow:
-    """A claim or, indented further, one of its comparisons: text at the left, numbers right, notes below."""
+    """A claim or, indented, one of its comparisons: text on the left, numbers on the right, notes below."""
 
     indent: int
     verdict: str
@@ -59,8 +57,8 @@ def claims_to_terminal(
 ) -> str:
     """Return the rows of all claims, in at most `width` columns unless a word is longer, and a legend.
 
-    `measured` are sentences on what the metrics are, `settings` on whose they are, `provenance` one on where
-    numbers come from. Blank lines separate the claims if one of them has several comparisons.
+    `measured` are sentences about the metrics, `settings` about the settings, and `provenance` is one about
+    the origin of the numbers. Blank lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
     widths: dict[int, int] = {}  # of the verdicts with the gap after them, by indent
@@ -86,7 +84,7 @@ def claims_to_terminal(
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return the text in lines, not broken at hyphens."""
+    """Return the text in lines that do not break at hyphens."""
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
@@ -123,7 +121,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    """Return whether a permutation test took the place of the t interval anywhere in a claim."""
+    """Return whether a permutation test replaced the t interval anywhere in a claim."""
     tested = (finding for finding in checked.findings if finding.p is not None)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
@@ -140,7 +138,7 @@ def _degrees(checked: Sequence[ClaimResult]) -> str:
 
 
 def format_p(p: float) -> str:
-    """`p = .03`, `p < .001`; just below .05, where rounding would give .05, `p < .05`."""
+    """Format a p-value: `p = .03`, `p < .001`; just below .05, where rounding would give .05, `p < .05`."""
     if p < 0.001:
         return "p < .001"
     if 0.0495 <= p < 0.05:
@@ -149,7 +147,10 @@ def format_p(p: float) -> str:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Effect, both ends of its interval and p, without what is not known; no p where nothing is decided."""
+    """Format effect, both ends of its interval and p, without unknown ones.
+
+    Undecided comparisons have no p.
+    """
     decimals = finding.decimals
     return (
         "" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
@@ -159,9 +160,9 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
-    """Return `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`; `> 10,000 would do` beyond MAX_PAIRS.
+    """Format the number of seeds: `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`.
 
-    No number is given where the effect is 0 or infinite.
+    `> 10,000 would do` beyond MAX_PAIRS. The needed number is left out if the effect is 0 or infinite.
     """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
@@ -176,7 +177,7 @@ def _is_zero(finding: ComparisonResult) -> bool:
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return the notes on missing trials, one for all cells that lack the same."""
+    """Return notes on missing trials, one for all cells with the same gap."""
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(each for finding in findings for each in (*finding.gaps, *finding.notes)):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -187,7 +188,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether the intervals of a claim are at a stricter level than its own."""
+    """Return whether the intervals of a claim have a stricter level than its own."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -261,7 +262,7 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
-    """Return what sets the results apart: overrides, stale trials, and settings that are not the paper's."""
+    """Return sentences about special settings: overrides, stale trials, settings that are not the paper's."""
     told = (
         overrides_sentence(study.overrides),
         stale_sentence(study, outcomes),

@@ -1,4 +1,4 @@
-"""The result of a claim: a verdict for each comparison, and the verdict that follows from them."""
+"""The result of a claim: a verdict for each comparison, and the combined verdict."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...studies.text.units import plural
 
 
 class ClaimError(ActivememError):
-    """The claims were requested of a study that makes none."""
+    """Claims were requested of a study that has none."""
 
 
 class Verdict(StrEnum):
-    """The result of a comparison or a claim by its seeds."""
+    """The verdict on a comparison or a claim, from its seeds."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
     UNDECIDED = "undecided"
     NOT_RUN = "not run"
-    """No trial that it compares has begun."""
+    """No trial of the comparison has begun."""
 
 
 OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
@@ -32,7 +32,7 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrials:
-    """Missing trials of a cell: its levels, and what became of the trials."""
+    """Missing trials of a cell: its levels, and the state of the trials."""
 
     where: str
     what: str
@@ -46,9 +46,9 @@ class ComparisonResult:
     """The result of one comparison; `text` is its full text, `label` its short name within the claim.
 
     `effect` is left minus right, and `interval` bounds it at the claim's level. `p` is adjusted by Hochberg's
-    procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval, None of a
-    test that has none. `needed` is how many seeds would decide it; None if unknown. `gaps` are the missing
-    trials that leave it fewer seeds than the study has, `notes` the diverged ones that count as the worst.
+    procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval, None for
+    other tests. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the missing
+    trials of its seeds, `notes` the diverged ones, which count with the worst value.
     """
 
     text: str
@@ -71,8 +71,9 @@ class ClaimResult:
 
     `level` is the level of the intervals: `level_of_look`, or a higher one if not all comparisons are
     decided. `level_of_look` is the claim's own level, or a higher one if there may be several looks. `looks`
-    are the numbers of seeds at which the claim is judged. `needed` is how many seeds would decide the claim;
-    None if unknown, or if it is decided. `small` marks a paper's claim that a smaller study judges.
+    are the numbers of seeds at which the claim is tested. `needed` is the number of seeds that would decide
+    the claim; None if unknown, or if it is decided. `small` marks a paper's claim that is tested by a smaller
+    study.
     """
 
     spec: ClaimSpec
@@ -111,16 +112,16 @@ class ClaimResult:
 
 
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
-    """Return `2 confirmed, 0 refuted, 1 undecided`, with those that have not run where there are any."""
+    """Count verdicts: `2 confirmed, 0 refuted, 1 undecided`, and those not run, if any."""
     counts = Counter(each.verdict for each in results)
     shown = [each for each in Verdict if counts[each] or each is not Verdict.NOT_RUN]
     return separator.join(f"{counts[each]} {each}" for each in shown)
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """Combine the verdicts of a statement's comparisons into the verdict of the statement.
+    """Combine the verdicts of a statement's comparisons into the statement's verdict.
 
-    One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, whatever the others are.
+    One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others.
     """
     match statement:
         case Comparison():
@@ -138,9 +139,9 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
 def deciding_comparison(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], p: Callable[[Comparison], float]
 ) -> Comparison:
-    """Return the comparison on which the verdict of a statement depends.
+    """Return the comparison that determines the verdict of a statement.
 
-    It is the one with the lowest p if a single one is enough, and with the highest p if all are needed.
+    It is the one with the lowest p if one is enough, and with the highest p if all are needed.
     """
     match statement:
         case Comparison():
@@ -159,9 +160,9 @@ def deciding_comparison(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """Return how many seeds would decide a statement: the most that any of its undecided parts needs.
+    """Return how many seeds would decide a statement: the maximum over its undecided parts.
 
-    None if it is unknown for one of them. A single part may well decide the statement sooner.
+    None if it is unknown for one of them. A single part may decide the statement sooner.
     """
     match statement:
         case Comparison():
@@ -181,6 +182,6 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """Return the verdict for which one part is enough, and the one that needs every part."""
+    """Return the verdict for which one part is enough, and the one that needs all parts."""
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

@@ -1,7 +1,7 @@
-"""Figures as data, and the drawing of them.
+"""Figures as data, and their drawing.
 
-`curve` is the data of a figure, made by its kind in `kinds`. `cell_figure` is what all
-figures of cells have in common, and `samples` are their values. `draw` makes the picture.
+`curve` is the data of a figure, made by its kind in `kinds`. `cell_figure` has what all figures of cells
+share, and `samples` their values. `draw` makes the picture.
 """
 
 from typing import Literal

@@ -1,6 +1,6 @@
-"""Figures whose marks are cells: the keys, checks and words that all of them share.
+"""Figures whose marks are cells: shared keys, checks and captions.
 
-The kinds `line`, `bar`, `box`, `heat` and `pareto` add keys of their own and the content of their panels.
+The kinds `line`, `bar`, `box`, `heat` and `pareto` add their own keys and the content of their panels.
 """
 
 from __future__ import annotations
@@ -45,49 +45,49 @@ BANDS: Mapping[Band, str] = {
     "ci": "95 % t interval",
     "minmax": "lowest to highest",
 }
-"""The name of each interval in a caption."""
+"""The caption for each kind of interval."""
 
 MAX_COLUMNS = 6
-"""The largest number of panels that fit side by side in rows."""
+"""The maximum number of panels side by side."""
 
 _ROLES = ("x", "y", "series", "panels", "rows")
 
 
 class CellFigure(CurveKind):
-    """The keys that all figures of cells have."""
+    """The keys shared by all figures of cells."""
 
     value: str
-    """the metric; a family such as `bleu` over its index, or a cost"""
+    """the metric or cost; a family such as `bleu` is drawn over its index"""
     x: str
     """a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps `index` or
     `index2`; for a front a cost such as `parameters` or `flops`, or another metric"""
     panels: str | None = None
-    """the factor with a panel for each of its levels"""
+    """the factor with one panel for each level"""
     rows: str | None = None
-    """the factor with a row of panels for each of its levels; `panels` are then their columns"""
+    """the factor with a row of panels for each level; `panels` are then the columns"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
 
     special: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """for each role, its possible names besides factors; they take precedence over factors of that name"""
+    """Names for each role besides factors; they take precedence over factors with the same name."""
 
     interval_mark: ClassVar[str] = ""
     """the mark that shows an interval"""
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return the names in the roles x, y, series, panels and rows, as far as they are given."""
+        """Return the names given to the roles x, y, series, panels and rows."""
         found = {role: getattr(self, role, None) for role in _ROLES}
         return {role: name for role, name in found.items() if name is not None}
 
     @property
     def accent_factor(self) -> str | None:
-        """Return the factor whose level `accent` is."""
+        """Return the factor to which the level `accent` belongs."""
         return self.x
 
     @property
     def level_keys(self) -> Mapping[str, str | None]:
-        """Return the key `accent` with its factor, if this kind of figure has the key."""
+        """Return the key `accent` with its factor, if this kind has the key."""
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
@@ -96,7 +96,7 @@ class CellFigure(CurveKind):
         return not {*TIME_AXES, *INDEX_AXES}.isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return everything that does not fit a study; levels are checked only if the factors are right."""
+        """Return everything that does not fit a study; levels are only checked if the factors are valid."""
         factors = design.known_levels
         faults = [
             *self.key_faults(),
@@ -115,7 +115,7 @@ class CellFigure(CurveKind):
         return faults
 
     def key_faults(self) -> Iterator[KeyFault]:
-        """Yield keys that need another one."""
+        """Yield keys that require another key."""
         if self.rows is not None and self.panels is None:
             yield ("rows",), "expected panels as well, the columns of these rows"
 
@@ -134,14 +134,14 @@ class CellFigure(CurveKind):
         yield from self.mixed_faults(design)
 
     def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield factors with several levels but without a role."""
+        """Yield factors with several levels that have no role."""
         levels = selected_levels(self.select, design.factors)
         factors = [name for name in self.roles.values() if name in levels]
         if mixed := describe_mixed_levels(factors, self.select, design):
             yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Return the figure: panels of cells with the words around them."""
+        """Return the figure: panels of cells with caption and notes."""
         subject = ResultSubject(study, self.select, outcomes)
         cells = FigureCells.collect(self, subject, metrics)
         panels = self.split_panels(cells.panels(), cells.metric)
@@ -166,11 +166,11 @@ class CellFigure(CurveKind):
         )
 
     def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
-        """Return the content of a panel, from its part of the samples."""
+        """Return the content of a panel from its samples."""
         raise NotImplementedError
 
     def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-        """Return the panels once the scales that they share are known."""
+        """Return the panels after their shared scales are known."""
         del metric
         return panels
 
@@ -184,12 +184,12 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield the notes on marks other than centres."""
+        """Yield the notes about marks other than centres."""
         del panels, paper
         yield from ()
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield the note on the centre and the number of seeds."""
+        """Yield the note about the centre and the number of seeds."""
         counts = cells.samples.frame.group_by(self.count_places).len()["len"]
         low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
         if high == 1:
@@ -213,7 +213,7 @@ class CellFigure(CurveKind):
             yield from self.value_notes(panels, cells)
 
     def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
-        """Return a caption such as `Loss, by epoch; task sort`: metric, axes, fixed factors."""
+        """Return a default caption such as `Loss, by epoch; task sort`: metric, axes, fixed factors."""
         what = cells.metric.axis_title or cells.metric.title
         axes = [name for name in (self.roles.get("y"), self.x) if name is not None]
         over = " and ".join(in_sentence(cells.axis_title(name)).partition(",")[0] for name in axes)
@@ -225,18 +225,18 @@ class CellFigure(CurveKind):
 
 
 class SeriesFigure(CellFigure):
-    """The keys of figures that join cells by lines."""
+    """The keys of figures that connect cells by lines."""
 
     series: str | None = None
-    """the factor with a line for each of its levels"""
+    """the factor with one line for each level"""
     band: Band = "sd"
-    """what bands and whiskers show: standard deviation, standard error, 95 % interval, or the range"""
+    """the interval of bands and whiskers: standard deviation, standard error, 95 % interval, or the range"""
     logx: bool = False
-    """whether `x` is logarithmic; 0 is drawn before its start"""
+    """whether the x axis is logarithmic; 0 is drawn left of its start"""
     logy: bool = False
     """whether the metric's axis is logarithmic"""
     accent: Any = None
-    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+    """the level in colour: of `series`, or of the `x` of bars and boxes"""
 
     @property
     def accent_factor(self) -> str | None:
@@ -246,9 +246,10 @@ class SeriesFigure(CellFigure):
 
 @dataclass(frozen=True, kw_only=True)
 class FigureCells:
-    """The values of one figure with the names of their places; `paper` is the table drawn beside them.
+    """The values of one figure with the names of their positions.
 
-    `levels` are the selected ones of every factor, in the order of the study.
+    `paper` is the published table drawn with them. `levels` are the selected levels of every factor, in the
+    order of the study.
     """
 
     spec: CellFigure
@@ -260,7 +261,7 @@ class FigureCells:
 
     @classmethod
     def collect(cls, spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> Self:
-        """Return the values that a figure needs; one of final values does not read `metrics`."""
+        """Collect the values of a figure; a figure of final values does not read `metrics`."""
         study, settings = subject.study, subject.settings
         metric = find_metric(spec.value)
         titles = {each.task.spec.test_sets_title for each in settings}
@@ -295,7 +296,7 @@ class FigureCells:
         return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
 
     def axis_title(self, name: str) -> str:
-        """Return the title of an axis: an index of the metric, another metric, a time or a factor."""
+        """Return the title of an axis: an index, another metric, a time or a factor."""
         if name in INDEX_AXES:
             return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
         if name in METRICS_AND_COSTS:
@@ -304,16 +305,16 @@ class FigureCells:
         return TIME_AXES.get(name, one_line(name))
 
     def short_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return the short names of a factor's levels; none if it is not a factor."""
+        """Return the short names of a factor's levels; none for other names."""
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
-        """Return short names of a factor's levels, with the factor where they are no text."""
+        """Return short names of a factor's levels; numbers get the factor's name."""
         return named_levels(factor, self.levels.get(factor or "", ()))
 
     @cached_property
     def accent(self) -> int | None:
-        """Return the number of the accented level."""
+        """Return the index of the accented level."""
         keys = [level_key(level) for level in self.levels.get(self.spec.accent_factor or "", ())]
         accent = getattr(self.spec, "accent", None)
         wanted = None if accent is None else level_key(accent)
@@ -321,7 +322,7 @@ class FigureCells:
 
     @cached_property
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Return the position of each x of the samples, and the ticks; none for round numbers."""
+        """Return the position of each x of the samples, and the ticks; no ticks for round numbers."""
         name = self.spec.x
         if name in TIME_AXES:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
@@ -334,15 +335,15 @@ class FigureCells:
         return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
-        """Return the words for the places of a panel without a value, by row and column."""
+        """Return the text for each empty position of a panel, by row and column."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
         """Return the paper's number at the levels of these roles and the selected ones, if any.
 
-        Any of these levels may be the paper's row and any its column, as `match_published_keys` finds them; a
-        table of one column is matched by its rows alone.
+        Any of these levels may be the paper's row, and any its column (see `match_published_keys`); a table
+        with one column is matched only by its rows.
         """
         if self.paper is None:
             return None
@@ -358,7 +359,7 @@ class FigureCells:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Yield every factor with a determined level, and its number: given by a role, or the only one."""
+        """Yield every factor with a known level, and the level's index: given by a role, or the only one."""
         panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
         row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {
@@ -374,7 +375,7 @@ class FigureCells:
 
 
 def named_levels(factor: str | None, levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels; any that is not text gets the factor's name: `filter 64`."""
+    """Return short names of levels; numbers get the factor's name: `filter 64`."""
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
@@ -384,9 +385,9 @@ def named_levels(factor: str | None, levels: Sequence[Level]) -> tuple[str, ...]
 def mean_interval(
     values: Sequence[float], band: Band, metric: Metric
 ) -> tuple[float, float | None, float | None]:
-    """Return the mean of a metric's values with its interval, None for a single value.
+    """Return the mean of a metric's values with its interval; no interval for a single value.
 
-    It is the same in any order of the values. The interval of a share stays between 0 and 1.
+    The result does not depend on the order of the values. The interval of a share stays between 0 and 1.
     """
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
@@ -397,7 +398,7 @@ def mean_interval(
 
 
 def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """Return the keys of each group and its sorted values, independent of the order of the frame."""
+    """Return the keys of each group with its sorted values, independent of the order of the frame."""
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)
     return [
@@ -407,13 +408,13 @@ def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("valu
 
 
 def interval_point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
-    """Return a point from a centre and its interval, as `mean_interval` gives them."""
+    """Return a point from the result of `mean_interval`."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 
 
 def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
-    """Yield an x whose levels are words, which have no place on an axis of numbers."""
+    """Yield a fault for an x whose levels are words, on a numeric axis."""
     levels = selected_levels(spec.select, design.factors)
     words = [format_value(level) for level in levels.get(spec.x, ()) if isinstance(level, str | bool)]
     if words:

@@ -1,4 +1,4 @@
-"""A figure as plain frozen data: every point, interval, word and tick, for any renderer."""
+"""A figure as plain frozen data for any renderer: every point, interval, text and tick."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The points of one series from left to right, and what a paper printed for it.
+    """The points of one series from left to right, and the paper's numbers for it.
 
-    `number` counts its level among the levels without an accent, so that it looks the same in every panel.
+    `number` counts its level among the levels without an accent, so that a level looks the same in every
+    panel.
     """
 
     name: str
@@ -63,7 +64,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The centre of one cell, or of all cells at one level, with its interval; `text` is what it shows."""
+    """The centre of one cell, or of all cells at one level, with its interval.
+
+    `text` is the printed value.
+    """
 
     name: str
     text: str
@@ -84,12 +88,12 @@ class Content:
 
     @property
     def is_accented(self) -> bool:
-        """Return whether the content is the accented line alone."""
+        """Return whether the content is only the accented line."""
         return False
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Any]) -> PanelLayout:
-        """Return the room that the panels of a figure need."""
+        """Return the space that the panels of a figure need."""
         raise NotImplementedError
 
     def draw(self, plot: Plot, curve: Curve) -> None:
@@ -99,9 +103,9 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One of the plots of a figure, all of one kind and on the same axes; a single one has no title.
+    """One plot of a figure; all plots share kind and axes.
 
-    `row` names its row of panels, if the rows are the levels of a factor.
+    A single panel has no title. `row` names its row of panels, if the rows are the levels of a factor.
     """
 
     title: str
@@ -111,9 +115,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A figure: panels on common axes, with the sentences around them.
+    """A figure: panels on common axes, with caption and notes.
 
-    `notes` say what the centre and the interval are, over how many seeds, and what is left out.
+    `notes` explain the centre, the interval, the number of seeds, and omissions.
     """
 
     name: str
@@ -142,7 +146,7 @@ class Curve:
 
     @property
     def columns(self) -> int | None:
-        """Return how many panels stand side by side, where rows of panels have names."""
+        """Return the number of panels side by side if rows of panels have names."""
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
 
 

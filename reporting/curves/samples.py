@@ -1,4 +1,4 @@
-"""The values of a figure: a row for each, with its position in the figure and its seed."""
+"""The values of a figure: a row for each, with its position and its seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
 
 POSITION_COLUMNS = ("panel", "series", "x", "y")
-"""Columns with the position of a value: the number of a level, or a measured value along the axis."""
+"""Columns with the position of a value: the index of a level, or a measured value on the axis."""
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
@@ -53,10 +53,10 @@ class Samples:
     """The finite values of finished trials, and the number of trials without one.
 
     `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`. `cell` numbers the combinations of
-    levels without the seed, and `cells` has their levels. `trials` are all selected trials. `gaps` counts
-    the trials without a value by status, and `placeholders` has the status of the trials at each position.
-    `labels` has, by role, the texts of indices that all trials write alike. `noted` has, by panel and index,
-    the notes beside the figure: the labels of the index and of the next one with a value.
+    levels without the seed, and `cells` has their levels. `trials` are all selected trials. `gaps` counts the
+    trials without a value by status, and `placeholders` has the status of the trials at each position.
+    `labels` has, by role, the index texts on which all trials agree. `noted` has, by panel and index, notes
+    for the figure: the labels of the index and of the next one with a value.
     """
 
     frame: pl.DataFrame
@@ -118,7 +118,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """Return the notes of an index by panel: its label and the next one's, and the mean value."""
+    """Return notes for the indices of each panel: its label and the next one's, and the mean value."""
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
     if not metric.noted or role is None or role not in labels:
@@ -143,7 +143,7 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Return every selected trial with the number of its level in each role, and the levels of each cell."""
+    """Return the selected trials with their level's index in each role, and the levels of each cell."""
     roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {
@@ -169,7 +169,7 @@ def _locate_trials(
 
 
 def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
-    """Return trial and value, and x or y if they are measured: a row for every time or index of a trial."""
+    """Return trial and value, and measured x or y: a row for every time or index of a trial."""
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
     if metrics is not None and spec.x in TIME_AXES:
@@ -184,9 +184,9 @@ def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | No
 
 
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """Return the last values of a metric's family by the indices along the axes, or else the final value.
+    """Return the last values of a metric's family by the indices on the axes, or else the final value.
 
-    An index that is not on an axis is averaged over within each trial, except in a box, which shows all.
+    Other indices are averaged within each trial, except in a box, which shows all.
     """
     axes = {role: name for role, name in spec.roles.items() if name in INDEX_AXES}
     where = [

@@ -1,4 +1,4 @@
-"""`aggregate`: each method over all tasks and seeds, with intervals by a bootstrap within tasks."""
+"""`aggregate`: methods aggregated over all tasks and seeds, with bootstrap intervals within tasks."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ BETTER = "better"
 
 
 class AggregateTable(ScoreKeys, TableKind):
-    """`[[table]] kind = "aggregate"`: each method over all tasks and seeds."""
+    """`[[table]] kind = "aggregate"`: methods aggregated over all tasks and seeds."""
 
     kind: Literal["aggregate"]
     rows: str
     """the factor whose levels are compared"""
     baseline: Any = None
-    """the row that the others are compared with, by the probability that they are better"""
+    """the row to which the others are compared, by their probability of improvement"""
     target: float | None = None
-    """the score that counts as enough; adds a column with the mean shortfall from it"""
+    """the score that counts as sufficient; adds a column with the mean shortfall from it"""
     digits: int = Field(default=3, ge=0, le=12)
     """decimals of scores"""
 
@@ -87,7 +87,7 @@ def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
 def _cells(
     method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
 ) -> Iterator[Cell]:
-    """Yield the cells of a method; empty ones if it lacks a task, without which nothing is comparable."""
+    """Yield the cells of a method; empty ones if it lacks a task, because it is then not comparable."""
     from ..statistics.stratified_bootstrap import (  # noqa: PLC0415 -- loads NumPy
         INTERQUARTILE_MEAN,
         MEAN,

@@ -1,7 +1,6 @@
-"""`bar`: bars in rows with their whiskers and numbers; points where bars would hide differences.
+"""`bar`: horizontal bars with whiskers and numbers; points if bars would hide differences.
 
-Bars always begin at 0. With the number at its end a bar needs no axis; points have one, since theirs does not
-begin at 0.
+Bars always begin at 0. A bar with its number needs no axis; points have one, since it does not begin at 0.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ..curves.draw.panel import (
 from ..curves.draw.style import ACCENT, DIM, INK, TICK, text_width
 
 MAX_BAR_RATIO = 0.6
-"""The share of the largest value above which bars from 0 hide differences."""
+"""The ratio of smallest to largest value above which bars from 0 hide differences."""
 
 
 _GREY = "#b4b4b4"
@@ -38,11 +37,11 @@ class BarFigure(CellFigure):
 
     kind: Literal["bar"]
     band: Band = "sd"
-    """what bands and whiskers show: standard deviation, standard error, 95 % interval, or the range"""
+    """the interval of bands and whiskers: standard deviation, standard error, 95 % interval, or the range"""
     accent: Any = None
-    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+    """the level in colour: of `series`, or of the `x` of bars and boxes"""
     published: str | None = None
-    """the paper's table whose numbers are drawn as diamonds beside ours"""
+    """the paper's table whose numbers are drawn as diamonds"""
 
     interval_mark: ClassVar = "whisker"
 
@@ -80,7 +79,7 @@ class BarFigure(CellFigure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(Content):
-    """One bar for every level, in the order of the study; `points` where bars would all look the same."""
+    """One bar for every level, in the order of the study; `points` if bars would all look the same."""
 
     bars: tuple[Bar, ...]
     points: bool

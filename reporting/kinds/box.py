@@ -1,6 +1,6 @@
-"""`box`: box plots, in rows for levels, upright along the index of a metric.
+"""`box`: box plots, horizontal for levels, vertical over the index of a metric.
 
-The median is the thick line; few values are drawn one by one instead of their quartiles.
+The median is the thick line; a few values are drawn individually instead of their quartiles.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..curves.draw.panel import (
 from ..curves.draw.style import ACCENT, DIM, INK, TICK
 
 MIN_BOX_VALUES = 10
-"""The smallest number of values that are drawn as a box; fewer are drawn one by one."""
+"""The minimum number of values of a box; fewer values are drawn individually."""
 
 
 _FILL = "#dcdcdc"
@@ -38,7 +38,7 @@ class BoxFigure(CellFigure):
 
     kind: Literal["box"]
     accent: Any = None
-    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+    """the level in colour: of `series`, or of the `x` of bars and boxes"""
 
     special: ClassVar = {"x": ("index",)}
 
@@ -106,7 +106,8 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 class Box:
     """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, and outliers.
 
-    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. If there are none, `text` says why.
+    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. If there are none, `text` gives the
+    reason.
     """
 
     name: str
@@ -121,7 +122,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Content):
-    """One box for every level in rows, or side by side if they stand at the indices of a metric."""
+    """One box for every level in rows, or side by side for the indices of a metric."""
 
     boxes: tuple[Box, ...]
     rows: bool
@@ -181,7 +182,7 @@ def _gap(places: Sequence[float]) -> float:
 
 
 def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
-    """Draw one box across its place, or the values one by one."""
+    """Draw one box across its position, or the values individually."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415 -- slow to load, and data do without it
 
     def line(along: tuple[float, float], values: tuple[float, float], color: str, width: float) -> None:

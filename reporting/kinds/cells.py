@@ -1,4 +1,4 @@
-"""`cells`: a table with a factor in rows, and another or metrics in columns."""
+"""`cells`: a table with a factor as rows, and another factor or metrics as columns."""
 
 from __future__ import annotations
 
@@ -62,66 +62,66 @@ class GroupSpec(StrictModel):
 
 
 class PublishedSpec(StrictModel):
-    """`published`: the paper's table, and its names of our rows and columns where they differ."""
+    """`published`: the paper's table, and the paper's names of rows and columns where they differ."""
 
     table: str | None = None
-    """the paper's table; by default the one of this name"""
+    """the paper's table (default: the one with this table's name)"""
     rows: dict[str, str] = Field(default={})
-    """the paper's names of rows, by level, where they do not follow from the blocks"""
+    """the paper's names of rows by level, if they do not follow from the blocks"""
     columns: dict[str, str] = Field(default={})
     """the paper's names of columns, by level, metric or `"metric:level"`"""
     show: Literal["below", "difference", "columns"] = "below"
-    """where the paper's numbers are: below ours, below with our difference from them, or in columns"""
+    """where the paper's numbers are shown: below ours, below with the difference, or in columns"""
 
 
 class CellsTable(TableKind):
-    """`[[table]]`: a factor in rows, another or metrics in columns, and what each cell says of its trials."""
+    """`[[table]]`: a factor as rows, another factor or metrics as columns, and the content of each cell."""
 
     kind: Literal["cells"] = "cells"
-    """a table of cells, which these keys describe; other kinds have keys of their own"""
+    """a table of cells, with these keys; other kinds have other keys"""
     rows: str
-    """the factor whose levels are rows, or `"changes"`: the baseline, and cells by what differs from it"""
+    """the factor whose levels are rows, or `"changes"`: the baseline, and cells named by their difference
+    from it"""
     columns: str | None = None
-    """the factor whose levels are columns; without one, the metrics are the columns"""
+    """the factor whose levels are columns (default: the metrics are the columns)"""
     value: Names
     """a metric or a cost, or a list of them, shown side by side"""
     published: PublishedSpec = PublishedSpec()
-    """the paper's table, as a text, or with these keys"""
+    """the paper's table by name, or a table with these keys"""
     center: Center = "mean"
-    """how the values of all seeds are summarised; iqm is the interquartile mean"""
+    """the summary over all seeds; iqm is the interquartile mean"""
     spread: Spread = "sd"
     """the spread after the centre: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all that no other value is significantly
-    better than"""
+    """which values are bold: all that are printed like the best, or all that are not significantly worse than
+    the best"""
     baseline: Any = None
-    """the row that all other rows are compared with; for `changes`, the levels of factors, where they differ
-    from the study's baseline"""
+    """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
+    baseline"""
     against: Literal["baseline", "previous"] | None = None
-    """the row that rows of `changes` are compared with: the baseline, or the row before, which is the default
-    where the design takes one step after the other"""
+    """the row to which rows of `changes` are compared: the baseline, or the previous row (default in a
+    stepwise design)"""
     significance: Significance = "star"
-    """the mark after a difference from the baseline: a star where p < 0.05 after correction, stars for 0.05,
-    0.01 and 0.001, p itself, or none"""
+    """the mark of a significant difference from the baseline: one star (p < 0.05 after correction), up to
+    three stars (0.05, 0.01, 0.001), the p-value, or none"""
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
-    """the smallest difference that matters, by metric, or a number for a single metric; differences that are
-    shown to be smaller have ≈, and `study run --until-decided` adds seeds where neither this nor a difference
-    is shown"""
+    """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
+    be smaller are marked ≈, and `study run --until-decided` adds seeds to undecided ones"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
     over: Names = ()
     """factors over which a cell is aggregated, besides its seeds"""
     pick: Literal["best"] | None = None
-    """each cell shows its best level of `over` by the first metric, instead of the mean over all"""
+    """show the best level of `over` by the first metric in each cell, instead of the mean over all levels"""
     otherwise: str | None = None
-    """a metric that is shown in parentheses in cells without a `value`"""
+    """a metric shown in parentheses in cells without a `value`"""
     untrained: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
     """by metric, the value that a training must reach to count as trained; cells with trainings that end
     worse have a footnote with their number"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric, where they are not the metric's own"""
+    """decimals by metric (default: the metric's own)"""
 
     @field_validator("value")
     @classmethod
@@ -134,17 +134,17 @@ class CellsTable(TableKind):
     @field_validator("published", mode="before")
     @classmethod
     def expand_table_name(cls, table: object) -> object:
-        """Return the keys for a table's name that is given instead of them."""
+        """Expand a table's name into the keys of a table."""
         return {"table": table} if isinstance(table, str) else table
 
     def margin(self, metric: str) -> float | None:
-        """Return the smallest difference in a metric that matters; None if the table does not say."""
+        """Return the smallest difference in a metric that matters; None if the table does not define it."""
         return self.smallest_difference.get(metric)
 
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Return the table for a number that is given instead of one with the metric that is shown."""
+        """Expand a number into a table for the displayed metric."""
         metrics = info.data.get("value", ())
         if not isinstance(found, float | int) or isinstance(found, bool):
             return found
@@ -175,7 +175,7 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with levels for names, also under headings and beside names of the paper."""
+        """Return the keys with level names replaced by levels, also in headings and in the paper's names."""
         found, known = super().with_levels(design), design.known_levels
         levels = selected_levels(found.select, known)
         rows, columns = levels.get(self.rows, ()), levels.get(self.columns or "", ())
@@ -211,7 +211,7 @@ class CellsTable(TableKind):
         )
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return everything that does not fit; levels that overrides have removed are just not shown."""
+        """Return everything that does not fit; levels removed by overrides are only left out."""
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)
@@ -253,7 +253,7 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
 
 
 def _mixed_level_faults(spec: CellsTable, design: Design) -> Iterator[KeyFault]:
-    """Yield the factors, with their levels, that a cell of the table would mix by accident."""
+    """Yield the factors, with their levels, that a cell of the table would mix unintentionally."""
     shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
     if mixed := describe_mixed_levels(shown, spec.select, design):
         key = "rows" if spec.columns is None else "columns"
@@ -354,8 +354,8 @@ def _published_faults(
 ) -> Iterator[KeyFault]:
     """Yield an unknown table of the paper, and unknown rows and columns of that table or of ours.
 
-    The published table's name defaults to the name of our table. It must exist where rows or columns are
-    named. Names of rows and columns are only checked if the table is known.
+    The published table's name defaults to the name of our table. It must exist if rows or columns are named.
+    Names of rows and columns are only checked if the table is known.
     """
     tables = {name: table for (known, name), table in published_tables().items() if known == paper}
     named = spec.published.table is not None or spec.published.rows or spec.published.columns

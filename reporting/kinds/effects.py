@@ -1,4 +1,4 @@
-"""`effects`: the effect of each factor of a grid on a metric, and of each two factors together.
+"""`effects`: the effects of a grid's factors and their two-factor interactions on a metric.
 
 The table has effects, tests and shares; the figure has the mean at each level of every factor.
 """
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 
 MAX_MODEL_COLUMNS = 1_000
-"""The largest number of columns of a model that is fitted."""
+"""The maximum number of columns of a fitted model."""
 
 MAX_LISTED = 3
-"""The largest number of terms that are named one by one."""
+"""The maximum number of terms listed by name."""
 
 NOT_TOLD = "cannot be told"
-"""The text in place of a mean that cannot be estimated from the cells."""
+"""The text for a mean that cannot be estimated from the cells."""
 
 FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
 """The headings of rows."""
@@ -61,7 +61,7 @@ _COLUMNS = ("effect", "p", "share")
 
 
 def _p_words(p: float) -> str:
-    """Return a p as a table prints it: `.03`, `< .001`."""
+    """Format a p-value as in tables: `.03`, `< .001`."""
     return format_p(p).removeprefix("p ").removeprefix("= ")
 
 
@@ -70,7 +70,7 @@ def _share_words(share: float) -> str:
 
 
 def _effect_words(effect: TermEffect | None) -> str:
-    """Return the words beside a factor: `η² 30.4 %, p < .001`, without what is not known."""
+    """Describe a factor's effect: `η² 30.4 %, p < .001`, without unknown parts."""
     if effect is None:
         return ""
     share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
@@ -78,17 +78,17 @@ def _effect_words(effect: TermEffect | None) -> str:
 
 
 class EffectsTable(TableKind):
-    """`[[table]] kind = "effects"`: the effect of every factor that has several levels."""
+    """`[[table]] kind = "effects"`: the effect of every factor with several levels."""
 
     kind: Literal["effects"]
     value: Names
     """a metric or a cost, or a list of them, side by side"""
     interactions: bool = True
-    """whether the model has the interactions of each two factors"""
+    """whether the model includes all two-factor interactions"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric, where they are not the metric's own"""
+    """decimals by metric (default: the metric's own)"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         faults = [*select_faults(self.select, design.known_levels), *metric_faults(self.value, self.digits)]
@@ -122,15 +122,15 @@ class EffectsTable(TableKind):
 
 
 class EffectsFigure(CurveKind):
-    """`[[curve]] kind = "effects"`: the mean at each level of every factor that has several."""
+    """`[[curve]] kind = "effects"`: the mean at each level of every factor with several levels."""
 
     kind: Literal["effects"]
     value: str
     """the metric, or a cost"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
     interactions: bool = True
-    """whether the model has the interactions of each two factors"""
+    """whether the model includes all two-factor interactions"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         faults = [*select_faults(self.select, design.known_levels), *metric_faults([self.value], {})]
@@ -157,7 +157,7 @@ class EffectsFigure(CurveKind):
 def effect_factor_faults(
     select: Mapping[str, Any], design: Design, *, interactions: bool
 ) -> Iterator[KeyFault]:
-    """Yield that no factor varies, or that there are more levels than a model can have columns."""
+    """Yield a fault if no factor varies, or if the model would have too many columns."""
     varied = varied_factors(select, design.factors)
     columns = [len(levels) - 1 for levels in varied.values()]
     count = sum(columns) + (sum(map(math.prod, combinations(columns, 2))) if interactions else 0)
@@ -174,7 +174,7 @@ def effect_factor_faults(
 def varied_factors(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Return the factors that have several levels among those selected, with these."""
+    """Return the factors with several selected levels, with these levels."""
     levels = selected_levels(select, factors)
     return {name: each for name, each in levels.items() if name != SEED and len(each) > 1}
 
@@ -190,7 +190,7 @@ def model_figure(
     content: Content,
     notes: Iterable[str],
 ) -> Curve:
-    """Return a figure of means by a model; `what` ends its caption."""
+    """Return a figure of model means; `what` ends its caption."""
     fixed, title = subject.fixed((*subject.varied, SEED)), metric.axis_title or metric.title
     own = spec.caption
     caption = f"{title}{',' if ',' in title else ''} {what}" + (
@@ -282,7 +282,7 @@ class _EffectsColumn:
 
     @property
     def detectable(self) -> list[float]:
-        """Return the difference that is found with a chance of 80 %, of each factor of two levels."""
+        """Return the difference of each two-level factor that is detected with a power of 80 %."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
         from ..statistics.paired_tests import detectable  # noqa: PLC0415 -- as above
 
@@ -300,7 +300,7 @@ class _EffectsColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of the table; `level` is the number of a level, of a factor with more than two."""
+    """A row of the table; `level` is a level's index for factors with more than two levels."""
 
     name: str
     heading: str
@@ -310,7 +310,7 @@ class _Row:
 
 
 def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
-    """Yield a row for each factor, below one of many levels each level, then interactions and the rest."""
+    """Yield a row for each factor, for each level if there are more than two, then the interactions."""
     for name, levels in factors.items():
         names = level_names(levels)
         if len(levels) == 2:
@@ -485,7 +485,7 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield the trials without a value by metric, and trials that stand for several cells."""
+    """Yield the trials without a value by metric, and trials that belong to several cells."""
     observations = [column.found.observations for column in columns]
     told = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
     if all(each == told[0] for each in told):
@@ -500,7 +500,7 @@ def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorMeans:
-    """The means at the levels of one factor, and the words on its effect."""
+    """The means at the levels of one factor, and the description of its effect."""
 
     name: str
     text: str
@@ -513,7 +513,7 @@ _GAP = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects(Content):
-    """The means of every factor, and the mean of all values, None without any."""
+    """The means of every factor, and the overall mean; None without values."""
 
     factors: tuple[FactorMeans, ...]
     center: float | None

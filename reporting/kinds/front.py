@@ -1,4 +1,4 @@
-"""`front`: the points of a search by two metrics, with those that no other surpasses in both."""
+"""`front`: the points of a search by two metrics, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class FrontFigure(SearchFigure):
-    """`[[curve]] kind = "front"`: the points by two metrics, and those that no other surpasses in both."""
+    """`[[curve]] kind = "front"`: the points by two metrics, with the Pareto front."""
 
     kind: Literal["front"]
     value: Names = ()
-    """two metrics or costs, the vertical axis first; by default two of the objectives and parameters"""
+    """two metrics or costs, the vertical axis first (default: two of the objectives and parameters)"""
 
     num_metrics: ClassVar = 2
 

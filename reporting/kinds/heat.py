@@ -1,6 +1,6 @@
-"""`heat`: heat maps in greys, darker for higher, with the numbers in the cells or a scale beside them.
+"""`heat`: grey heat maps, darker for higher, with numbers in the cells or a scale beside them.
 
-All panels share one scale of shades. A cell without a value is white and says why.
+All panels share one scale. A cell without a value is white and shows the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..curves.samples import INDEX_AXES, index_positions
 from ..statistics.estimates import mean
 
 MAX_LABELLED_CELLS = 12
-"""The largest number of rows, and of columns, that leaves room for numbers."""
+"""The maximum number of rows, and of columns, for which cells show numbers."""
 
 _LIGHT, _DARK = 0.95, 0.15  # the shades of the lowest and the highest value
 _STEEP = 55  # degrees of names that are wider than their columns
@@ -34,7 +34,7 @@ class HeatFigure(CellFigure):
 
     kind: Literal["heat"]
     y: str | None = None
-    """the rows of a heat map, whose columns are `x`"""
+    """the rows of the heat map; its columns are `x`"""
 
     special: ClassVar = {"x": INDEX_AXES, "y": INDEX_AXES}
 
@@ -98,7 +98,7 @@ def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Content):
-    """A value for every row and column; None, with a word as its text, if there is none."""
+    """A value for every row and column; None, with the reason as its text, if there is none."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -110,12 +110,12 @@ class Matrix(Content):
 
     @property
     def is_readable(self) -> bool:
-        """Return whether the cells are few enough to write a number into each."""
+        """Return whether there are few enough cells to write a number into each."""
         return len(self.rows) <= MAX_LABELLED_CELLS and len(self.columns) <= MAX_LABELLED_CELLS
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for a heat map: names at the left and below, room for a number in every cell."""
+        """Return the space for a heat map: names on the left and below, and a number in every cell."""
         first = contents[0]
         down, across = max(len(first.rows), 1), max(len(first.columns), 1)
         name_width, pitch = measure_names(first.rows)
@@ -145,7 +145,7 @@ class Matrix(Content):
     def draw(self, plot: Plot, curve: Curve) -> None:
         """Draw the cells of a panel, the first row at the top.
 
-        Cells of one shade are one path, for small files. Numbers shrink where they would be wider than cells.
+        Cells of one shade are one path, for small files. Numbers that would be wider than their cells shrink.
         """
         from matplotlib.patches import PathPatch  # noqa: PLC0415 -- slow to load, and data do without it
         from matplotlib.path import Path  # noqa: PLC0415 -- as above
@@ -179,7 +179,7 @@ def _wide(text: str) -> float:
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the names of columns and rows, every fifth if they are too many, and the titles of the axes."""
+    """Write the names of columns and rows, every fifth if there are too many, and the axis titles."""
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     for x in content.pairs:

@@ -1,4 +1,4 @@
-"""`incumbent`: the points of a search in order, the best of them so far as steps, the baseline dashed."""
+"""`incumbent`: a search's points in order, the best so far as a step line, the baseline dashed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _NAME = 8.0  # from the plot to a name
 
 
 class SearchFigure(CurveKind):
-    """The keys of figures of the points of a search, and the words around them."""
+    """The keys of figures of a search's points, with captions and notes."""
 
     value: Names = ()
-    """the metric or cost; by default the first that is optimised"""
+    """the metric or cost (default: the first objective)"""
 
     of_search: ClassVar = True
     num_metrics: ClassVar = 1
@@ -67,7 +67,7 @@ class SearchFigure(CurveKind):
         )
 
     def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
-        """Return the figure that the kind draws from the points."""
+        """Return the figure that this kind draws from the points."""
         raise NotImplementedError
 
 
@@ -83,11 +83,11 @@ class PointsFigure:
 
 
 class IncumbentFigure(SearchFigure):
-    """`[[curve]] kind = "incumbent"`: the best value that a search knew after each point."""
+    """`[[curve]] kind = "incumbent"`: the best value so far after each point."""
 
     kind: Literal["incumbent"]
     x: Literal["points", "hours"] = "points"
-    """the horizontal axis: points that have ended, or hours of training"""
+    """the horizontal axis: the number of ended points, or hours of training"""
 
     def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
         title, trace = axis_name(metrics[0]), _trace(study, found, metrics[0], hours=self.x == "hours")
@@ -146,7 +146,7 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline; its interval ends where the best of the other points would come by chance."""
+    """Return the baseline; its interval ends where the best of as many points would be by chance."""
     from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
 
     value, noise = start.mean(metric.name), measure_noise(found, metric.name)
@@ -163,7 +163,7 @@ def hours_of(found: SearchPoints) -> list[float]:
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
-    """Yield the points of a step line, which keeps its height until the place of the next change."""
+    """Yield the points of a step line, which is constant up to the next change."""
     for number, (place, value) in enumerate(zip(places, values, strict=True)):
         if number and value != values[number - 1]:
             yield Point(x=place, y=values[number - 1])
@@ -173,9 +173,9 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointTrace(Content):
-    """The points of a search in order, the best of them so far as steps, and the baseline, if there is one.
+    """The points of a search in order, the best so far as a step line, and the baseline, if any.
 
-    The baseline's interval ends where the best of as many points would come by chance.
+    The baseline's interval ends where the best of as many points would be by chance.
     """
 
     points: tuple[Point, ...]

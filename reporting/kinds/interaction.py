@@ -1,7 +1,7 @@
 """`interaction`: a line for each level of one factor over the levels of another.
 
-The levels are words with equal distances. Points of different lines are shifted a little sideways, so that
-their whiskers do not overlap. Lines that are not parallel show an interaction.
+Levels are words at equal distances. Points of different lines are shifted a little sideways, so that their
+whiskers do not overlap. Lines that are not parallel show an interaction.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class InteractionFigure(CurveKind):
     value: str
     """the metric, or a cost"""
     x: str
-    """the factor whose levels stand side by side"""
+    """the factor whose levels are on the horizontal axis"""
     series: str
-    """the factor with a line for each of its levels, of which there are at most 6"""
+    """the factor with one line for each level, at most 6"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
     accent: Any = None
     """the level of `series` in colour"""
 
@@ -96,7 +96,7 @@ def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
 def _interaction(
     spec: InteractionFigure, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
-    """Return a line for each level of the series, without points where the means cannot be estimated."""
+    """Return a line for each level of the series, without points whose means cannot be estimated."""
     means = found.level_means(spec.x, spec.series) if {spec.x, spec.series} <= factors.keys() else {}
     xs, series = factors.get(spec.x, ()), factors.get(spec.series, ())
     names = named_levels(spec.series, series)
@@ -124,9 +124,9 @@ def _interaction(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction(Content):
-    """A line for each level of one factor over the levels of another, whose names stand side by side.
+    """A line for each level of one factor over the named levels of another.
 
-    A point's `x` is the number of its level.
+    A point's `x` is the index of its level.
     """
 
     levels: tuple[str, ...]

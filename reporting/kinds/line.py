@@ -1,8 +1,7 @@
 """`line`: a metric over a factor, over time or over its own index, as lines with bands.
 
-Shade and dashes distinguish lines without colour. Names follow the order of the lines' ends. Where names
-would overlap they are pushed apart, and a thin leader connects a moved name to its line. Published numbers
-are diamonds.
+Shade and dashes distinguish lines without colour. Names follow the order of the lines' ends. Overlapping
+names are moved apart, and a thin leader connects a moved name to its line. Published numbers are diamonds.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ from ..curves.draw.style import (
 from ..curves.samples import TIME_AXES
 
 MAX_LINES = 5
-"""The largest number of lines in one panel; of more each has a panel, with the others in grey behind it."""
+"""The maximum number of lines in one panel; with more, each gets a panel, with the others in grey behind it.
+"""
 
 
 _MAX_MARKED_POINTS = 16  # points of a line with fewer of them are marked
@@ -59,7 +59,7 @@ class LineFigure(SeriesFigure):
 
     kind: Literal["line"]
     published: str | None = None
-    """the paper's table whose numbers are drawn as diamonds beside ours"""
+    """the paper's table whose numbers are drawn as diamonds"""
 
     special: ClassVar = {"x": (*TIME_AXES, "index")}
     interval_mark: ClassVar = "band"
@@ -127,9 +127,9 @@ def _published(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Content):
-    """The series of one panel, those without a point left out; `context` has others, for the background.
+    """The series of one panel that have points; `context` has others, for the background.
 
-    `ranked` are lines that end together: their names stand from the top down with a piece of each.
+    `ranked` are lines that end together: their names are listed from top to bottom with a line sample.
     """
 
     lines: tuple[Line, ...]
@@ -142,7 +142,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for lines: ticks at the left and below, names at the right."""
+        """Return the space for lines: ticks on the left and below, names on the right."""
         every = [line for content in contents for line in (*content.lines, *content.context)]
         points = [point for line in every for point in line.points]
         published = [number for line in every for number in line.published]
@@ -183,7 +183,7 @@ class Lines(Content):
 
 
 def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
-    """Write the name of every line beside its right end, apart from each other."""
+    """Write the name of every line next to its right end, without overlaps."""
     named = [line for line in lines if line.name]
     ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
     places = spread_labels([y for _, y in ends], _LINE, 0, plot.height)
@@ -196,7 +196,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
-    """Write the names from the top down, the line that is highest in the mean first, each with its stroke."""
+    """List the names from top to bottom, the highest mean first, each with a line sample."""
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):
         color, dashes, width = strokes[line.name]
@@ -209,7 +209,7 @@ def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
 
 
 def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
-    """Yield the name and the stroke of each line; a level has the same stroke in every panel."""
+    """Yield the name and stroke of each line; a level has the same stroke in every panel."""
     for line in lines:
         if line.accent:
             yield line.name, ACCENTED
@@ -234,7 +234,10 @@ def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bo
 
 
 def _band(plot: Plot, line: Line, color: str, *, broken: bool) -> None:
-    """Draw the intervals of a line as one area; a point without an interval is bridged unless `broken`."""
+    """Draw the intervals of a line as one area.
+
+    It passes over a point without an interval unless `broken`.
+    """
     across, up = plot.layout.x, plot.layout.y
     areas: list[list[tuple[float, float, float]]] = [[]]
     for point in line.points:

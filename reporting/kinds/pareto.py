@@ -1,7 +1,7 @@
-"""`pareto`: results against their cost, the cells of a series joined, the front as steps in colour.
+"""`pareto`: results against costs; series are connected, and the Pareto front is a coloured step line.
 
-Dots on the front are full, the others hollow. Each name is next to the last cell of its series. Where there
-is room, it covers neither dots nor lines.
+Dots on the front are filled, the others hollow. Each name is next to the last cell of its series. If
+possible, it covers neither dots nor lines.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _point_name(cells: FigureCells, series: int, cell: int) -> str:
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
-    """Return the points that no other surpasses in both directions, from left to right."""
+    """Return the undominated points, from left to right."""
     kept: list[Point] = []
     for point in sorted(points, key=lambda point: (-signs[0] * point.x, -signs[1] * point.y)):
         if not kept or signs[1] * point.y > signs[1] * kept[-1].y:
@@ -133,7 +133,7 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud(Content):
-    """Cells by cost and result, joined if they belong to one series, and the Pareto front."""
+    """Cells by cost and result, connected within a series, and the Pareto front."""
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right
@@ -187,7 +187,7 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
 
 
 def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
-    """Yield small rectangles along all lines, for names to keep off."""
+    """Yield small rectangles along all lines, which names avoid."""
     front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
     for (x, y), (next_x, next_y) in pairwise(front):
         corner = (next_x, y) if content.steps == "post" else (x, next_y)

@@ -1,4 +1,4 @@
-"""`points`: the best points of a search, with what they measured, their seeds and their values."""
+"""`points`: the best points of a search, with their measurements, seeds and values."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class PointsTable(TableKind):
 
     kind: Literal["points"]
     value: Names = ()
-    """metrics and costs; by default what is optimised, and parameters"""
+    """metrics and costs (default: the objectives, and parameters)"""
     points: int = Field(default=10, ge=1, le=1000)
-    """how many points it has"""
+    """the number of points in the table"""
     spread: Spread = "sd"
-    """what follows a mean over seeds: standard deviation, standard error, or 95 % confidence interval"""
+    """the spread after a mean over seeds: standard deviation, standard error, or 95 % confidence interval"""
     show: Literal["values", "recipe"] = "values"
-    """what describes a point: the values of its dimensions, or its recipe"""
+    """how a point is described: by the values of its dimensions, or by its recipe"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric, where they are not the metric's own"""
+    """decimals by metric (default: the metric's own)"""
 
     of_search: ClassVar = True
 
@@ -92,7 +92,7 @@ class PointsTable(TableKind):
 
 
 def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
-    """Return a metric with the direction in which the search goes, where that is optimised."""
+    """Return a metric with the search's direction if it is an objective."""
     sought = {goal.name: goal.sign > 0 for goal in found.goals}
     return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 

@@ -1,4 +1,4 @@
-"""`profile`: the share of runs that are better than each score, by method (Agarwal et al. 2021)."""
+"""`profile`: the share of runs that exceed each score, by method (Agarwal et al. 2021)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 _THRESHOLDS = 101
-"""The number of scores at which a profile has a point."""
+"""The number of scores of a profile."""
 
 
 class ProfileFigure(ScoreKeys, CurveKind):
-    """`[[curve]] kind = "profile"`: the share of runs above each score, a line for each method."""
+    """`[[curve]] kind = "profile"`: the share of runs above each score, one line for each method."""
 
     kind: Literal["profile"]
     series: str
-    """the factor whose levels are compared, of which there are at most 6"""
+    """the factor whose levels are compared, at most 6"""
     accent: Any = None
     """the level of `series` in colour"""
 
@@ -76,7 +76,7 @@ class ProfileFigure(ScoreKeys, CurveKind):
 
 
 def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Iterator[Line]:
-    """Yield a line for each method that has a value on each task."""
+    """Yield a line for each method with a value on each task."""
     import numpy as np  # noqa: PLC0415 -- slow to load, and keys do without it
 
     levels = subject.levels[spec.series]
@@ -100,7 +100,7 @@ def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
 def _points(
     runs: Sequence[Sequence[float]], thresholds: Sequence[float], spec: ProfileFigure, sign: int
 ) -> Iterator[Point]:
-    """Yield the share of runs beyond each threshold, with an interval where a task has runs on both sides."""
+    """Yield the share of runs beyond each threshold, with an interval if a task has runs on both sides."""
     from ..statistics.stratified_bootstrap import aggregate_all, share_above  # noqa: PLC0415 -- loads NumPy
 
     statistics = {}

@@ -1,7 +1,7 @@
-"""`scaling`: a metric against a cost with a fitted law, as a figure and as a table.
+"""`scaling`: a metric against a cost with a fitted power law, as a figure and as a table.
 
-The position of a cell is the geometric means of its seeds, and a cell counts once. The series' name and,
-below it, the exponent are next to the end of each line of the figure.
+A cell counts once, at the geometric means of its seeds. The series' name and, below it, the exponent are next
+to the end of each line of the figure.
 """
 
 from __future__ import annotations
@@ -74,26 +74,25 @@ _NAME, _LINE = 8.0, 20.0  # from the plot to a name, and from one name to the ne
 
 
 class LawKeys(ResultKeys):
-    """The keys that a figure and a table of laws have in common."""
+    """The keys shared by figures and tables of power laws."""
 
     kind: Literal["scaling"]
     x: str
     """a cost such as `parameters` or `flops`, or another metric"""
     series: str | None = None
-    """the factor with a law for each of its levels, of which there are at most 6"""
+    """the factor with one law for each level, at most 6"""
     over: Names = ()
-    """factors, such as a learning rate, of which each cell has the level that is best by its seeds' mean"""
+    """factors, such as a learning rate, of which each cell uses its best level by the mean over seeds"""
     offset: bool = False
-    """whether the law has an offset that no size falls below, y = e + a xᵇ; with fewer than four cells there
-    is none"""
+    """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
-    """how many cells of each series, those with the highest cost, are predicted and not fitted"""
+    """the number of each series' most expensive cells that are predicted instead of fitted"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
 
     @property
     def metric(self) -> str:
-        """Return the metric that the law predicts."""
+        """Return the metric predicted by the law."""
         raise NotImplementedError
 
     def named_metrics(self) -> Iterator[KeyFault]:
@@ -101,7 +100,7 @@ class LawKeys(ResultKeys):
         yield ("x",), self.x
 
     def law_faults(self, design: Design) -> list[KeyFault]:
-        """Return faults for unknown metrics and factors, and for more series than marks can distinguish."""
+        """Return faults for unknown metrics and factors, and for too many series."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults([self.metric], {})]
         if metric_family(self.x) not in METRICS_AND_COSTS:
@@ -130,7 +129,7 @@ class LawKeys(ResultKeys):
 
 
 class ScalingTable(LawKeys, TableKind):
-    """`[[table]] kind = "scaling"`: the law of each series, and what it foretells of cells held out."""
+    """`[[table]] kind = "scaling"`: the law of each series, and its predictions for held-out cells."""
 
     value: Names
     """the metric"""
@@ -175,7 +174,7 @@ class ScalingTable(LawKeys, TableKind):
 
 
 class ScalingFigure(LawKeys, CurveKind):
-    """`[[curve]] kind = "scaling"`: every cell by its cost and its result, and a law through each series."""
+    """`[[curve]] kind = "scaling"`: every cell by its cost and result, with a law for each series."""
 
     value: str
     """the metric"""
@@ -218,13 +217,13 @@ class ScalingFigure(LawKeys, CurveKind):
 
 
 def against(up: str, across: str) -> str:
-    """Return a caption such as `Loss against parameters`, with a comma where the title has one."""
+    """Return a caption such as `Loss against parameters`, keeping a comma of the title."""
     return f"{up}{',' if ',' in up else ''} against {across[:1].lower()}{across[1:]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCell:
-    """A cell at the geometric means of its seeds, whose values are in `results`, the lowest first."""
+    """A cell at the geometric means of its seeds; `results` has its values in ascending order."""
 
     series: str
     cost: float
@@ -246,7 +245,7 @@ class LawCells:
 
 
 def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
-    """Return the cells that a figure or a table of laws is over."""
+    """Return the cells of a figure or table of laws."""
     observations = subject.observe(spec.metric)
     costs = {each.trial: each.value for each in subject.observe(spec.x).values}
     found: dict[tuple[str, ...], list[Observation]] = {}
@@ -264,7 +263,7 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
-    """Return the law of a series' cells, from the cheapest on, without those that are held out."""
+    """Fit the law of a series' cells, without the held-out ones."""
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         fit_offset_law,
@@ -283,7 +282,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return the levels that identify a cell, without the factors whose best level counts."""
+    """Return the levels that identify a cell, without the factors of `over`."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )
@@ -471,7 +470,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries:
-    """The cells of one series from the cheapest on, and the law through them; None if there is none."""
+    """The cells of one series by rising cost, and their law; None if it cannot be fitted."""
 
     name: str
     number: int
@@ -519,7 +518,7 @@ class Scaling(Content):
 
 
 def exponent_text(law: Law) -> str:
-    """Return the text with the exponent that is shown below a name."""
+    """Return the text with the exponent, shown below a name."""
     half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
     return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
 

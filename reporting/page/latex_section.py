@@ -1,7 +1,7 @@
-"""The section of a paper that a study fills: its question, tables, figures, claims and provenance in LaTeX.
+r"""A study as a LaTeX section of a paper: its question, tables, figures, claims and provenance.
 
-It compiles by `\\input` into the classes of NeurIPS, ICML and ACL with the packages that its second line
-names. Figures are PDF files beside it, without words: these are captions. No date of writing is in it.
+It can be included by `\input` in the classes of NeurIPS, ICML and ACL with the packages named in its second
+line. Figures are PDF files beside it; their text is in the captions. It contains no date.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import section_results
 from .section_study import leading_comment
 
 COLUMN_FIGURE = 0.6 * 460
-"""The largest width in points of a figure that is placed in one of two columns."""
+"""The maximum width in points of a figure that fits one of two columns."""
 
 _BREAKS = re.compile(r"(?<=[,=+/])(?=\S)|(?<=\\_)(?=\S)")
 _MEDIA_BOX = re.compile(rb"/MediaBox \[ ?\S+ \S+ (\S+) ")
@@ -35,14 +35,14 @@ _PACKAGES = r"% \usepackage[T1]{fontenc} \usepackage{textcomp,graphicx}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatexSection:
-    """The text of the section, and its figures by the names of their files."""
+    """The text of the section, and its figures by file name."""
 
     text: str
     figures: Mapping[str, bytes]
 
 
 def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
-    """Return the section of a study; its tables are written as the format `form` of tables does.
+    """Return the section of a study; `form` is the format of its tables.
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """
@@ -76,12 +76,12 @@ def _tables(inputs: Snapshot, form: str) -> Iterator[str]:
 
 
 def _file_name(study: Study, curve: Curve) -> str:
-    """Return the name of a figure's file without points, which would begin a file extension."""
+    """Return the file name of a figure without dots, which would begin a file extension."""
     return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
 
 
 def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
-    """Return the float of a figure, over both columns if it is wide, never wider than its surroundings."""
+    """Return a figure's float, over both columns if it is wide, never wider than its surroundings."""
     found = _MEDIA_BOX.search(drawn)
     environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"
     caption = " ".join([f"{curve.caption}.", *curve.notes])
@@ -114,7 +114,7 @@ def _question(inputs: Snapshot) -> Iterator[str]:
 
 
 def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield where the results are, as in `Tables 1 and 2 have the results`."""
+    """Yield references to the results, as in `Tables 1 and 2 have the results`."""
     if not names:
         return
     references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
@@ -140,7 +140,7 @@ def _claims(inputs: Snapshot) -> Iterator[str]:
 
 
 def _p_words(p: str) -> str:
-    """`p = .02` or `p < .001` of what a cell of the page has."""
+    """Format a p-value of a page's cell: `p = .02` or `p < .001`."""
     return f"p {p}" if p.startswith("<") else f"p = {p}" if p else ""
 
 
@@ -175,12 +175,12 @@ def _provenance(inputs: Snapshot) -> Iterator[str]:
 
 
 def _breakable(text: str) -> str:
-    """Return the text for LaTeX, with breaks allowed inside names of recipes and settings."""
+    """Return the text for LaTeX, with allowed breaks inside names of recipes and settings."""
     return _BREAKS.sub(r"\\allowbreak{}", escape(text))
 
 
 def _hash(text: str) -> str:
-    """Return a SHA-256 in parts between which a line may break."""
+    """Return a SHA-256 in parts between which lines may break."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

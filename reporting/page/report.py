@@ -1,4 +1,4 @@
-"""The page: each section's values go into its template, and all sections into one page.
+"""The page: each section's values fill its template, and the sections form one page.
 
 The page has no date of writing. So two pages of one store are equal, and two pages differ only if their
 stores or the program differ.
@@ -33,9 +33,9 @@ SECTIONS: tuple[tuple[str, str, Callable[[Snapshot], Mapping[str, object] | None
     ("provenance", "Provenance", section_results.provenance),
     ("reproduce", "How to reproduce", section_study.reproduce),
 )
-"""Name, title and values of each section, in the order of the page; one without values is left out.
+"""Name, title and values of each section, in page order; a section without values is left out.
 
-The name is that of its template, and its anchor, which is part of an address that people pass on: it stays.
+The name is also that of its template and its anchor, which is part of shared links: it must not change.
 """
 
 
@@ -44,7 +44,7 @@ def _finalize(value: object) -> object:
 
 
 def make_environment(*folders: Path) -> Environment:
-    """Return the templates of these folders, the first that has one of a name."""
+    """Return an environment with the templates of these folders; the first folder with a name wins."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,  # no text of a study file or a store becomes markup,
@@ -68,7 +68,7 @@ _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 
 
 def report(study: Study, store: Store) -> str:
-    """Return the whole page of a study, from its doctype on.
+    """Return the whole HTML page of a study.
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """

@@ -1,7 +1,7 @@
-"""The results of the study: progress, tables, figures, claims, failures, and the origin of its numbers.
+"""The results of the study: progress, tables, figures, claims, failures, and provenance.
 
 A page may be built at any time. All failures are listed, since a table only marks how many of a cell's seeds
-are missing. The names of the machines are left out, since a page is for others.
+are missing. Machine names are left out, since a page is for others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..tables.render import html
 
 
 def status(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the counts, the time that training took, the best points of a search, the best first."""
+    """Return the counts, the training time, and the best points of a search, best first."""
     own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),
@@ -77,7 +77,7 @@ def _value(values: Mapping[str, Level], name: str) -> str:
 
 
 def failures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return how often each reason occurred, then every failed trial with its levels."""
+    """Return how often each failure reason occurred, then every failed trial with its levels."""
     return failed_trials(inputs, inputs.own_outcomes.filter(status="failed"))
 
 
@@ -102,7 +102,7 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the programs and devices that trained, in the order of use, and the trials of other studies."""
+    """Return the programs and devices of the trainings, in order of use, and the trials of other studies."""
     outcomes = inputs.own_outcomes
     if not len(outcomes):
         return None
@@ -130,14 +130,14 @@ def _told(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every table that the study asks for."""
+    """Return every table of the study."""
     if not inputs.study.tables:
         return None
     return {"tables": [html.render(each) for each in inputs.tables()]}
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file; of a search its history comes first, unless the file has one."""
+    """Return the figures of the study file; a search's history comes first, unless the file has one."""
     if study.search is None or any(spec.kind == "incumbent" for spec in study.curves):
         return study.curves
     taken = {spec.name for spec in study.curves}
@@ -150,7 +150,7 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
 
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every figure of the page, once there is something to draw."""
+    """Return every figure of the page, once there is data to draw."""
     specs = shown_curves(inputs.study)
     if not specs or not len(inputs.own_outcomes):
         return None
@@ -158,7 +158,7 @@ def figures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def claims(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the verdicts, what the numbers mean, and every comparison on demand."""
+    """Return the verdicts, the explanation of their numbers, and every comparison on demand."""
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None

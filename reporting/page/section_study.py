@@ -1,7 +1,7 @@
 """The study's question, its models, every setting of its trials, and how to reproduce its results.
 
-The question is the comment with which the study file begins, so that a file explains itself in one place.
-The settings include the defaults, so that the page does not depend on the defaults of a later version.
+The question is the comment at the beginning of the study file. The settings include the defaults, so that the
+page does not depend on the defaults of a later version.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from ..recipes.display import show_recipe
 from ..snapshot import Snapshot
 
 _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
-"""The parts of a study besides the settings that each of its trials has."""
+"""The parts of a study besides the settings of its trials."""
 
 
 def question(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the question, and what is varied to answer it."""
+    """Return the question, and the factors that are varied."""
     study = inputs.study
     tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials}
     return {
@@ -78,16 +78,15 @@ def _searched_titles(study: Study) -> Iterator[str]:
 
 
 def leading_comment(text: str) -> str:
-    """Return the comment with which a study file begins, as one paragraph."""
+    """Return the comment at the beginning of a study file, as one paragraph."""
     lines = takewhile(lambda line: line.startswith("#"), text.lstrip().splitlines())
     return one_line(" ".join(line.lstrip("#") for line in lines))
 
 
 def settings(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the texts of each setting, named as in the study file; the seed is a factor.
+    """Return each setting's value and source as text, named as in the study file; the seed is a factor.
 
-    Where the study has a table [source], all else that needs a source there follows: recipes and factors,
-    cells, and searches that are tried after the training.
+    If the study has a table [source], other parts with sources follow: recipes, factors, cells and [decode].
     """
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in _iter_settings(inputs):
@@ -127,13 +126,13 @@ def _text(value: object) -> str:
 
 
 def _unquoted(value: str) -> str:
-    """Return a JSON string without its quotes, and any other JSON value unchanged."""
+    """Return a JSON string without quotes, and other JSON values unchanged."""
     read = json.loads(value)
     return read if isinstance(read, str) else value
 
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the commands in their order; the file is part of the page, so that the page is enough."""
+    """Return the commands in order; the page includes the study file, so nothing else is needed."""
     study, packaged = inputs.study, _is_packaged(inputs.study)
     file = study.name if packaged else f"{study.name}.toml"
     lines = [command_line("study", "run", file, set=study.overrides)]
@@ -152,16 +151,16 @@ def _is_packaged(study: Study) -> bool:
 
 
 MAX_SEARCHED = 12
-"""The largest number of a search's models that are shown: the models of its best points."""
+"""The maximum number of a search's models to show: those of its best points."""
 
 _MIB = 2**20
 _NONE = "–"
 
 
 def models(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return a row for each model, what is predicted of them, and their diagrams.
+    """Return a row for each model with its predicted costs, and the models' diagrams.
 
-    Return None without models, and where a plug-in's block cannot be measured: the page shows its failures.
+    Return None without models, and if a plug-in's block cannot be measured: the page shows its failures.
     """
     try:
         return _searched_models(inputs) if inputs.study.search is not None else _planned_models(inputs)
@@ -191,7 +190,7 @@ def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the models of the best points of a search, or of the ends of its space while it has none."""
+    """Return the models of a search's best points, or of the corners of its space if there are none."""
     study = inputs.study
     found = find_points(study, inputs.outcomes)
     trained = {trial.id: trial for trial in found.trained}
@@ -215,7 +214,7 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def _resolved(study: Study, trial: Trial) -> str:
-    """Return the recipe of a search's trial, and the dimensions outside of it that change its size."""
+    """Return the recipe of a search's trial, and the dimensions outside it that change its size."""
     paths = [("model", key) for key in SIZE_KEYS if ("model", key) != RECIPE_PATH]
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     sizes = [
@@ -229,7 +228,7 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _rows(
     inputs: Snapshot, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
 ) -> Mapping[str, object]:
-    """Return the table of models and their diagrams; `groups` has the trials of each, if there are any."""
+    """Return the table of models and their diagrams; `groups` has each model's trials, if any."""
     size_match = inputs.study.design.matched_size
     unit, size = si_prefix(max(model.step_flops for model in models))
     numbers = [size_match[0], "residual"] if size_match else []
@@ -246,7 +245,7 @@ def _rows(
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """Yield the cells of a model's row about its size."""
+    """Yield the cells about a model's size."""
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE
@@ -265,7 +264,7 @@ def _training_cells(inputs: Snapshot, trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
-    """Return a model's recipe, and its diagram with the largest vocabulary of its trials."""
+    """Return a model's recipe, and its diagram for the largest vocabulary of its trials."""
     every = (trial.settings for trial in trials)
     settings = max(every, key=parameter_count)
     interface = settings.task.interface

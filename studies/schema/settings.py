@@ -102,8 +102,8 @@ class StudySettings(StrictModel):
     design: DesignKind = "grid"
     """how levels of factors are combined: grid (all combinations), one_at_a_time (around the baseline), zip
     (first with first, second with second, …), cumulative (one change after the other), path (the best change
-    first), fractional (a fraction of a two-level grid), plackett_burman (the fewest two-level runs), or random and
-    latin_hypercube (samples)"""
+    first), fractional (a fraction of a two-level grid), plackett_burman (the fewest two-level runs), or
+    random and latin_hypercube (samples)"""
     target: dict[str, Any] = Field(default={})
     """for `cumulative` and `path`, which start at the baseline: final levels of factors with more than two
     levels"""

@@ -1,7 +1,7 @@
-"""Scales: the position of a number along an axis, and a few ticks.
+"""Scales: map numbers to positions along an axis, and choose a few ticks.
 
-Matplotlib's locators choose the ticks. Logarithms are taken here, because matplotlib's log axis cannot show
-0, often the first level of an ablation.
+Matplotlib's locators choose the ticks. Logarithms are computed here, because matplotlib's log axis cannot
+show 0, often the first level of an ablation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MIN_LOG_TICKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Map from numbers to positions: themselves, or their logarithms, with 0 one step below the smallest."""
+    """Map from numbers to positions: linear, or logarithmic with 0 one step below the smallest number."""
 
     low: float  # the positions at which the axis begins and ends
     high: float
@@ -38,9 +38,9 @@ class Scale:
 
 
 def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> Scale:
-    """Return the scale of an axis that shows these numbers; `margin` is a share of its length at both ends.
+    """Return the scale of an axis for these numbers; `margin` is added at both ends, relative to its length.
 
-    A single number, or none, gets a range around it. Ticks that the axis has are kept.
+    A single number, or none, gets a range around it. Ticks of the axis are kept.
     """
     every = sorted(set(numbers)) or [0.0, 1.0]
     positive = [number for number in every if number > 0] or [1.0]
@@ -79,7 +79,7 @@ def point_scales(
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """Return the numbers as labels of ticks: as few decimals as are exact, and a prefix for large ones."""
+    """Return the numbers as tick labels: with as few decimals as are exact, and a prefix for large ones."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -96,7 +96,7 @@ def _is_round(number: float, digits: int) -> bool:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance of 0 from the smallest number: the mean distance between the numbers."""
+    """Return the distance between 0 and the smallest number: the mean distance between the numbers."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
@@ -108,7 +108,7 @@ def _round_numbers(*, integers: bool = False) -> MaxNLocator:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, with 2 and 5 times each if there are few, or else a few round numbers."""
+    """Return powers of ten, with 2 and 5 times each if they are few, or else a few round numbers."""
     from matplotlib.ticker import LogLocator  # noqa: PLC0415 -- as above
 
     if low == high:

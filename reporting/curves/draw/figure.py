@@ -1,7 +1,7 @@
 """The page of a figure: caption, panels side by side, notes and provenance, laid out in points.
 
-Each kind measures its panels and draws one of them; everything around them is the same for all.
-Nothing is measured by a back end: sizes of texts come from the font, so that SVG, PNG and PDF agree.
+Each kind measures and draws its panels; everything around them is the same for all. Text sizes come from the
+font, not from a back end, so that SVG, PNG and PDF agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .panel import PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
 WIDTH = 460.0
-"""The width of a figure in points, that of an article's text; one panel may be narrower."""
+"""The width of a figure in points, that of an article's text; a single panel may be narrower."""
 
 _EDGE, _GAP, _BETWEEN = 4.0, 12.0, 10.0  # around the figure, between columns and between rows of panels
 _HEAD = 13.0  # above a plot, for its title
@@ -36,7 +36,7 @@ _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
-"""Metadata without the entries that would differ between two files of the same figure."""
+"""Metadata without entries that would differ between two files of the same figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class _FigureLayout:
 
 
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
-    """Return the figure as a file: SVG with letters as paths, PDF with searchable text, or PNG at 200 dpi.
+    """Return the figure as a file: SVG with text as paths, PDF with searchable text, or PNG at 200 dpi.
 
     It has no date and ignores the user's settings of matplotlib, so that a figure always gives the same file.
     """
@@ -86,7 +86,7 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """Return the data of an SVG's path on one line, to a hundredth of a point, so that the file is small."""
+    """Return an SVG path's data on one line, rounded to a hundredth of a point, so that the file is small."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
@@ -126,7 +126,7 @@ def _figure(curve: Curve) -> Figure:
 
 
 def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
-    """Return the sizes of everything, from what the panels need."""
+    """Return all sizes, from the space that the panels need."""
     row_names = TEXT + 6.0 if curve.columns else 0.0
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
     limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1
@@ -158,7 +158,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
 
 
 def _write_head(figure: Figure, page: _FigureLayout) -> float:
-    """Write caption and the metric's title, and return the height at which the panels begin."""
+    """Write caption and metric title; return the height at which the panels begin."""
     y = page.height - _EDGE
     for line in page.caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")

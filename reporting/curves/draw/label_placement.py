@@ -1,4 +1,4 @@
-"""Placement of labels next to what they name, without overlaps: along a line, or anywhere in a plane."""
+"""Placement of labels near their marks without overlaps: along a line, or anywhere in the plane."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _AROUND = tuple(
     for distance in (5.0, 10.0, 16.0, 23.0)
     for angle in (math.radians(degrees) for degrees in (0, 180, 90, 270, 35, -35, 145, -145))
 )
-"""The positions of a name around its point: right, left, above, below, then between these, then farther."""
+"""Label positions around a point: right, left, above, below, then between these, then farther away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPosition:
-    """The position of a name: the middle of its near edge, and which edge that is."""
+    """The position of a label: the middle of its near edge, and which edge that is."""
 
     x: float
     y: float
@@ -85,7 +85,7 @@ def place_labels(
 def _candidate(
     x: float, y: float, width: float, height: float, toward: float
 ) -> tuple[LabelPosition, Rectangle]:
-    """Return a name at a place, on the side that it was moved towards, and the rectangle that it covers."""
+    """Return a label at a position on one side of it, and the rectangle that it covers."""
     side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
     left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
     return LabelPosition(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)

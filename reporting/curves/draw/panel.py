@@ -1,4 +1,4 @@
-"""The plot of one panel: its axes, and text and lines around them placed in points."""
+"""The plot of one panel: axes, and text and lines around them placed in points."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLayout:
-    """The sizes that the panels of a figure need, in points: around each plot, and for the plot itself.
+    """The space that the panels of a figure need, in points: around each plot, and for the plot itself.
 
-    `left` is needed by the first panel of a row alone and `end_margin` by the last, `right` and `bottom` by
-    each. A single plot is `width` wide; among others it is as wide as there is room, from `min_width` on.
+    `left` is only needed by the first panel of a row and `end_margin` by the last; `right` and `bottom` by
+    each. A single plot is `width` wide; several share the available width, with at least `min_width` each.
     """
 
     left: float
@@ -47,7 +47,7 @@ class PanelLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """One panel's plot on its figure; `left` and `bottom` are its position, all in points."""
+    """One panel's plot in its figure; `left` and `bottom` are its position, all in points."""
 
     figure: Figure
     axes: Axes
@@ -60,26 +60,26 @@ class Plot:
     layout: PanelLayout
 
     def x(self, number: float) -> float:
-        """Return the position of a number along the bottom, in points of the plot."""
+        """Return the horizontal position of a number, in points of the plot."""
         scale = self.layout.x
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.width
 
     def y(self, number: float) -> float:
-        """Return the position of a number along the side, in points of the plot."""
+        """Return the vertical position of a number, in points of the plot."""
         scale = self.layout.y
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.height
 
     def write(self, x: float, y: float, text: str, *, size: float = TEXT, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Write a text at points of the plot, by default on its middle line and from its left end."""
+        """Write a text at a position in points, by default left-aligned and vertically centred."""
         write(self.figure, self.left + x, self.bottom + y, text, **{"va": "center", "size": size, **look})
 
     def trace(self, points: Sequence[Point], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Draw a line through points of the figure's data."""
+        """Draw a line through data points."""
         across, up = self.layout.x, self.layout.y
         self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Draw a line through points of the plot, beyond its edges too."""
+        """Draw a line through positions in points, also beyond the plot's edges."""
         from matplotlib.lines import Line2D  # noqa: PLC0415 -- slow to load, and data do without it
 
         width, height = (72 * size for size in self.figure.get_size_inches())
@@ -107,7 +107,7 @@ class Plot:
             self.axes.tick_params(labelleft=False)
 
     def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
-        """Return the labels of ticks; those that would overlap the one before are empty."""
+        """Return the tick labels; one that would overlap the previous one is empty."""
         texts, end = [], -math.inf
         for at, text in ticks:
             scale = self.layout.x
@@ -119,7 +119,7 @@ class Plot:
         return texts
 
     def mark_published(self, x: float, y: float, color: str) -> None:
-        """Mark a published number at a place of the axes."""
+        """Mark a published number at a data position."""
         look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.8}
         self.axes.plot(
             [x], [y], marker="D", markersize=4.2, linestyle="none", clip_on=False, zorder=5, **look
@@ -127,25 +127,25 @@ class Plot:
 
 
 def ticks_width(scale: Scale) -> float:
-    """Return the width that the labels of an axis at the side need, with the gap to the plot."""
+    """Return the width of a vertical axis's tick labels, with the gap to the plot."""
     return max((text_width(text, TICK) for _, text in scale.ticks), default=0.0) + 8
 
 
 def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-    """Write a text at points of the figure, from its lower left."""
+    """Write a text at a position in points from the figure's lower left corner."""
     width, height = (72 * size for size in figure.get_size_inches())
     figure.text(x / width, y / height, replace_missing_glyphs(text), **{"color": INK, **look})
 
 
 AXIS_COLOR = FAINT
-"""The colour of lines without data: axes, and leaders to names."""
+"""The colour of lines without data: axes, and leader lines of labels."""
 
 
 _GAP = 5.0  # from a name at the left to the plot
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
-    """Return the width that names need with the gap to the plot, and the height of a row."""
+    """Return the width of names with the gap to the plot, and the height of a row."""
     lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)
@@ -153,12 +153,12 @@ def measure_names(names: Sequence[str]) -> tuple[float, float]:
 
 
 def row_positions(count: int) -> list[float]:
-    """Return the position of each row along the side."""
+    """Return the vertical position of each row."""
     return [float(count - 1 - number) for number in range(count)]
 
 
 def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
-    """Write the name of every row, long ones on two lines, the accented one in colour and bold."""
+    """Write the name of every row: long ones on two lines, the accented one in colour and bold."""
     for (name, accent), row in zip(names, row_positions(len(names)), strict=True):
         plot.write(
             -_GAP,

@@ -1,7 +1,7 @@
-"""The house style: greys and one accent, thin lines, one font; the user's matplotlib settings are ignored.
+"""The style of figures: greys and one accent colour, thin lines, one font; user settings are ignored.
 
-Nothing is said by colour alone: the accent is also wider or bold, and lines differ in shade and dashes, so
-that grey print loses nothing. Text is measured in the font itself, in points.
+Colour is never the only distinction: the accent is also wider or bold, and lines differ in shade and dashes,
+so grey prints lose nothing. Text is measured in the font itself, in points.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from ....diagnostics import replace_unprintable
 
 ACCENT = "#d55e00"
-"""The one colour: vermilion, distinct from grey to every kind of colour vision (Okabe and Ito 2008)."""
+"""The only colour: vermilion, distinct from grey for every kind of colour vision (Okabe and Ito 2008)."""
 
 INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
-"""Greys for text and marks, for explanations, for axes, and for the background."""
+"""Greys for text and marks, for explanations, for axes, and for backgrounds."""
 
 LIGHT = "#a0a0a0"
-"""The grey of lines that are neither black nor, in grey print, like the accent; too light for letters."""
+"""The grey of lines, distinct from black and, in grey print, from the accent; too light for letters."""
 
 Dash = str | tuple[float, tuple[float, ...]]
 
@@ -30,16 +30,16 @@ STROKES: tuple[tuple[str, Dash, float], ...] = (
     ("#4d4d4d", (0, (1, 1)), 1.5),
     (LIGHT, (0, (6, 1.5, 1, 1.5)), 1.3),
 )
-"""Shade, dashes and width of each line that is not accented, distinguishable without colour."""
+"""Shade, dashes and width of each line without accent, distinguishable without colour."""
 
 ACCENTED: tuple[str, Dash, float] = (ACCENT, "-", 2.2)
-"""The accented line, the widest, so that it is found in grey print too."""
+"""The accented line is the widest, so that it is visible in grey print, too."""
 
 TITLE, TEXT, TICK, SMALL = 8.5, 8.0, 7.0, 5.5
-"""Sizes of type in points: the caption, names, ticks and notes, the provenance."""
+"""Font sizes in points: caption, names, ticks and notes, provenance."""
 
 MAX_NAME_WIDTH = 150.0
-"""Points that a name may take, or each of its lines."""
+"""The maximum width of a name, or of each of its lines, in points."""
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same everywhere
 
@@ -72,7 +72,7 @@ SETTINGS: dict[str, Any] = {
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Return how wide a text is, in points."""
+    """Return the width of a text in points."""
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415 -- slow to load, and data do without it
     from matplotlib.textpath import text_to_path  # noqa: PLC0415 -- as above
 
@@ -81,7 +81,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Return the text in lines of at most this width, broken at spaces; a longer word has its own line."""
+    """Split a text into lines of at most this width at spaces; a longer word gets its own line."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -93,7 +93,7 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
-    """Return a name, cut with an ellipsis where it would be wider in bold type."""
+    """Shorten a name with an ellipsis if it would be too wide in bold type."""
     if text_width(text, TEXT, bold=True) <= width:
         return text
     short = text
@@ -103,7 +103,7 @@ def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Return the text with a replacement character for all that the font lacks or that cannot be printed."""
+    """Replace characters that the font lacks or that cannot be printed."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))

@@ -44,8 +44,8 @@ def test_its_settings_are_those_of_its_class(small):
     assert (settings.interface.kind, settings.interface.vocab) == (TaskKind.CAUSAL_TAGGING, 5)
     assert settings.interface.causal
     assert settings.spec.keys == {
-        "dev_examples": "how many examples the model is scored on after each epoch; they are drawn like "
-        "those of the training",
+        "dev_examples": "the number of examples that are scored after each epoch, drawn like the "
+        "training examples",
         "size": "how many symbols there are",
         "columns": "how many numbers there are at a token",
         "sets": "the test sets",

@@ -87,7 +87,9 @@ def test_a_plan_tells_how_many_and_a_switch_takes_them(store):
 
 def test_a_search_is_told_of_them_and_trains_none_again(store):
     told = {
-        len(changes): Search(load_study(SEARCH, changes), store, "run", NOBODY)._ask_tell.told.asked.trials
+        len(changes): Search(
+            load_study(SEARCH, changes), store, "run", NOBODY
+        )._ask_tell.studies.current.trials
         for changes in ([], WARM)
     }
     assert [len(each) for each in told.values()] == [0, 2]
