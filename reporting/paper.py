@@ -244,12 +244,12 @@ def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> C
 
 
 _AT_LEVEL = re.compile(r"(?:at ([^:]+=[^:]*): )?(.*)", re.DOTALL)
-"""A claim that is made at each level of a factor: the level, and the claim's own name."""
+"""A claim made at each level of a factor: the level, and the claim's own name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperStudy:
-    """A study of the paper: its trials in the store, and what the others cost at most.
+    """A study of the paper: its trials in the store, and the maximum cost of the others.
 
     `flops` are the FLOPs of all remaining trials, and `seconds` their time on this machine, None if unknown.
     """
@@ -266,7 +266,7 @@ class PaperStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedTable:
-    """A table of the paper: how many numbers it prints, and how many of them have a result of ours.
+    """A table of the paper: how many numbers it prints, and how many of them we have a result for.
 
     A number with a result at the paper's size is not counted as `small`, however far the result is from it.
     """
@@ -284,7 +284,7 @@ class PrintedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyVerdict:
-    """The verdict of one study on a claim, with its effect and the number of seeds behind it."""
+    """The verdict of one study on a claim, with its effect and number of seeds."""
 
     study: str
     at: str

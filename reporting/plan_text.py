@@ -73,7 +73,7 @@ class MachineNotes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanDisplay(Plan):
-    """A plan that shows itself as `activemem study plan` prints it."""
+    """A plan with rich display, as `activemem study plan` prints it."""
 
     study: Study
 

@@ -40,7 +40,7 @@ class ScoreKeys(ResultKeys):
     bounds: dict[str, Bounds] = Field(default={})
     """the values that become 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
     select: dict[str, Any] = Field(default={})
-    """for a factor, the level or the list of levels that is kept"""
+    """for a factor, the level or list of levels to include"""
     resamples: int = Field(default=9_999, ge=100, le=1_000_000)
     """how many resamples a bootstrap draws"""
     bootstrap_seed: int = Field(default=0, ge=0)

@@ -130,7 +130,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
 
 def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """Return how long trials train, one after the other; None if it is unknown of one."""
+    """Return the sequential training time of trials; None if it is unknown for one of them."""
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None

@@ -56,7 +56,7 @@ def claim_candidates(
 
 @dataclass(frozen=True, kw_only=True)
 class _OpenClaim(OpenResult[Comparison]):
-    """An undecided claim: the tests of its comparisons look by look, and their verdicts now.
+    """An undecided claim: the tests of its comparisons look by look, and their current verdicts.
 
     `level` is the significance level of one look.
     """

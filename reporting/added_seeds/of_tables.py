@@ -64,7 +64,7 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 
 
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
-    """Return the differences of each column of a table that are to be decided."""
+    """Return the differences in each column of a table that need a decision."""
     found: list[list[JudgedDifference]] = []
     for column, best in zip(made.columns, made.best_of_columns, strict=True):
         name = column.metric.name
@@ -132,7 +132,7 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return found
 
     def _grows(self, each: JudgedDifference) -> bool:
-        """Return whether seeds may be added to a difference, all trials of which have a value so far."""
+        """Return whether seeds may be added to a difference whose trials all have a value so far."""
         complete = not any(tally.gaps for cell in each.cells for tally in self.made.grown[cell])
         return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 
