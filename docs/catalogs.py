@@ -12,7 +12,7 @@ import typer
 from activemem import errors
 from activemem.cli.app import app
 from activemem.studies import dataset_names, require_dataset
-from activemem.studies.catalog.metrics import METRICS
+from activemem.studies.catalog.metrics import METRICS, TARGETS
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 
 
@@ -33,7 +33,7 @@ def metrics() -> str:
     arrows = {True: "higher", False: "lower", None: "–"}
     rows = [
         (f"`{metric.name}`", arrows[metric.higher_is_better], metric.title, ", ".join(metric.index_titles))
-        for metric in METRICS.values()
+        for metric in (*METRICS.values(), *TARGETS.values())
     ]
     return _table(("metric", "better", "meaning", "indices"), rows)
 

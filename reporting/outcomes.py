@@ -9,10 +9,11 @@ from functools import partial
 import polars as pl
 
 from ..storage import Store
-from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
+from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TARGETS, TUNED_METRIC, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
+from ..studies.planning.target_values import with_targets
 from ..studies.planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
@@ -25,9 +26,17 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     trainings that diverged, also trainings of added seeds.
     """
     judged = [study.with_later_seeds() if study.max_seeds else study for study in studies]
-    return mark_divergence(
-        store.trials(named_metrics(*studies)), partial(store.metric_course, "loss"), *judged
-    )
+    named = named_metrics(*studies)
+    targets = sorted(name for name in named if metric_family(name) in TARGETS)
+    outcomes = store.trials(named.difference(targets))
+    if targets:
+        own = {trial.id for study in judged for trial in study.trials}
+
+        def own_course(metric: str, attempts: pl.DataFrame) -> pl.DataFrame:
+            return store.metric_course(metric, attempts.filter(pl.col("trial").is_in(own)))
+
+        outcomes = with_targets(outcomes, targets, own_course)
+    return mark_divergence(outcomes, partial(store.metric_course, "loss"), *judged)
 
 
 def mark_divergence(
@@ -62,6 +71,7 @@ def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]
     """Describe how many trials have no value, by status, and why; `probe` is the command to measure them."""
     kinds = {
         ValueStatus.INFINITE: "infinite",
+        ValueStatus.CENSORED: "ended before the target",
         ValueStatus.FAILED: "failed",
         ValueStatus.DIVERGED: "diverged",
         ValueStatus.PRUNED: "stopped early",

@@ -12,7 +12,7 @@ from .resolve.resolve import InvalidSettingsError, resolve_settings
 from .resolve.template import Template
 from .resolve.trial import Trial
 from .schema.design import Design
-from .schema.epoch_metrics import missing_metric
+from .schema.epoch_metrics import missing_metric, spending_fault
 from .schema.factors import SEED
 from .schema.settings import TrialSettings
 from .text.document import Diagnostics
@@ -77,6 +77,10 @@ def _check(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Seque
                 selected = (each.settings for each in trials if is_selected(select, each.levels))
                 if fault := missing_metric(name, selected):
                     diagnostics.report((kind, index, *key), fault)
+            axis = getattr(spec, "x", "") if spec.kind == "line" else ""
+            selected = (each.settings for each in trials if is_selected(select, each.levels))
+            if fault := spending_fault(axis, selected):
+                diagnostics.report((kind, index, "x"), fault)
     if design.metric:
         for each in trials:
             if fault := missing_metric(design.metric, [each.settings]):

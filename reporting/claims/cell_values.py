@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric
+from ...studies.catalog.targets import is_target
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Comparison,
@@ -45,13 +46,20 @@ _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueS
 """The statuses of trials of added seeds that will never have a value."""
 
 
+def _known_value(value: float | None, status: str) -> float | None:
+    """Return the value of a trial; infinite if it ended before it reached a target, None if it has none."""
+    if status == ValueStatus.CENSORED:
+        return math.inf
+    return value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
     """The known values of a quantity by seed, including added seeds, and the missing trials.
 
-    `notes` list diverged seeds, which count with the worst value. `step` is the smallest difference that the
-    quantity can show. For lengths it is the step of the task's curriculum, otherwise one unit of the last
-    printed digit.
+    `notes` list diverged seeds, which count with the worst value, and seeds that ended before they reached a
+    target, which count as larger than all others. `step` is the smallest difference that the quantity can
+    show. For lengths it is the step of the task's curriculum, otherwise one unit of the last printed digit.
     """
 
     values: Mapping[int, float]
@@ -84,7 +92,7 @@ class CellResults:
         by_id = {trial.id: trial for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
-                trial: (value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None, why, status)
+                trial: (_known_value(value, status), why, status)
                 for trial, _, value, status, why in trial_values(
                     study.name, by_id, outcomes, metric, metrics=metrics
                 ).iter_rows()
@@ -140,8 +148,13 @@ class CellResults:
             gaps = [MissingTrials(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
 
+    def is_censored(self, comparison: Comparison) -> bool:
+        """Return whether a comparison is of targets, and a training did not reach one or diverged."""
+        parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
+        return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
+
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the diverged trainings of a comparison, which count with the worst value."""
+        """Return the trainings of a comparison that diverged or are censored, which count with the worst."""
         notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
         return tuple(dict.fromkeys(notes))
 
@@ -263,16 +276,18 @@ class CellResults:
         )
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()
-        diverged: Counter[str] = Counter()
+        counted: Counter[str] = Counter()
         worst = _worst_value(quantity.metric)
         for seed in self._every:
             trial = trials.get(seed)
             value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
             if value is not None:
                 values[seed] = value
+                if status == ValueStatus.CENSORED:
+                    counted[f"{why}; it counts as larger than all"] += 1
             elif status == ValueStatus.DIVERGED and worst is not None:
                 values[seed] = worst
-                diverged[f"{why}; it counts as the worst"] += 1
+                counted[f"{why}; it counts as the worst"] += 1
             elif seed in self.seeds or status in _ENDED:
                 missing[why] += 1
         where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
@@ -286,7 +301,7 @@ class CellResults:
         return CellValues(
             values=values,
             gaps=told(missing),
-            notes=told(diverged),
+            notes=told(counted),
             step=_step(quantity.metric, next(iter(trials.values()), None)),
         )
 

@@ -97,6 +97,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
             decimals=_decimals(each),
+            censored=test.censored,
             gaps=results.gaps(each),
             notes=results.notes(each),
         )
@@ -127,6 +128,7 @@ def comparison_tests(
     """
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
+    censored = results.is_censored(comparison)
     for seeds in results.looks:
         differences = results.differences(comparison, seeds)
         if found and len(differences) < len(seeds):
@@ -136,11 +138,14 @@ def comparison_tests(
                 differences=differences,
                 region=comparison.accepted_range(results.step(comparison)),
                 rounding_sd=results.rounding_sd(comparison),
-                test=claim.spec.test,
+                test="wilcoxon" if censored else claim.spec.test,
                 complete=not results.gaps(comparison),
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
-                pool=results.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
+                pool=results.pool(comparison, seeds)
+                if claim.spec.test == "pooled" and not censored
+                else None,
                 family=family,
+                censored=censored,
             )
         )
     return found

@@ -13,10 +13,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
+from statistics import median
 
 from ...studies.claims.comparisons import Test
 from ..statistics.estimates import mean, sample_sd, t_quantile
-from ..statistics.paired_tests import paired_p, pairs_needed, smallest_p, t_test_p
+from ..statistics.paired_tests import paired_p, pairs_needed, signed_rank_sum, smallest_p, t_test_p
 from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
 
 
@@ -26,6 +28,10 @@ class PairedTest:
 
     An infinite difference outweighs all finite ones. The test is then the limit for larger and larger
     differences: infinite ones count as 1, finite ones and the ends of the region as 0.
+
+    Values of trainings that did not reach a target are `censored`: infinite, and only their ranks count. The
+    effect is then the median difference, and the test is Wilcoxon's. It decides nothing unless the median and
+    the sum of ranks are on one side of an end of the region.
 
     `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
     cells. `family` is the number of comparisons of the claim. Costs that are computed, not measured, are
@@ -40,6 +46,7 @@ class PairedTest:
     exact: bool = False
     pool: Pool | None = None
     family: int = 1
+    censored: bool = False
 
     @property
     def n(self) -> int:
@@ -48,7 +55,9 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """Return the mean difference; None without seeds."""
+        """Return the mean difference, of censored values the median; None without seeds."""
+        if self.censored:
+            return median(self.differences.values()) if self.differences else None
         if self._limit is not None:
             return math.copysign(math.inf, self._limit.effect) if self._limit.effect else 0.0
         return mean(list(self.differences.values())) if self.differences else None
@@ -56,7 +65,7 @@ class PairedTest:
     @cached_property
     def _limit(self) -> PairedTest | None:
         """Return the test that decides if differences are infinite; None if all are finite."""
-        if not any(map(math.isinf, self.differences.values())):
+        if self.censored or not any(map(math.isinf, self.differences.values())):
             return None
         low, high = self.region
         return replace(
@@ -91,7 +100,9 @@ class PairedTest:
 
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
-        found = None if self._limit is not None else sample_sd(list(self.differences.values()))
+        found = (
+            None if self.censored or self._limit is not None else sample_sd(list(self.differences.values()))
+        )
         if found is None:
             return None
         own, degrees = max(found, self.rounding_sd), self.n - 1.0
@@ -106,8 +117,12 @@ class PairedTest:
         """Return whether the effect lies in the claimed region."""
         if self._limit is not None:
             return self._limit.inside
+        if self.effect is None:
+            return False
         low, high = self.region
-        return self.effect is not None and low < self.effect < high
+        if math.isinf(self.effect):  # as the median of censored values
+            return math.isinf(high if self.effect > 0 else low)
+        return low < self.effect < high
 
     @cached_property
     def p(self) -> float:
@@ -134,6 +149,9 @@ class PairedTest:
     def needed(self, level: float) -> int | None:
         """Return how many seeds decide this effect and spread with a power of 80 %."""
         effect, spread = self.effect, self.spread
+        if self.censored and effect is not None and self.complete:
+            fewest = next(n for n in count(2) if smallest_p(n) <= 1 - level)
+            return fewest if fewest > self.n else None
         if effect is None or not spread or not self.complete:
             return None
         distance = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
@@ -158,6 +176,8 @@ class PairedTest:
     def _p_against(self, end: float) -> float:
         """Return the two-sided p of the hypothesis that the mean difference is `end`."""
         assert self.effect is not None
+        if self.censored:
+            return self._rank_p(end)
         method = self.method
         if method not in ("pooled", "t"):
             return paired_p(self.differences, dict.fromkeys(self.differences, end), test=method)
@@ -169,3 +189,15 @@ class PairedTest:
         return (
             t_test_p(distance / (self.spread / math.sqrt(self.n)), self.degrees + 1) if self.spread else 0.0
         )
+
+    def _rank_p(self, end: float) -> float:
+        """Return the p of Wilcoxon's test in which infinite differences share the highest rank."""
+        finite = [abs(each - end) for each in self.differences.values() if math.isfinite(each)]
+        far = 2 * max(finite, default=0.0) + 1
+        distances = {
+            seed: each - end if math.isfinite(each) else math.copysign(far, each)
+            for seed, each in self.differences.items()
+        }
+        if not signed_rank_sum(list(distances.values())) * (median(distances.values())) > 0:
+            return 1.0
+        return paired_p(distances, dict.fromkeys(distances, 0.0), test="wilcoxon")

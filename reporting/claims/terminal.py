@@ -110,6 +110,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         sentences.append(f"Tested by the {names} where a claim says so.")
+    if any(finding.censored for each in checked for finding in each.findings):
+        sentences.append(
+            "Where a training did not reach its target: the median difference, tested by the "
+            f"{TESTS['wilcoxon']}, in which such a training is larger than all."
+        )
     if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
         numbers = f"{', '.join(map(str, several[:-1]))} and {several[-1]}"
         sentences.append(
@@ -122,7 +127,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 def _permutes(checked: ClaimResult) -> bool:
     """Return whether a permutation test replaced the t interval anywhere in a claim."""
-    tested = (finding for finding in checked.findings if finding.p is not None)
+    tested = (each for each in checked.findings if each.p is not None and not each.censored)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
 
@@ -162,12 +167,14 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
     """Format the number of seeds: `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`.
 
-    `> 10,000 would do` beyond MAX_PAIRS. The needed number is left out if the effect is 0 or infinite.
+    `> 10,000 would do` beyond MAX_PAIRS. The needed number is left out if the effect is 0, or if it is
+    infinite and the number is unknown.
     """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
     endless = finding.effect is not None and math.isinf(finding.effect)
-    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2 or endless or _is_zero(finding):
+    is_unknown = endless and needed is None
+    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2 or is_unknown or _is_zero(finding):
         return f"n = {finding.n}"
     return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MAX_PAIRS:,}'} would do"
 

@@ -61,6 +61,7 @@ class ComparisonResult:
     degrees: float | None
     needed: int | None
     decimals: int
+    censored: bool
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
 

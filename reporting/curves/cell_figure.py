@@ -17,6 +17,7 @@ from pydantic import Field
 from ...diagnostics import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family, unknown_metric
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
+from ...studies.catalog.targets import is_target
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.planning.trial_values import ValueStatus
 from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults
@@ -59,8 +60,8 @@ class CellFigure(CurveKind):
     value: str
     """the metric or cost; a family such as `bleu` is drawn over its index"""
     x: str
-    """a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps `index` or
-    `index2`; for a front a cost such as `parameters` or `flops`, or another metric"""
+    """a factor; for lines also `epoch`, `step`, `tokens`, `flops`, `seconds` or `index`, for boxes `index`,
+    for heat maps `index` or `index2`; for a front a cost such as `parameters` or another metric"""
     panels: str | None = None
     """the factor with one panel for each level"""
     rows: str | None = None
@@ -91,9 +92,14 @@ class CellFigure(CurveKind):
         return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
 
     @property
+    def is_course(self) -> bool:
+        """Return whether the figure shows the course of a metric, so that its x is a time and no cost."""
+        return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
+
+    @property
     def needs_history(self) -> bool:
         """Return whether an axis is a time or an index."""
-        return not {*TIME_AXES, *INDEX_AXES}.isdisjoint(self.roles.values())
+        return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         """Return everything that does not fit a study; levels are only checked if the factors are valid."""
@@ -107,6 +113,8 @@ class CellFigure(CurveKind):
             faults += [*self.drawn_faults(design), *self.level_faults(factors)]
         if metric_family(self.value) not in METRICS_AND_COSTS:
             faults.append((("value",), unknown_metric(self.value)))
+        elif is_target(self.value) and self.is_course:
+            faults.append((("value",), f"a target has no course: expected a factor as x, got '{self.x}'"))
         name = getattr(self, "published", None)
         published = [table for known, table in published_tables() if known == paper]
         if name is not None and name not in published:
@@ -299,10 +307,12 @@ class FigureCells:
         """Return the title of an axis: an index, another metric, a time or a factor."""
         if name in INDEX_AXES:
             return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
+        if self.spec.is_course and name == self.spec.x:
+            return TIME_AXES[name]
         if name in METRICS_AND_COSTS:
             shown = self.x_metric or METRICS_AND_COSTS[name]
             return shown.axis_title or shown.title
-        return TIME_AXES.get(name, one_line(name))
+        return one_line(name)
 
     def short_names(self, factor: str | None) -> tuple[str, ...]:
         """Return the short names of a factor's levels; none for other names."""
@@ -324,7 +334,7 @@ class FigureCells:
     def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
         """Return the position of each x of the samples, and the ticks; no ticks for round numbers."""
         name = self.spec.x
-        if name in TIME_AXES:
+        if self.spec.is_course:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
         if name in INDEX_AXES:
             return index_positions(self.samples.frame["x"].unique().sort().to_list())

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...studies.catalog.metrics import find_metric
+from ...studies.catalog.targets import Currency
+from ...studies.planning.target_values import spent
 from ...studies.planning.trial_values import (
     ValueStatus,
     combined_status,
@@ -27,8 +29,17 @@ from ..frames import final_values, value_frame
 if TYPE_CHECKING:
     from .cell_figure import CellFigure
 
-TIME_AXES = {"epoch": "Epoch", "step": "Step"}
+TIME_AXES = {
+    "epoch": "Epoch",
+    "step": "Step",
+    "tokens": "Tokens",
+    "flops": "Operations of the training",
+    "seconds": "Training time, s",
+}
 """The axes of a learning curve, with their titles."""
+
+SPENT_AXES: Mapping[str, Currency] = {"tokens": "tokens", "flops": "flops", "seconds": "seconds"}
+"""The axes that are what a training has spent, other than steps."""
 
 INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
@@ -79,7 +90,7 @@ def collect_samples(
     finals = value_frame(study.name, placed["trial"].to_list(), outcomes, [spec.value])
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
-    values = _values(spec, outcomes, metrics).filter(pl.col("value").is_finite())
+    values = _values(spec, placed, outcomes, metrics).filter(pl.col("value").is_finite())
     frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")
     drawn, done = pl.col("trial").is_in(frame["trial"].implode()), pl.col("status") == ValueStatus.DONE
     valued = pl.when(done & ~drawn).then(pl.lit(ValueStatus.NO_VALUE)).otherwise("status")
@@ -168,12 +179,16 @@ def _locate_trials(
     return pl.DataFrame(rows, schema=_POSITION_SCHEMA, orient="row"), tuple(kept)
 
 
-def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
+def _values(
+    spec: CellFigure, placed: pl.DataFrame, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
+) -> pl.DataFrame:
     """Return trial and value, and measured x or y: a row for every time or index of a trial."""
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
-    if metrics is not None and spec.x in TIME_AXES:
+    if metrics is not None and spec.is_course:
         named = metrics.filter(pl.col("name") == spec.value)
+        if currency := SPENT_AXES.get(spec.x):
+            named = _with_spent(named, currency, placed, outcomes)
         return named.unique(["trial", spec.x], keep="last", maintain_order=True).select(
             "trial", pl.col(spec.x).alias("x"), "value"
         )
@@ -181,6 +196,26 @@ def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | No
         return _indexed_values(spec, outcomes, metrics)
     names = {"value": spec.value} | ({"x": spec.x} if spec.kind == "pareto" else {})
     return final_values(outcomes, names.values()).select("trial", **names).drop_nulls()
+
+
+def _with_spent(
+    course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the course of a metric with what was spent up to each step, in the column of that name.
+
+    Trials of a cell take the same tokens and operations. Of their seconds it is the mean, so that their
+    values are at one place.
+    """
+    totals = outcomes.select("trial", "steps", each=spent(currency) / pl.col("steps")).join(
+        placed.select("trial", "cell"), on="trial"
+    )
+    each = pl.col("each").mean().over("cell") if currency == "seconds" else pl.col("each")
+    found = each * pl.col("step")
+    return (
+        course.join(totals, on="trial", maintain_order="left")
+        .with_columns((found if currency == "seconds" else found.round()).alias(currency))
+        .drop_nulls(currency)
+    )
 
 
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:

@@ -66,7 +66,7 @@ class LineFigure(SeriesFigure):
 
     def key_faults(self) -> Iterator[KeyFault]:
         yield from super().key_faults()
-        if self.published is not None and self.x in TIME_AXES:
+        if self.published is not None and self.is_course:
             yield ("published",), "a paper's numbers are given by level, not over time"
 
     def drawn_faults(self, design: Design) -> Iterator[KeyFault]:

@@ -51,6 +51,11 @@ def t_test_p(errors: float, count: float) -> float:
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
 
 
+def signed_rank_sum(differences: Sequence[float]) -> float:
+    """Return the sum of the signed ranks of differences, as Wilcoxon's test takes it."""
+    return math.fsum(_signed_ranks(differences))
+
+
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
     """Return the signed ranks of the differences that are not 0, by their size; ties share a rank."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test

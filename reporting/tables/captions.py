@@ -58,6 +58,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
         sentences += [_published(spec, match, cells), made.study.source_sheet.summary(made.study.name)]
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
     words = {
+        CellStatus.CENSORED: ["> marks a lower bound: trainings ended before they reached the target."],
         CellStatus.BEGUN: ["begun: trials of it have begun, none has ended."],
         CellStatus.PENDING: [f"pending: {why}." for why in sorted(pending)],
         CellStatus.REFUSED: ["refused: over the study's budget."],

@@ -304,7 +304,8 @@ class TableCells:
         return Cell(
             status=tally.status,
             estimate=estimate,
-            text=metric.format(estimate.value) if estimate else tally.placeholder,
+            text=self._text(tally, estimate, metric),
+            at_least=tally.bound(self.spec.center) if tally.limits and estimate is None else None,
             spread=spread,
             interval=interval,
             difference_text=_difference_text(
@@ -323,6 +324,11 @@ class TableCells:
             published=published,
             published_text=published_text,
         )
+
+    def _text(self, tally: Tally, estimate: Estimate | None, metric: Metric) -> str:
+        if estimate is not None:
+            return metric.format(estimate.value)
+        return f"> {metric.format(tally.bound(self.spec.center))}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
         """Return the cell of the fallback metric if the column's has no value; None if it has none either."""

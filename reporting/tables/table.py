@@ -32,6 +32,7 @@ class CellStatus(StrEnum):
     DONE = "done"  # every trial has a value
     PARTIAL = "partial"  # some have; where none has, the words of `ValueStatus` follow
     INFINITE = "infinite"
+    CENSORED = "censored"  # some trials ended before they reached a target
     BEGUN = "begun"
     PENDING = "pending"
     FAILED = "failed"
@@ -52,7 +53,8 @@ class Cell:
     `text` is the centre or a word in its place, `spread` the number after a ±, and `interval` an interval.
     `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
     its `p`. This p is corrected for the number of tests. `is_within` says whether the difference is shown to
-    be too small to matter; None where the table has no such margin. `picked` names the levels that were
+    be too small to matter; None where the table has no such margin. `at_least` is the bound of a centre that
+    is not known, since trainings ended before they reached a target. `picked` names the levels that were
     picked, and `metric` the metric shown if it is not the column's. `published_text` is the published number
     with the text in parentheses after it.
     """
@@ -70,6 +72,7 @@ class Cell:
     p: float | None = None
     best: bool = False
     marks: tuple[str, ...] = ()  # of its footnotes
+    at_least: float | None = None
     picked: str = ""
     metric: str = ""
     published: PublishedNumber | None = None
@@ -266,7 +269,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "value": estimate.value if estimate else None,
                 "spread_is": table.spread,
                 "spread": estimate.spread if estimate else None,
-                "low": estimate.low if estimate else None,
+                "low": estimate.low if estimate else cell.at_least,
                 "high": estimate.high if estimate else None,
                 "n": cell.count,
                 "difference": cell.difference,
@@ -287,9 +290,9 @@ def tidy_frame(table: Table) -> pl.DataFrame:
     """Return one row a cell, with the same columns for every table.
 
     `value` is the `center` of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
-    `high` it is half of its width. `p` is the corrected p of the difference, and `is_within` says whether the
-    difference is shown to be too small to matter. `picked` is null unless the cell is the best of several
-    levels.
+    `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p` is the
+    corrected p of the difference, and `is_within` says whether the difference is shown to be too small to
+    matter. `picked` is null unless the cell is the best of several levels.
     `published` has the paper's number in `unit`, and `note` the footnotes.
     """
     schema = {

@@ -39,7 +39,9 @@ class Tally:
     `units` has for each value the number of the unit that cells are paired by: its seed, or its seed and the
     levels that the cell is over. `gaps` has status and reason of each trial without a value. `label` names
     the levels that the trials have of the factors picked from; it is empty if they have all. If one value is
-    infinite, so is the centre: then `values` is empty, and `gaps` has the infinite ones.
+    infinite, so is the centre: then `values` is empty, and `gaps` has the infinite ones. If trials ended
+    before they reached a target, `values` is empty too: `reached` has the values of the others, and `limits`
+    what the censored ones took.
     """
 
     trials: int
@@ -47,6 +49,8 @@ class Tally:
     units: tuple[int, ...] = ()
     gaps: tuple[tuple[str, str], ...] = ()
     label: str = ""
+    reached: tuple[float, ...] = ()
+    limits: tuple[float, ...] = ()
 
     @property
     def status(self) -> CellStatus:
@@ -57,8 +61,8 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the centre of its values is infinite."""
-        return self._gap_status is ValueStatus.INFINITE
+        """Return whether the centre of its values is infinite, or beyond what trainings took."""
+        return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property
     def placeholder(self) -> str:
@@ -75,8 +79,23 @@ class Tally:
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, center: Center = "mean", spread: Spread = "sd") -> Estimate | None:
-        """Return the centre of the values with their spread; None without values."""
+        """Return the centre of the values with their spread; None without values.
+
+        The centre of censored values has no spread. It is None unless the limits leave no doubt, as of a
+        median below them.
+        """
+        if self.limits:
+            bound, far = self.bound(center), 2 * max(self.reached + self.limits) + 1
+            beyond = estimate((*self.reached, *(far for _ in self.limits)), center=center).value
+            count = len(self.reached) + len(self.limits)
+            return (
+                Estimate(value=bound, low=None, high=None, spread=None, n=count) if bound == beyond else None
+            )
         return estimate(self.values, center=center, spread=spread) if self.values else None
+
+    def bound(self, center: Center) -> float:
+        """Return the least that the centre of censored values can be."""
+        return estimate((*self.reached, *self.limits), center=center).value
 
     def remarks(self, noun: str = "seeds") -> list[str]:
         """Return a sentence for each reason why trials have no value.
@@ -91,10 +110,22 @@ class Tally:
         ]
 
 
-_ENDED = (ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE)
+_ENDED = (
+    ValueStatus.INFINITE,
+    ValueStatus.CENSORED,
+    ValueStatus.FAILED,
+    ValueStatus.DIVERGED,
+    ValueStatus.NO_VALUE,
+)
 """The statuses of trials that will never have a value."""
 
-_SELF_EXPLANATORY = (ValueStatus.INFINITE, ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.MISSING)
+_SELF_EXPLANATORY = (
+    ValueStatus.INFINITE,
+    ValueStatus.CENSORED,
+    ValueStatus.BEGUN,
+    ValueStatus.PENDING,
+    ValueStatus.MISSING,
+)
 
 
 def tally_trials(
@@ -172,6 +203,7 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         trials=pl.len(),
         values=pl.col("value").filter(done),
         units=pl.col("unit").filter(done),
+        limits=pl.col("value").filter(pl.col("status") == ValueStatus.CENSORED),
         statuses=pl.col("status").filter(~done),
         whys=pl.col("why").filter(~done),
     )
@@ -179,6 +211,9 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         gaps = tuple(zip(cell["statuses"], cell["whys"], strict=True))
         if infinite := tuple(gap for gap in gaps if gap[0] == ValueStatus.INFINITE):
             cell["values"], cell["units"], gaps = (), (), infinite
+        reached = tuple(cell["values"]) if cell["limits"] else ()
+        if cell["limits"]:
+            cell["values"], cell["units"] = (), ()
         yield (
             cell["row"],
             cell["column"],
@@ -188,6 +223,8 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
                 units=tuple(cell["units"]),
                 gaps=gaps,
                 label=cell.get("over", ""),
+                reached=reached,
+                limits=tuple(cell["limits"]),
             ),
         )
 

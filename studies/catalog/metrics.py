@@ -17,6 +17,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from ...diagnostics import hint
 from ...plugins import Registry
+from .targets import read_target
 from .tasks import Examples, TaskKind
 
 if TYPE_CHECKING:
@@ -199,10 +200,13 @@ MODEL_COSTS: Mapping[str, Metric] = _TABLES["model"]
 ANALYTIC_COSTS = ("parameters", "flops")
 """Costs that are counted, not measured; if all trials of a cell agree, it has no spread."""
 
+TARGETS: Mapping[str, Metric] = _TABLES["targets"]
+"""What trainings take to a value of a metric, by the name before the brackets."""
+
 METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
-    cast("MutableMapping[str, Metric]", METRICS), cast("MutableMapping[str, Metric]", COSTS)
+    *(cast("MutableMapping[str, Metric]", each) for each in (METRICS, COSTS, TARGETS))
 )
-"""Every metric and cost by name, without an index."""
+"""Every metric, cost and target by name, without an index."""
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
@@ -221,7 +225,9 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     found = (
         MODEL_COSTS[family] if family in MODEL_COSTS and family not in COSTS else METRICS_AND_COSTS[family]
     )
-    return replace(found, name=name, decimals=(digits or {}).get(name, found.decimals))
+    target = read_target(name)
+    title = found.title if target is None else f"{found.title.removesuffix(' a target')} {target}"
+    return replace(found, name=name, title=title, decimals=(digits or {}).get(name, found.decimals))
 
 
 def better_arrow(metric: Metric) -> str:

@@ -31,11 +31,13 @@ from ..catalog.metrics import (
     find_metric,
     metric_family,
 )
+from ..catalog.targets import read_target
 from ..catalog.tasks import GeneratedTask
 from ..resolve.trial import task_from_json
 from ..schema.level_names import first_line
 from ..schema.settings import read_recipe
 from ..text.command_line import command_line
+from .target_values import spent
 
 DIVERGED = "diverged"
 """The column that describes the loss of a diverged training; null for any other."""
@@ -123,6 +125,7 @@ class ValueStatus(StrEnum):
 
     DONE = "done"  # it has a finite value
     INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low
+    CENSORED = "censored"  # it ended before it reached a target
     BEGUN = "begun"  # it has a checkpoint and no outcome
     PENDING = "pending"  # it is trained, and the probe that measures the metric has not run
     FAILED = "failed"
@@ -153,13 +156,15 @@ def trial_values(
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
     names the study to probe. `value` is the stored one, even if the status is not "done"; `why` is empty for
-    "done". Metrics of diverged trainings are marked only if `outcomes` have the column DIVERGED; costs count
-    as usual.
+    "done". The value of a censored trial is what its whole training took. Metrics of diverged trainings are
+    marked only if `outcomes` have the column DIVERGED; costs count as usual.
     """
+    target = read_target(metric)
     ends = outcomes.select(
         *("trial", "seed", "status", "reason", "recipe", "task"),
         diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
+        total=pl.lit(None, dtype=pl.Float64) if target is None else spent(target.currency),
         probed=final_value(PROBED_METRIC).is_not_null(),
         tuned=final_value(TUNED_METRIC).is_not_null(),
     )
@@ -180,14 +185,19 @@ def trial_values(
         .then(stored)
         .when(value.is_finite())
         .then(pl.when(diverged).then(pl.lit(ValueStatus.DIVERGED)).otherwise(stored))
+        .when(pl.lit(target is not None) & (value == math.inf))
+        .then(pl.lit(ValueStatus.CENSORED))
         .when(value == math.inf if not find_metric(metric).higher_is_better else pl.lit(value=False))
         .then(pl.lit(ValueStatus.INFINITE))
         .when(value.is_null() & _awaits_probe(found, metric))
         .then(pl.lit(ValueStatus.PENDING))
         .otherwise(pl.lit(ValueStatus.NO_VALUE))
     )
-    return found.with_columns(status=status).select(
-        "trial", "seed", "value", "status", why=_why(study, metric)
+    known = pl.when(pl.col("status") == ValueStatus.CENSORED).then("total").otherwise("value")
+    return (
+        found.with_columns(status=status)
+        .with_columns(value=known)
+        .select("trial", "seed", "value", "status", why=_why(study, metric))
     )
 
 
@@ -226,6 +236,7 @@ def _why(study: str, metric: str) -> pl.Expr:
     words = {
         ValueStatus.DONE: "",
         ValueStatus.INFINITE: f"ended with an infinite {metric}",
+        ValueStatus.CENSORED: "ended before it",
         ValueStatus.BEGUN: "begun, not ended",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
         ValueStatus.NO_VALUE: f"ended without a finite {metric}",
@@ -233,6 +244,11 @@ def _why(study: str, metric: str) -> pl.Expr:
     }
     failure = pl.format("{}: {}", "status", reason)
     told = pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
+    if target := read_target(metric):
+        censored = pl.format(f"did not reach {target} in {{}} {target.currency}", number)
+        if target.currency == "seconds":  # which differ from seed to seed
+            censored = pl.lit(f"did not reach {target}")
+        told = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(told)
     return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(told)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...diagnostics import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family, unknown_metric
+from ..catalog.targets import is_target
 from ..designs import MAX_FACTORS, MAX_SCREENED
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
@@ -144,6 +145,9 @@ def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
         yield ("study", "match"), "a path changes one factor at a time, and no size with it"
     if design.metric and metric_family(design.metric) not in METRICS_AND_COSTS:
         yield path, unknown_metric(design.metric)
+    elif is_target(design.metric):
+        message = f"a path compares final values, and {design.metric} follows from the course of a metric"
+        yield path, message
     elif design.metric and not design.direction and find_metric(design.metric).higher_is_better is None:
         yield path, f"neither way is better of {design.metric} by itself: say direction = 'max' or 'min'"
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, TUNED_METRICS, metric_family
+from ..catalog.metrics import (
+    COSTS,
+    METRICS,
+    MODEL_COSTS,
+    TARGETS,
+    TUNED_METRICS,
+    metric_family,
+    unknown_metric,
+)
 from ..catalog.own_corpora import OwnSequences
+from ..catalog.targets import CURRENCIES, read_target
 from ..catalog.tasks import (
     AlgorithmicSettings,
     GeneratedTask,
@@ -103,6 +112,8 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     That a metric is unknown is another fault.
     """
     family = metric_family(name)
+    if family in TARGETS:
+        return _target_fault(name, list(trials))
     if family in {*COSTS, *MODEL_COSTS, *TUNED_METRICS} or family not in METRICS or METRICS[family].is_probe:
         return ""
     lacking: dict[str, TrialSettings] = {}
@@ -123,6 +134,43 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     ]
     tasks, names = " or ".join(lacking), ", ".join(known)
     return f"expected one of the metrics of {tasks}: {names}; got '{name}'{''.join(ways)}"
+
+
+def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
+    """Return what is wrong with a target, or why none of these trials can show it; empty if one can."""
+    target, family = read_target(name), metric_family(name)
+    if target is None:
+        return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"
+    metric = METRICS.get(target.metric)
+    known = dict.fromkeys(each for settings in trials for each in epoch_metrics(settings))
+    if metric is None or (trials and target.metric not in known):
+        directed = [each for each in known if METRICS[each].higher_is_better is not None]
+        message = f"{target.metric} is measured only at the end" if metric else unknown_metric(target.metric)
+        return f"{message}; expected a metric of every epoch: {', '.join(directed)}"
+    if metric.higher_is_better is None:
+        return f"expected a metric of which higher or lower is better, got {target.metric}"
+    if metric.higher_is_better is target.at_most:
+        better, sign = ("higher", ">=") if metric.higher_is_better else ("lower", "<=")
+        return f"expected {target.metric} {sign} {target.value:g}, as {better} is better"
+    if trials and target.currency != "steps" and all(map(_grows, trials)):
+        return f"expected steps_to[…], since the steps of a growing length differ in cost, got '{name}'"
+    return ""
+
+
+def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
+    """Return why a figure cannot show what these trainings spent on an axis; empty if it can.
+
+    Costs up to a step are known in proportion to the steps, unless all lengths grow.
+    """
+    known = list(trials)
+    if axis not in CURRENCIES.values() or not known or not all(map(_grows, known)):
+        return ""
+    return f"expected epoch or step, since the steps of a growing length differ in cost, got '{axis}'"
+
+
+def _grows(settings: TrialSettings) -> bool:
+    curriculum = settings.train.curriculum
+    return curriculum is not None and settings.train.lengths is None and curriculum.end != curriculum.start
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, mo
 from ...plugins import Registry
 from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, unknown_metric
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
+from ..catalog.targets import is_target
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
@@ -95,6 +96,8 @@ def find_quantity(name: str) -> Metric | None:
 
 def quantity_fault(name: str) -> str:
     """Return the fault of a name that is not a quantity."""
+    if is_target(name):
+        return f"a search compares final values, and {name} follows from the course of a metric"
     return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
 
 

@@ -1,0 +1,225 @@
+"""Targets: what trainings take to a value of a metric, in tables, claims and figures."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.results import StudyResults
+from activemem.reporting.tables.render import rich
+from activemem.reporting.tables.table import iter_records
+from activemem.storage import MetricRow, Store, TrialRow
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ..study_texts import study_text
+
+WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
+TASK = {"name": "mqar", "length": 16, "pairs": 2, "vocab": 16}
+TRAIN = {"curriculum": None, "epochs": 4, "steps_per_epoch": 100}
+
+
+def study(seeds=(0, 1, 2), **tables):
+    factors = {"mixer": ["sa", "conv(k=3)"], "seed": list(seeds)}
+    return load_study(study_text(**{"task": TASK, "train": TRAIN, "factors": factors, **tables}))
+
+
+def target_table(value, **keys):
+    return [{"name": "to", "rows": "mixer", "value": value, **keys}]
+
+
+def store_course(store, trial, losses):
+    """Store a done trial whose dev_loss after each epoch of 100 steps was this."""
+    settings, steps = trial.settings, 100 * len(losses)
+    row = TrialRow(
+        trial=trial.id,
+        attempt=0,
+        study=trial.study,
+        recipe=settings.model.recipe,
+        recipe_id="00000000",
+        task=settings.task.name,
+        seed=settings.seed,
+        status="done",
+        factors=json.dumps(dict(trial.levels)),
+        settings=settings.model_dump_json(),
+        metrics=(("dev_loss", losses[-1]), ("loss", losses[-1]), ("tokens_per_s", 50.0)),
+        parameters=2000,
+        flops=2e6 * steps,
+        epochs=len(losses),
+        steps=steps,
+        seconds=steps / 10,
+        peak_mib=1.0,
+        version="0.1.0",
+        device="a processor, 1 thread",
+        host="elsewhere",
+        started=WHEN,
+        finished=WHEN,
+    )
+    courses = (
+        MetricRow(step=100 * epoch, epoch=epoch, name=name, value=loss)
+        for epoch, loss in enumerate(losses, 1)
+        for name in ("dev_loss", "loss")
+    )
+    store.write(row, list(courses))
+
+
+def results(found, tmp_path, courses):
+    """The results of a study whose trials had these courses, by mixer and seed."""
+    store = Store(tmp_path)
+    for trial in found.trials:
+        seeds = courses[trial.levels["mixer"]]
+        if (at := found.seeds.index(trial.levels["seed"])) < len(seeds):
+            store_course(store, trial, seeds[at])
+    return StudyResults(found, store)
+
+
+FAST, SLOW, NEVER = [3.0, 1.5, 1.0, 0.9], [3.0, 2.5, 2.0, 1.5], [3.0, 2.9, 2.8, 2.7]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("steps_to[dev_loss <= 1.5]", 200),
+        ("tokens_to[dev_loss<=1.5]", 1000),
+        ("flops_to[dev_loss <= 1.5]", 4e8),
+        ("seconds_to[ dev_loss  <= 1.5 ]", 20.0),
+    ],
+)
+def test_a_target_counts_up_to_the_first_evaluation_that_reaches_it(word, expected, tmp_path):
+    found = results(study(table=target_table(word)), tmp_path, {"sa": [FAST] * 3, "conv(k=3)": [SLOW] * 3})
+    values = {record["row"]: record["value"] for record in iter_records(found.table())}
+    assert values == {"sa": expected, "conv(k=3)": 2 * expected}
+
+
+def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path):
+    courses = {"sa": [FAST, FAST, NEVER], "conv(k=3)": [NEVER] * 3}
+    table = results(study(table=target_table("steps_to[dev_loss <= 1.5]")), tmp_path, courses).table()
+    (some,), (none,) = table.cells
+    assert (some.status, some.text, none.text) == ("censored", "> 267", "> 400")
+    assert [note.text for note in table.footnotes] == [
+        "1 of 3 seeds did not reach dev_loss ≤ 1.5 in 400 steps"
+    ]
+    assert any(sentence.startswith("> marks a lower bound") for sentence in table.caption)
+    assert [record["low"] for record in iter_records(table)] == [pytest.approx(800 / 3), 400]
+    assert "> 400" in rich.render(table, width=80)
+
+
+def test_a_median_below_the_limits_is_exact(tmp_path):
+    courses = {"sa": [FAST, FAST, NEVER], "conv(k=3)": [FAST, NEVER, NEVER]}
+    spec = target_table("steps_to[dev_loss <= 1.5]", center="median")
+    (some,), (most,) = results(study(table=spec), tmp_path, courses).table().cells
+    assert (some.text, some.count, most.text) == ("200", 3, "> 400")
+
+
+def test_a_censored_cell_has_no_difference_and_is_never_best(tmp_path):
+    courses = {"sa": [SLOW] * 3, "conv(k=3)": [FAST, FAST, NEVER]}
+    spec = target_table("steps_to[dev_loss <= 1.5]", baseline="sa")
+    (sa,), (conv,) = results(study(table=spec), tmp_path, courses).table().cells
+    assert sa.best
+    assert not conv.best
+    assert conv.difference is None
+
+
+def claim(holds):
+    return [{"name": "faster", "holds": holds}]
+
+
+FASTER = "steps_to[dev_loss <= 1.5, mixer=sa] < steps_to[dev_loss <= 1.5, mixer=conv(k=3)]"
+
+
+def test_censored_comparisons_are_decided_by_ranks_and_need_six_seeds(tmp_path):
+    three = results(study(claim=claim(FASTER)), tmp_path / "3", {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3})
+    (one,) = three.check_claims()
+    assert (one.verdict, one.deciding.effect, one.needed) == (Verdict.UNDECIDED, -math.inf, 6)
+    assert "larger than all" in one.deciding.notes[0].what
+    courses = {"sa": [FAST] * 6, "conv(k=3)": [NEVER] * 5 + [SLOW]}
+    (six,) = results(study(range(6), claim=claim(FASTER)), tmp_path / "6", courses).check_claims()
+    assert (six.verdict, six.deciding.p) == (Verdict.CONFIRMED, pytest.approx(2 / 2**6))
+    assert six.deciding.censored
+    both = results(study(claim=claim(FASTER)), tmp_path / "0", {"sa": [NEVER] * 3, "conv(k=3)": [NEVER] * 3})
+    assert both.check_claims()[0].deciding.effect == 0
+
+
+def test_uncensored_targets_are_compared_as_any_other_metric(tmp_path):
+    courses = {"sa": [FAST] * 3, "conv(k=3)": [SLOW] * 3}
+    (one,) = results(study(claim=claim(FASTER)), tmp_path, courses).check_claims()
+    assert (one.deciding.effect, one.deciding.censored) == (-200, False)
+
+
+def test_a_median_and_a_sum_of_ranks_that_disagree_decide_nothing():
+    differences = dict(enumerate([-1.0, -2.0, -3.0, -1.5, math.inf, math.inf, math.inf]))
+    test = PairedTest(
+        differences=differences,
+        region=(-math.inf, 0.0),
+        rounding_sd=0.0,
+        test="wilcoxon",
+        complete=True,
+        censored=True,
+    )
+    assert (test.effect, test.p) == (-1.0, 1.0)
+
+
+def test_curves_go_over_what_was_spent(tmp_path):
+    keys = {"kind": "line", "value": "dev_loss", "series": "mixer"}
+    curves = [{"name": x, "x": x, **keys} for x in ("tokens", "flops", "seconds")]
+    found = results(study(curve=curves), tmp_path, {"sa": [FAST] * 3, "conv(k=3)": [SLOW] * 3})
+    ends = {curve.name: curve.panels[0].content.lines[0].points[-1].x for curve in found.curves()}
+    assert ends == {"tokens": 2000, "flops": 8e8, "seconds": pytest.approx(40)}
+    assert {point.n for point in found.curve("seconds").panels[0].content.lines[0].points} == {3}
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("steps_to[dev_loss >= 1.5]", "expected dev_loss <= 1.5, as lower is better"),
+        ("steps_to[test_loss <= 1.5]", "expected a metric of every epoch: loss, dev_loss"),
+        ("steps_to[dev_los <= 1.5]", "unknown metric 'dev_los'"),
+        ("steps_to[dev_loss < 1.5]", "METRIC <= NUMBER"),
+        ("steps_to[dev_loss]", "METRIC <= NUMBER"),
+        ("steps_to", "METRIC <= NUMBER"),
+        ("steps_to[best_epoch <= 2]", "best_epoch"),
+    ],
+)
+def test_a_target_that_no_trial_can_show_is_a_fault_of_the_study(word, message):
+    with pytest.raises(StudyError) as refused:
+        study(table=target_table(word))
+    assert message in str(refused.value)
+
+
+def test_growing_lengths_have_targets_in_steps_alone():
+    growing = {"task": {"name": "reverse"}, "train": {}}
+    load_study(
+        study_text(**growing, factors={"mixer": ["sa"]}, table=target_table("steps_to[accuracy >= 0.9]"))
+    )
+    for tables, message in (
+        ({"table": target_table("flops_to[accuracy >= 0.9]")}, "expected steps_to"),
+        (
+            {"curve": [{"name": "c", "kind": "line", "value": "loss", "x": "flops", "series": "mixer"}]},
+            "expected epoch or step",
+        ),
+    ):
+        with pytest.raises(StudyError, match=message):
+            load_study(study_text(**growing, factors={"mixer": ["sa"]}, **tables))
+
+
+def test_searches_and_paths_refuse_targets_with_the_reason():
+    search = {
+        "search": {"metric": "steps_to[dev_loss <= 1]", "trials": 2},
+        "space": {"mixer": "choice(sa, gru)"},
+    }
+    with pytest.raises(StudyError, match="a search compares final values"):
+        study(factors={}, **search)
+    path = {"design": "path", "metric": "steps_to[dev_loss <= 1]"}
+    with pytest.raises(StudyError, match="a path compares final values"):
+        study(study=path)
+
+
+def test_a_target_has_no_course_to_draw():
+    curve = [
+        {"name": "c", "kind": "line", "value": "steps_to[dev_loss <= 1]", "x": "epoch", "series": "mixer"}
+    ]
+    with pytest.raises(StudyError, match="a target has no course"):
+        study(curve=curve)
