@@ -12,7 +12,7 @@ ActivememError              a ValueError
         ResourceError       resources that no trial can use           activemem.engine.core.resources
         AcceleratorError    a GPU whose peak is not known             activemem.studies.planning.accelerators
     ask for something else
-        SpaceError          a request that a space cannot fulfil      activemem.grammar.space.space
+        SpaceError          a request that a space cannot fulfil      activemem.grammar.space
         TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
         CorpusError         a text, or tokens that it cannot have     activemem.studies.catalog.datasets
             RowsError       rows of a file that are not what they say activemem.studies.own_data.cells

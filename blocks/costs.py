@@ -29,8 +29,7 @@ from ..grammar.model_config import ModelConfig
 from ..grammar.nodes import BlockNode, Node
 from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
-from ..grammar.vocabulary.registry import spec_of
-from ..grammar.vocabulary.spec import CostContext, Role, Spec
+from ..grammar.vocabulary.spec import CostContext, Role, Spec, spec_of
 from ..plugins import plugin_errors
 from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_block
 from .core.positional_encoding import whole_encoding

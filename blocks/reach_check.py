@@ -10,8 +10,7 @@ from torch import Tensor
 from ..grammar.canonical import render
 from ..grammar.model_config import ModelConfig
 from ..grammar.nodes import BlockNode
-from ..grammar.vocabulary.registry import block_code, spec_of
-from ..grammar.vocabulary.spec import CostContext, Reach, Role
+from ..grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
 from ..plugins import PluginError
 from .core.block import Block
 from .testing.fixtures import WIDTH, make_block, random_sequences

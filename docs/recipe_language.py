@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
 from activemem.diagnostics import MAX_FAULTS
-from activemem.grammar import CostContext, ModelConfig, Spec, lookup, registered_names, render
+from activemem.grammar import CostContext, ModelConfig, Spec, lookup, parser, registered_names, render
 from activemem.grammar.analysis.analyse import block_cost, block_memory
+from activemem.grammar.checker import MAX_BLOCKS
+from activemem.grammar.parser import MAX_DEPTH, MAX_DIGITS
 from activemem.grammar.recipe import MAX_LENGTH
-from activemem.grammar.semantics.checker import MAX_BLOCKS
 from activemem.grammar.signature import example, signature
-from activemem.grammar.syntax import parser
-from activemem.grammar.syntax.parser import MAX_DEPTH
-from activemem.grammar.syntax.tokenizer import MAX_DIGITS
 from activemem.grammar.vocabulary.spec import OWNER
 from activemem.studies.text.units import format_reach
 

@@ -2,8 +2,8 @@
 
 From text to recipe:
 
-- `syntax` reads the text into a syntax tree.
-- `semantics` checks the syntax tree against the `vocabulary` and makes the tree of `nodes`.
+- `parser` reads the text into a syntax tree.
+- `checker` checks the syntax tree against the `vocabulary` and makes the tree of `nodes`.
 - `canonical` renders the tree as text, and `recipe` holds both.
 - `errors` shows what is wrong.
 
@@ -14,8 +14,8 @@ Around a recipe:
 - `dimensions` lists the choices of a recipe, and `space` the recipes that they can become.
 - `expressions` writes recipes as Python expressions over `block_names`.
 - `signature` says how a block is called.
-- `difference` compares two recipes, and `tree_distance` measures their distance.
-- `ablation` removes one part of a recipe at a time.
+- `difference` compares two recipes and removes one part of a recipe at a time; `tree_distance` measures their
+  distance.
 
 The language, in the precedence of Python's operators:
 
@@ -50,9 +50,8 @@ from .model_config import (
     ResidualInit,
 )
 from .recipe import Expression, Recipe, parse, parse_dimension
-from .space.space import Budget, BudgetShare, Cardinality, Space, SpaceError
+from .space import Budget, BudgetShare, Cardinality, Space, SpaceError
 from .tree_distance import tree_distance
-from .vocabulary.registry import lookup, register, registered_names
 from .vocabulary.spec import (
     UNBOUNDED,
     CostContext,
@@ -65,6 +64,9 @@ from .vocabulary.spec import (
     as_float,
     as_int,
     as_word,
+    lookup,
+    register,
+    registered_names,
 )
 
 __all__ = [

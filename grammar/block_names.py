@@ -7,7 +7,7 @@ vocabulary by `python tests/grammar/test_block_names.py`. Blocks of other packag
 from __future__ import annotations
 
 from .expressions import BlockFactory, BlockRecipe, block
-from .vocabulary.registry import builtin_names, nearest_block
+from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:

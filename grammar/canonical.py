@@ -22,7 +22,7 @@ from .nodes import (
     TiedNode,
     Value,
 )
-from .vocabulary.registry import lookup
+from .vocabulary.spec import lookup
 
 _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what stands in it
 

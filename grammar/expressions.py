@@ -18,8 +18,7 @@ from .canonical import render_operand
 from .errors import RecipeError
 from .nodes import BlockNode, Dimension, HoleNode
 from .recipe import Expression, Recipe, format_scalar, parse, parse_dimension
-from .vocabulary.registry import lookup
-from .vocabulary.spec import REQUIRED, Spec
+from .vocabulary.spec import REQUIRED, Spec, lookup
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

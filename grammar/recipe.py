@@ -12,10 +12,10 @@ from ..diagnostics import Fault, FaultCollector, hint
 from ..errors import argument_fault, check_arguments, describe_value
 from . import dimensions as search_dimensions
 from .canonical import identity, recipe_id, render, render_filled, render_operand
+from .checker import check_dimension, check_recipe
 from .errors import RecipeError
 from .nodes import Dimension, HoleNode, Node, Scalar, Value, walk
-from .semantics.checker import check_dimension, check_recipe
-from .syntax.parser import OperationSyntax, Syntax, parse_syntax
+from .parser import OperationSyntax, Syntax, parse_syntax
 
 MAX_LENGTH = 10_000
 """A recipe's text, as given and as rendered, has at most this many characters."""

@@ -20,7 +20,6 @@ from .nodes import (
 )
 from .vocabulary.output_kinds import SEQUENCE, mixes_positions, output_kind
 from .vocabulary.recurrent import RECURRENT
-from .vocabulary.registry import define, lookup
 from .vocabulary.spec import (
     REQUIRED,
     Parameter,
@@ -29,7 +28,9 @@ from .vocabulary.spec import (
     Spec,
     as_int,
     boolean,
+    define,
     integer,
+    lookup,
     sees_everything,
     word,
 )

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from .canonical import identity
 from .nodes import BlockNode, Node, RepeatNode, Scalar, SeriesNode, SumNode, TiedNode, Value, children
-from .vocabulary.registry import lookup
+from .vocabulary.spec import lookup
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

@@ -13,12 +13,10 @@ from typing import Any, Literal
 
 from ..errors import ActivememError
 from ..grammar import Recipe, RecipeError, parse
-from ..grammar.ablation import ablations
 from ..grammar.canonical import identity, render
-from ..grammar.difference import describe_difference
+from ..grammar.difference import ablations, describe_difference
 from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, walk
-from ..grammar.vocabulary.registry import builtin_names, spec_of
-from ..grammar.vocabulary.spec import REQUIRED, Spec
+from ..grammar.vocabulary.spec import REQUIRED, Spec, builtin_names, spec_of
 from ..storage import Store
 from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from ..studies.presentation.kinds import ResultKeys

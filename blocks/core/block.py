@@ -18,7 +18,6 @@ from torch.nn import functional
 from ...errors import ActivememError
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
-from ...grammar.vocabulary.registry import lookup, register
 from ...grammar.vocabulary.spec import (
     CostContext,
     Parameter,
@@ -26,6 +25,8 @@ from ...grammar.vocabulary.spec import (
     Role,
     Settings,
     Spec,
+    lookup,
+    register,
     sees_everything,
     sees_itself,
 )

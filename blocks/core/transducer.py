@@ -10,8 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 from torch import Tensor, nn
 
 from ...grammar import nodes
-from ...grammar.vocabulary.registry import lookup
-from ...grammar.vocabulary.spec import Settings
+from ...grammar.vocabulary.spec import Settings, lookup
 from ...plugins import Registry
 from .block import BuildError, Context, register_module
 

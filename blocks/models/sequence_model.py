@@ -14,8 +14,7 @@ from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
 from ...grammar.model_config import ModelKeywords, configure
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind, pair_position_fault
-from ...grammar.vocabulary.registry import lookup
-from ...grammar.vocabulary.spec import Role
+from ...grammar.vocabulary.spec import Role, lookup
 from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise, widen_output

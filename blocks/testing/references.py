@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from ...grammar import Role, lookup, nodes
-from ...grammar.vocabulary.registry import spec_of
+from ...grammar.vocabulary.spec import spec_of
 from .fixtures import make_block, parse_block, prefix_mask, random_sequences, valid_outputs
 
 Reference = Callable[..., Tensor]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ...grammar import CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
 from ...grammar.analysis.analyse import block_cost
 from ...grammar.signature import default_text, describe_values, example, signature
-from ...grammar.vocabulary.registry import spec_of
-from ...grammar.vocabulary.spec import OWNER
+from ...grammar.vocabulary.spec import OWNER, spec_of
 from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.text.units import (
     WIDTH,

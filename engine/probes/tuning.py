@@ -13,7 +13,7 @@ import torch
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import argument_fault, check_arguments
 from ...grammar.nodes import BlockNode
-from ...grammar.vocabulary.registry import spec_of
+from ...grammar.vocabulary.spec import spec_of
 from ...storage import Store, WrittenOutputs, open_store, store_fault
 from ...studies.catalog.metrics import TUNED_METRICS, metric_family
 from ...studies.resolve.compatibility import covers_nothing

@@ -26,7 +26,7 @@ from ..model_config import ModelConfig
 from ..nodes import BlockNode, Node, walk
 from ..norms import NORMS
 from ..positions import POSITIONS, RandomisedPairs
-from ..vocabulary.registry import block_code, spec_of
+from ..vocabulary.spec import block_code, spec_of
 
 Numbers = dict[str, int]
 

@@ -1,6 +1,6 @@
 """The blocks as data: parameters, role, reach and source; files have the same names as in `blocks`.
 
-`spec` defines what a block states, and `registry` finds blocks by name. The families are `attention`,
+`spec` defines what a block states, and finds blocks by name. The families are `attention`,
 `attention_variants`, `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`,
 `feedforward`, `pooling` and `neural_gpu`. `output_kinds` checks whether parts give sequences or vectors.
 """

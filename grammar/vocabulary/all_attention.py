@@ -20,8 +20,7 @@ from .attention import (
     window_from_settings,
     window_reach,
 )
-from .registry import define
-from .spec import Role, Settings, Spec, as_int, integer, lays_out_its_window, sees_itself
+from .spec import Role, Settings, Spec, as_int, define, integer, lays_out_its_window, sees_itself
 
 _VECTORS = integer("N", "persistent vectors of each head", (0, 1048576))
 _SPAN = integer("span", "tokens seen to a side", (1, 65536), 1024)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .registry import define
 from .spec import (
     CostContext,
     Reach,
@@ -20,6 +19,7 @@ from .spec import (
     as_int,
     as_word,
     boolean,
+    define,
     integer,
     lays_out_its_window,
     real,

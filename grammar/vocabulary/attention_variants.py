@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from .attention import HEAD_WIDTH, HEADS, check_turns
 from .matrix_states import head_norm
-from .registry import define
-from .spec import Role, Settings, Spec, as_int, as_word, integer, real, sees_everything, sees_the_past, word
+from .spec import (
+    Role,
+    Settings,
+    Spec,
+    as_int,
+    as_word,
+    define,
+    integer,
+    real,
+    sees_everything,
+    sees_the_past,
+    word,
+)
 
 
 def _check_latents(settings: Settings) -> str | None:

@@ -12,7 +12,6 @@ an implicit filter's value for each lag, once for each batch; these products are
 from __future__ import annotations
 
 from .feedforward import ACT
-from .registry import define
 from .spec import (
     CostContext,
     Reach,
@@ -21,6 +20,7 @@ from .spec import (
     Spec,
     as_int,
     as_word,
+    define,
     integer,
     loops_over_positions,
     word,

@@ -5,8 +5,7 @@ They reach no other position and keep no state.
 
 from __future__ import annotations
 
-from .registry import define
-from .spec import Role, Spec, integer, sees_itself, word
+from .spec import Role, Spec, define, integer, sees_itself, word
 
 ACT = word("act", "activation", ("relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"))
 FILTER = integer("filter", "width of the inner layer", (1, 1048576), positional=True)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .attention import HEAD_WIDTH, HEADS
-from .registry import define
 from .spec import (
     CostContext,
     Parameter,
@@ -21,6 +20,7 @@ from .spec import (
     as_bool,
     as_int,
     boolean,
+    define,
     integer,
     loops_over_positions,
     sees_the_past,

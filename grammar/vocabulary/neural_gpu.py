@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .registry import define
 from .spec import (
     CostContext,
     Parameter,
@@ -18,6 +17,7 @@ from .spec import (
     Spec,
     as_int,
     boolean,
+    define,
     integer,
     sees_everything,
     word,

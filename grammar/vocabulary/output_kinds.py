@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from ..nodes import BlockNode, ChoiceDimension, RepeatNode, SeriesNode, SumNode, TiedNode, Value, walk
 from ..positions import POSITIONS, RandomisedPairs
-from .registry import lookup
-from .spec import Role, Spec
+from .spec import Role, Spec, lookup
 
 OUTPUT_KINDS = {
     Role.MIXER: "a sequence",

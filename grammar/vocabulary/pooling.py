@@ -6,8 +6,7 @@ Behind it the model continues with the vector, which stands at the end of the se
 
 from __future__ import annotations
 
-from .registry import define
-from .spec import Role, Spec, sees_the_past
+from .spec import Role, Spec, define, sees_the_past
 
 _SOURCE = "Raffel and Ellis 2016, section 1.3"
 

@@ -5,8 +5,7 @@ They are causal in every model. Each position's product with the state has to wa
 
 from __future__ import annotations
 
-from .registry import define
-from .spec import Role, Spec, as_int, integer, loops_over_positions, sees_the_past
+from .spec import Role, Spec, as_int, define, integer, loops_over_positions, sees_the_past
 
 RECURRENT = ("lstm", "gru")
 """The blocks that carry a state, which a decoder can go on from."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from .attention import HEAD_WIDTH, HEADS
 from .matrix_states import FORGET, SHORT_CONV, head_norm
-from .registry import define
 from .spec import (
     CostContext,
     Parameter,
@@ -20,6 +19,7 @@ from .spec import (
     Spec,
     as_int,
     boolean,
+    define,
     integer,
     loops_over_positions,
     sees_the_past,

@@ -18,7 +18,7 @@ import polars as pl
 from ...errors import ActivememError, check_arguments, texts_fault
 from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
-from ...grammar.space.derivations import find_derivation
+from ...grammar.space import find_derivation
 from ...storage import Store, open_store, store_fault
 from ..catalog.schedules import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN, RECIPE_PATH

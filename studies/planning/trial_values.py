@@ -19,8 +19,8 @@ import polars as pl
 
 from ...grammar import nodes
 from ...grammar.seq2seq import is_recurrent
-from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import Settings as Arguments
+from ...grammar.vocabulary.spec import spec_of
 from ..catalog.metrics import (
     COSTS,
     METRICS,

@@ -15,8 +15,7 @@ from ...grammar.vocabulary.output_kinds import (
     output_kind,
     pair_position_fault,
 )
-from ...grammar.vocabulary.registry import spec_of
-from ...grammar.vocabulary.spec import CostContext, Role
+from ...grammar.vocabulary.spec import CostContext, Role, spec_of
 from ..catalog.datasets import CorpusError
 from ..catalog.metrics import METRICS
 from ..catalog.own_corpora import OwnRows, OwnText

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ...grammar import Recipe, lookup
+from ...grammar.checker import MAX_BLOCKS
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
-from ...grammar.semantics.checker import MAX_BLOCKS
 from ..ladder import Ladder, on_rung
 from ..schema.design import MAX_TRIALS, Design, level_key
 from ..schema.factors import SEED

@@ -15,7 +15,7 @@ from typing import Any
 from ...grammar.nodes import BlockNode, walk
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
-from ...grammar.vocabulary.registry import block_code
+from ...grammar.vocabulary.spec import block_code
 from ...plugins import Registry
 from ...storage import StoreError
 from ..catalog.datasets import dataset_code

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
-from ...grammar.ablation import ablations
+from ...grammar.difference import ablations
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath

@@ -7,10 +7,10 @@ from random import Random
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
+from ...grammar.checker import NUMBER_FORMS, parse_range
 from ...grammar.dimensions import option_label
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
-from ...grammar.semantics.arguments import NUMBER_FORMS, parse_range
-from ...grammar.syntax.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
+from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
 from ..text.document import Diagnostics

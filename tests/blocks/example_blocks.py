@@ -2,8 +2,7 @@
 
 from activemem.grammar import Role, lookup
 from activemem.grammar.nodes import BlockNode
-from activemem.grammar.vocabulary.registry import builtin_names
-from activemem.grammar.vocabulary.spec import REQUIRED
+from activemem.grammar.vocabulary.spec import REQUIRED, builtin_names
 
 SEQUENCE_BLOCKS = [name for name in builtin_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL)]
 BLOCKS = [name for name in builtin_names() if lookup(name).role is not Role.TRANSDUCER]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from activemem.grammar import CostContext, Parameter, Reach, Role, Settings, Spec
-from activemem.grammar.vocabulary import registry
+from activemem.grammar import CostContext, Parameter, Reach, Role, Settings, Spec, parse
+from activemem.grammar.space import Space
+from activemem.grammar.vocabulary.spec import SPECS
 
 from ..registry_entries import replace_entry
 
@@ -27,7 +30,7 @@ def _spec(name: str, role: Role, *parameters: Parameter) -> Spec:
     )
 
 
-SPECS = (
+ADDED = (
     _spec("pool", Role.POOL),
     _spec("stretch", Role.TRANSDUCER),
     _spec(
@@ -48,5 +51,11 @@ SPECS = (
 @pytest.fixture
 def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """`pool`, `stretch`, `blend(rate=0.5, gated=false)`, `pair(first, second)` for the length of a test."""
-    for spec in SPECS:
-        replace_entry(registry.SPECS, spec.name, spec)
+    for spec in ADDED:
+        replace_entry(SPECS, spec.name, spec)
+
+
+@pytest.fixture
+def blend(more_blocks: None) -> Callable[[str], Space]:
+    """A space over blocks with real parameters."""
+    return lambda text: Space(parse(text))

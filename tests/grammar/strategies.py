@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from activemem.grammar import Parameter, Role, lookup, registered_names
+from activemem.grammar.checker import find_conflict
 from activemem.grammar.nodes import BlockNode, Node, RepeatNode, TiedNode, Value, make_series, make_sum
-from activemem.grammar.semantics.checker import find_conflict
 from activemem.grammar.vocabulary.spec import REQUIRED
 
 SEQUENCE_BLOCKS = tuple(

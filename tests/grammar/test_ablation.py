@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from activemem.grammar import Recipe, parse
-from activemem.grammar.ablation import ablations
-from activemem.grammar.difference import describe_difference
+from activemem.grammar.difference import ablations, describe_difference
 
 from .strategies import closed_recipes
 

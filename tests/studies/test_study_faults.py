@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem.grammar import UNBOUNDED, Reach, Role, Spec
-from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.spec import SPECS
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -240,7 +240,7 @@ def last_token(monkeypatch):
             reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=0),
             owner="the tests",
         )
-        replace_entry(registry.SPECS, spec.name, spec)
+        replace_entry(SPECS, spec.name, spec)
 
 
 @pytest.mark.usefixtures("last_token")

@@ -11,8 +11,7 @@ from activemem.blocks.core.initialisation import Linear, WeightRole, WeightRoleE
 from activemem.engine.optimisers.build import build_optimizer
 from activemem.engine.optimisers.rules import muon_maps
 from activemem.engine.optimisers.weights import clip_gradients_per_map
-from activemem.grammar.vocabulary.registry import builtin_names, lookup
-from activemem.grammar.vocabulary.spec import REQUIRED, Role
+from activemem.grammar.vocabulary.spec import REQUIRED, Role, builtin_names, lookup
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 
 SIZES = {"d_model": 8, "vocab": 5}

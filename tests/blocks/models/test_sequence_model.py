@@ -14,7 +14,7 @@ from activemem.blocks.core.block import BLOCKS, register_block
 from activemem.blocks.layers.feedforward import FeedForward
 from activemem.blocks.testing.fixtures import make_generator, use_plain_operations
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
-from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.spec import SPECS
 
 from .. import references
 from ..layers import attention_references
@@ -231,7 +231,7 @@ def without_module():
     name = "only_said"
     register(Spec(name=name, role=Role.CHANNEL, summary="", equation="", source="", reach=near))
     yield name
-    registry.SPECS.unregister(name)
+    SPECS.unregister(name)
 
 
 def test_what_cannot_be_built_says_so_with_all_reasons(without_module):

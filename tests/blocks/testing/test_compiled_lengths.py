@@ -6,7 +6,7 @@ from torch._dynamo.testing import CompileCounter
 
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
 from activemem.grammar import render
-from activemem.grammar.vocabulary.registry import spec_of
+from activemem.grammar.vocabulary.spec import spec_of
 
 from ..example_blocks import SEQUENCE_BLOCKS, example_block
 

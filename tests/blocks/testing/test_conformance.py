@@ -10,7 +10,7 @@ from activemem.blocks.testing import references
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gpu_gives_the_same
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import Reach, Role, Spec, render
-from activemem.grammar.vocabulary import registry, spec
+from activemem.grammar.vocabulary.spec import SPECS, UNBOUNDED
 
 from ...registry_entries import replace_entry
 from ..example_blocks import BLOCKS, example_block
@@ -169,7 +169,7 @@ def reference(block, x, *, causal):
 
 
 def reach(_settings, context):
-    return Reach(left=spec.UNBOUNDED, right=0 if context.causal else spec.UNBOUNDED)
+    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def known(monkeypatch):
     def make_known(cls):
         words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
         spec = Spec(name="tried", role=Role.MIXER, reach=reach, **words)
-        replace_entry(registry.SPECS, "tried", spec)
+        replace_entry(SPECS, "tried", spec)
         replace_entry(block.BLOCKS, "tried", cls)
         monkeypatch.setitem(references._references, "tried", reference)
 

@@ -12,8 +12,7 @@ from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
 from activemem.blocks.transducers.seq2seq import Seq2Seq
 from activemem.grammar import Role, lookup, parse
-from activemem.grammar.vocabulary import registry
-from activemem.grammar.vocabulary.registry import builtin_names
+from activemem.grammar.vocabulary.spec import SPECS, builtin_names
 
 from ...registry_entries import replace_entry
 from .transducer_conformance import TRANSDUCER_CHECKS, gpu_gives_the_same
@@ -136,7 +135,7 @@ def test_a_name_is_taken_once():
 
 def test_a_transducer_without_a_module_cannot_be_built(monkeypatch):
     spec = replace(lookup("seq2seq"), name="told", owner="the tests")
-    replace_entry(registry.SPECS, "told", spec)
+    replace_entry(SPECS, "told", spec)
     with pytest.raises(BuildError) as caught:
         model("told(lstm, lstm)")
     told = "recipe 'told(lstm, lstm)' cannot be built"

@@ -13,7 +13,7 @@ from activemem.engine.inference.trained_model import load_model
 from activemem.engine.trial.training import Training
 from activemem.grammar import Role, lookup, parse, render
 from activemem.grammar.vocabulary.output_kinds import VECTOR, export_faults, output_kind
-from activemem.grammar.vocabulary.registry import builtin_names
+from activemem.grammar.vocabulary.spec import builtin_names
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 

@@ -6,9 +6,7 @@ from activemem.blocks.core.block import BLOCKS
 from activemem.blocks.layers.convolutions import Conv
 from activemem.engine.run.preflight import check_leaks, check_test_lengths
 from activemem.engine.trial.leaks import LeakError
-from activemem.grammar.vocabulary import registry
-from activemem.grammar.vocabulary.registry import lookup
-from activemem.grammar.vocabulary.spec import Reach
+from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
 from activemem.studies.catalog.tasks import TaskError
 from activemem.studies.schema.settings import TrialSettings
 
@@ -45,7 +43,7 @@ def leaky(monkeypatch):
     from dataclasses import replace
 
     spec = replace(lookup("conv"), name="leaky", reach=lambda settings, context: Reach(left=2, right=0))
-    replace_entry(registry.SPECS, "leaky", spec)
+    replace_entry(SPECS, "leaky", spec)
     replace_entry(BLOCKS, "leaky", Leaky)
 
 

@@ -16,9 +16,7 @@ from activemem.engine.run.preflight import check_leaks
 from activemem.engine.trial import leaks
 from activemem.engine.trial.leaks import LeakError, check_future_is_hidden
 from activemem.engine.trial.training import Training
-from activemem.grammar.vocabulary import registry
-from activemem.grammar.vocabulary.registry import lookup
-from activemem.grammar.vocabulary.spec import Reach
+from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
 from activemem.reporting.results import StudyResults
 from activemem.reporting.tables.render import render
 from activemem.storage import Store
@@ -73,7 +71,7 @@ def _blocks(monkeypatch):
     conv = lookup("conv")
     for name, module in (("far", LooksAhead), ("twelve", LooksTwelveAhead), ("gated", GatedNeighbour)):
         stated = replace(conv, name=name, reach=lambda settings, context: Reach(left=0, right=0))
-        replace_entry(registry.SPECS, name, stated)
+        replace_entry(SPECS, name, stated)
         replace_entry(BLOCKS, name, module)
 
 

@@ -23,8 +23,8 @@ from activemem.grammar import (
     registered_names,
     render,
 )
+from activemem.grammar.checker import find_conflict
 from activemem.grammar.nodes import BlockNode, Value
-from activemem.grammar.semantics.checker import find_conflict
 from activemem.grammar.vocabulary.spec import REQUIRED
 
 HEAVY = ("torch", "ray", "optuna", "numpy", "polars", "pyarrow", "pydantic", "rich", "typer")

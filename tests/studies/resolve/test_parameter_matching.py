@@ -9,8 +9,7 @@ from torch import nn
 from activemem.blocks import Block
 from activemem.blocks.core.block import BLOCKS
 from activemem.grammar import Parameter, analyse, lookup, parse
-from activemem.grammar.vocabulary import registry
-from activemem.grammar.vocabulary.spec import Reach, Spec
+from activemem.grammar.vocabulary.spec import SPECS, Reach, Spec
 from activemem.studies.catalog.tasks import lookup_task
 from activemem.studies.resolve.grid import nearest_sizes
 from activemem.studies.study import load_study
@@ -187,7 +186,7 @@ def memory(monkeypatch):
         reach=lambda settings, context: Reach(left=0, right=0),
         owner="the tests",
     )
-    replace_entry(registry.SPECS, spec.name, spec)
+    replace_entry(SPECS, spec.name, spec)
     replace_entry(BLOCKS, spec.name, Memory)
 
 

@@ -18,9 +18,9 @@ from activemem.grammar import (
     parse,
 )
 from activemem.grammar.nodes import BlockNode, ChoiceDimension, IntegerDimension
-from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.spec import SPECS
 
-from ...registry_entries import replace_entry
+from ..registry_entries import replace_entry
 
 RECIPE = {"kind": "recipe", "positional": True, "meaning": ""}
 
@@ -47,7 +47,7 @@ def seq2seq(monkeypatch: pytest.MonkeyPatch) -> None:
         reach=_reach,
         owner="the tests",
     )
-    replace_entry(registry.SPECS, spec.name, spec)
+    replace_entry(SPECS, spec.name, spec)
 
 
 @pytest.mark.parametrize(

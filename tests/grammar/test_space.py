@@ -24,8 +24,7 @@ from activemem.grammar.nodes import (
     make_series,
     make_sum,
 )
-from activemem.grammar.space.derivations import count_derivations
-from activemem.grammar.space.space import Cardinality, Space, SpaceError
+from activemem.grammar.space import Cardinality, Space, SpaceError, count_derivations
 
 QUICK = settings(
     deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -201,7 +200,7 @@ def test_a_huge_space_is_drawn_from_without_listing_it():
 
 
 def test_a_large_space_with_overlaps_is_listed_once_each(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("activemem.grammar.space.space.MAX_LISTED", 5)
+    monkeypatch.setattr("activemem.grammar.space.MAX_LISTED", 5)
     space = Space("choice(sa, conv(k=3), ff(8)) + choice(sa, conv(k=3), cgru(k=2)) + choice(sa, conv(k=4))")
     assert space.count == Cardinality(forms=18, exact=False)
     assert str(space.count) == "at most 18 architectures"

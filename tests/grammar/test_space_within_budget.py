@@ -11,9 +11,9 @@ from torch import Tensor
 from activemem.blocks import Block
 from activemem.blocks.core.block import BLOCKS
 from activemem.grammar import parse
-from activemem.grammar.space.space import ESTIMATE_SAMPLES, Budget, Space, SpaceError
+from activemem.grammar.space import ESTIMATE_SAMPLES, Budget, Space, SpaceError
 
-from ...registry_entries import replace_entry
+from ..registry_entries import replace_entry
 
 SIZED = "4 * (choice(sa, conv(k=integer(3, 40))) >> ff(integer(8, 64, step=8)))"
 BUDGET = Budget(max_parameters=500_000, d_model=64, vocab=20)
@@ -67,7 +67,7 @@ def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
 
 
 def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("activemem.grammar.space.space.MAX_TRIES", 50)
+    monkeypatch.setattr("activemem.grammar.space.MAX_TRIES", 50)
     space = Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20))
     with pytest.raises(SpaceError) as caught:
         space.sample(Random(0))
