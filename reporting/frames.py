@@ -37,8 +37,8 @@ def value_frame(
     """Return the tidy frame of trials and metrics: the columns metric, trial, seed, value, status and why.
 
     Tables and figures are made of such rows, one for each trial and metric. A trial that is given twice has
-    two. `history` are the stored metrics, whose last values count for metrics with an index; `begun` are
-    trials with a checkpoint.
+    two. `history` are the stored metrics; their last values are used for indexed metrics. `begun` are trials
+    with a checkpoint.
     """
     given = pl.DataFrame({"trial": trials}, schema={"trial": pl.String})
     frames = (

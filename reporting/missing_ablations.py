@@ -1,7 +1,7 @@
-"""The trainings that a reviewer will ask for and a study lacks, and the study file that trains them.
+"""Ablations that a reviewer may request and a study lacks, and the study file that trains them.
 
-Every request is a cell beside a model of the study: another recipe, or another value of one setting. A model
-is a recipe of the study, in the cell in which all other factors are at the baseline's level.
+Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
+model is a recipe of the study, in the cell in which all other factors are at the baseline's level.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ..studies.text.toml_writer import toml_comment, toml_table
 from ..studies.text.units import plural
 
 SEEDS = 3
-"""The seeds of every request where the study has a single one."""
+"""The number of seeds of every request if the study has only one."""
 
 MODEL, CHANGE, AS_IS = "model", "change", "as it is"
-"""The labels of the cells that are written, and the change of a model that has none."""
+"""The labels of the written cells, and the change of an unchanged model."""
 
 RequestKind = Literal["part", "neighbour", "baseline", "setting", "seeds"]
 
@@ -50,7 +50,7 @@ HEADINGS: Mapping[RequestKind, str] = {
     "setting": "Settings that were never varied",
     "seeds": "Cells with one seed",
 }
-"""The heading of each kind of request, in the order in which they are listed."""
+"""The heading of each kind of request, in listing order."""
 
 _RATE: KeyPath = ("train", "optimizer", "lr")
 _LENGTHS: tuple[KeyPath, ...] = (
@@ -62,7 +62,7 @@ _LENGTHS: tuple[KeyPath, ...] = (
 
 
 class MissingError(ActivememError):
-    """A study without cells, or requests that no study file can have."""
+    """A study without cells, or requests that no study file can express."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class RequestedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One thing that a reviewer will ask for, in the cells of one model or of several."""
+    """One request of a reviewer, with the cells of one model or of several."""
 
     kind: RequestKind
     change: str
@@ -98,7 +98,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
-    """The cost of a request: the trials that the store and requests before it lack."""
+    """The cost of a request: the trials that neither the store nor earlier requests have."""
 
     trials: tuple[str, ...]
     flops: float
@@ -109,7 +109,7 @@ class RequestCost:
 class MissingAblations:
     """The requests of a study, the cells of its models, and the seeds of all of them.
 
-    `held` has the other factors with several levels, with the level at which the models are taken.
+    `held` has the other factors with several levels, with their fixed levels.
     """
 
     study: Study
@@ -124,7 +124,7 @@ class MissingAblations:
         return f"{self.study.name}-missing"
 
     def costs(self, store: Store, measure: MeasureSteps | None = None) -> list[RequestCost]:
-        """Return the cost of each request by what the store has; `measure` gives times that it lacks."""
+        """Return the cost of each request, given the store; `measure` gives times that the store lacks."""
         outcomes = store.trials()
         done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
         by_request = [
@@ -203,7 +203,7 @@ class MissingAblations:
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return what a reviewer will ask for of a grid; raise MissingError for a search."""
+    """Return the requests for a grid; raise MissingError for a search."""
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "
@@ -290,7 +290,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
 
 
 def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCell | None:
-    """Return the cell of these tables; None if they do not fit together."""
+    """Return the cell of these tables; None if they are incompatible."""
     try:
         settings = resolve_settings(Template(tables=tables), {})
     except InvalidTableError:
@@ -299,7 +299,7 @@ def _resolved(model: str, change: str, tables: Mapping[str, Any]) -> RequestedCe
 
 
 def _changed(model: RequestedCell, change: str, path: KeyPath, value: object) -> RequestedCell | None:
-    """Return a model's cell with another value of one key; None if it does not fit the others."""
+    """Return a model's cell with another value of one key; None if it is incompatible with the others."""
     tables = deepcopy(dict(model.tables))
     table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
     for key in path[:-1]:
@@ -318,9 +318,9 @@ def _with_recipe(model: RequestedCell, recipe: Recipe) -> RequestedCell | None:
 
 
 def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield the model without each part, and add the recipes to those that are trained.
+    """Yield the model without each part, and add the recipes to `trained`.
 
-    An argument is a part if the model has no more parameters without it.
+    An argument is a part if removing it adds no parameters.
     """
     weights = parameter_count(model.settings)
     for recipe in ablations(_recipe_of(model)):
@@ -331,7 +331,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield the model with a simpler block in place of each block, as `_parts` does."""
+    """Yield the model with each block replaced by a simpler one, and add the recipes to `trained`."""
     root = _recipe_of(model).root
     blocks = {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}
     for block in blocks.values():
@@ -342,10 +342,10 @@ def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request
 
 
 def _simplest_change(model: RequestedCell, root: Node, block: BlockNode) -> RequestedCell | None:
-    """Return the model with the nearest simpler block in place of this one; None if there is none.
+    """Return the model with this block replaced by the nearest simpler one; None if there is none.
 
-    Simpler means fewer parameters and no more operations. The nearest block has the same role and shares the
-    most arguments, which keep their values.
+    Simpler means fewer parameters and no more FLOPs. The nearest block has the same role and shares the most
+    arguments, which keep their values.
     """
     weights, flops = parameter_count(model.settings), step_flops(model.settings)
     for other in _similar_blocks(block):
@@ -383,7 +383,7 @@ def _similar_blocks(block: BlockNode) -> list[BlockNode]:
 
 
 def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
-    """Return a recipe with one block in place of another, wherever it stands."""
+    """Return a recipe with one block replaced by another, wherever it occurs."""
     match node:
         case BlockNode() if identity(node) == identity(old):
             return new
@@ -430,7 +430,7 @@ def _request(
 
 
 def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield half and twice of each size that the study does not vary: width, depth and length."""
+    """Yield half and twice each size that the study does not vary: width, depth and length."""
     if len({trial.settings.model.d_model for trial in cells}) == 1:
         width = models[0].settings.model.d_model
         yield from _request("setting", models, D_MODEL_PATH, [width // 2, 2 * width])
@@ -474,7 +474,7 @@ def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 --
 
 
 def _near_lengths(value: int | tuple[int, int]) -> list[object]:
-    """Return half and twice a length; of a range, ranges with half and twice the longest."""
+    """Return half and twice a length; for a range, ranges with half and twice the upper end."""
     if isinstance(value, int):
         return [value // 2, 2 * value]
     low, high = value
@@ -482,7 +482,7 @@ def _near_lengths(value: int | tuple[int, int]) -> list[object]:
 
 
 def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield all cells of a study of one seed, with the seeds of the requests."""
+    """Yield all cells of a single-seed study, with the seeds of the requests."""
     names = _recipe_factors(study)
     found: list[RequestedCell] = []
     for trial in cells:
@@ -506,13 +506,13 @@ def _shown_metric(tables: Sequence[ResultKeys]) -> str:
 
 
 class _NoHoleError(Exception):
-    """Values that no level of a factor can stand for."""
+    """Values that no level of a factor can express."""
 
 
 def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the tables that the cells share, with holes where they differ, and each cell's levels.
 
-    Raises MissingError for tables that differ in more than levels can say.
+    Raise MissingError for tables that differ in more than levels can express.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
     tables: dict[str, Any] = {}
@@ -529,7 +529,7 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of a cell with its defaults of the keys that only other cells give."""
+    """Return a table of a cell, completed by the defaults of keys that only other cells give."""
     table = dict(cell.tables[name])
     if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:
         return table

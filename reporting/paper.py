@@ -1,4 +1,4 @@
-"""A paper: its own tables with our numbers beside them, and a sheet of all that our studies found of it."""
+"""A paper: its own tables with our numbers, and a sheet of all our results for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """Return the tables of a paper in its order, or the one of that name; TableError if there is none."""
+    """Return the tables of a paper in its order, or the named one; raise TableError if there is none."""
     tables = {table.name: table for table in published_tables().values() if table.paper == paper}
     if not tables:
         papers = {known for known, _ in published_tables()}
@@ -50,7 +50,7 @@ def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedT
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """Return the studies of a paper by name: those that come with the package, and those in a store."""
+    """Return the studies of a paper by name: shipped ones, and those in a store."""
     texts = {
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
@@ -70,8 +70,8 @@ def paper_tables(
 ) -> tuple[Table, ...]:
     """Return each published table, once for every study of it with a trial in `outcomes`.
 
-    Studies that have the same columns and other rows of it are joined in one table. A table without such a
-    study is returned once, with its published numbers alone.
+    Studies with the same columns and different rows are joined into one table. A table without such a study
+    is returned once, with only its published numbers.
     """
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
@@ -93,7 +93,7 @@ def paper_tables(
 
 
 def _join_tables(theirs: PublishedTable, tables: Sequence[Table]) -> list[Table]:
-    """Return the tables, with those joined that have the same columns beside other rows of the paper."""
+    """Join tables that have the same columns and different rows of the paper."""
     joined: list[Table] = []
     for table in tables:
         for number, known in enumerate(joined):
@@ -106,19 +106,19 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[Table]) -> list[Table]
 
 
 def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
-    """Return the paper's rows for which a table has rows of ours."""
+    """Return the paper's rows for which a table has our results."""
     beside = {id(cell.published) for number in _own_numbers(table) for cell in table.cells[number]}
     return {row for (row, _), number in theirs.cells.items() if id(number) in beside}
 
 
 def _own_numbers(table: Table) -> list[int]:
-    """Return the numbers of the rows that are not the paper's alone."""
+    """Return the indices of rows that are not only the paper's."""
     groups = table.groups or ("",) * len(table.rows)
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 
 
 def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
-    """Return one table with the rows of both, in the first one's columns; its notes are marked afresh."""
+    """Join the rows of both tables, in the first one's columns; footnotes are marked anew."""
     notes = Footnotes()
     order = [second.keys.index(key) for key in first.keys]
     parts = ((first, _own_numbers(first), range(len(order))), (second, _own_numbers(second), order))
@@ -153,7 +153,7 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return all tables that a paper printed, or the one of that name, beside our studies of it."""
+    """Return all tables that a paper printed, or the named one, with our studies of it."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     printed, stored = published_tables_of(paper, name), _Stored.of(paper, open_store(store))
     return list(paper_tables(printed, stored.studies, stored.outcomes, stored.begun))
@@ -161,7 +161,7 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The studies of a paper with the latest attempts in a store, and the trials that have begun."""
+    """The studies of a paper with the latest attempts in a store, and the begun trials."""
 
     studies: tuple[Study, ...]
     outcomes: pl.DataFrame
@@ -177,7 +177,7 @@ class _Stored:
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """Return a published table without results of ours; its notes become the caption or footnotes."""
+    """Return a published table without our results; its notes become the caption or footnotes."""
     numbers = list(theirs.cells.values())
     remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
@@ -306,7 +306,7 @@ class PaperClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperFigure:
-    """A figure of a study of the paper, and how many of the study's trials it can show."""
+    """A figure of a study of the paper, and how many of the study's trials have data for it."""
 
     study: str
     name: str
@@ -317,7 +317,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperSheet:
-    """Results of our studies for a paper; `tables` are its printed tables with our numbers beside them."""
+    """Our results for a paper; `tables` are its printed tables with our numbers."""
 
     paper: str
     printed: tuple[PrintedTable, ...]
@@ -332,7 +332,7 @@ class PaperSheet:
         return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool) -> int:
-        """Return how many claims a study of this size has confirmed or refuted."""
+        """Return how many claims studies of this size have confirmed or refuted."""
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}
         return sum(any(each.verdict in decided for each in found) for found in verdicts)
@@ -344,7 +344,7 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return the sheet of a paper from the results in a store; TableError for an unknown paper."""
+    """Return the sheet of a paper from the results in a store; raise TableError for an unknown paper."""
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     if paper not in papers():
         raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 NO_ESTIMATE = "no estimate before a first trial has run on this machine"
 
 NO_NUMBER = "–"
-"""Shown where there is no number."""
+"""The placeholder for a missing number."""
 
 _Note = tuple[str, str]
 """A subject and the text about it; a note with an empty text is not shown."""
@@ -65,7 +65,7 @@ class MachineNotes:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> MachineNotes:
-        """Return the notes that need no machine: the time of the plan's trials one after the other."""
+        """Return the notes that do not depend on the machine: the sequential time of the plan's trials."""
         if plan.estimate.seconds is None:
             return cls(total=NO_ESTIMATE)
         return cls(total=f"{_time(plan.estimate)} of training, one trial after the other")
@@ -186,7 +186,7 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Return `2.1 MB: weights 0.4 MB, …`, without parts of 0."""
+    """Describe memory as `2.1 MB: weights 0.4 MB, …`, without parts of 0."""
     more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
@@ -201,7 +201,7 @@ def _memory(held: StepMemory) -> str:
 
 
 def _test(test: TrialTest) -> str:
-    """`1,000 sequences at each of 4 lengths, 50 to 500: 3.1 TFLOPs a trial, at most 45.0 MB at once`."""
+    """Describe a test: `1,000 sequences at each of 4 lengths, 50 to 500: 3.1 TFLOPs a trial, at most …`."""
     unit, size = si_prefix(test.flops)
     first, last = test.lengths[0], test.lengths[-1]
     where = (
@@ -216,7 +216,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """Yield how many trials resume from each epoch of shorter trials; names at most a few of these."""
+    """Yield how many trials resume from each epoch of shorter trials; only a few of these are named."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -236,7 +236,7 @@ def count_to_run(study: Study, plan: Plan) -> int:
 
 
 def _counts(study: Study, plan: Plan) -> str:
-    """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
+    """Describe the counts: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
     if study.baseline and (more := len(study.point_seeds(study.baseline)) - len(study.seeds)):
@@ -265,7 +265,7 @@ def _counts(study: Study, plan: Plan) -> str:
 
 
 def _axis(name: str, count: int) -> str:
-    """`8 mixers`, but `5 levels of N`, `2 levels of steps`: a letter, a key or a plural has no plural."""
+    """Describe an axis: `8 mixers`, but `5 levels of N` for a letter, a key or a plural."""
     countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
     return plural(count, name) if countable else f"{count:,} levels of {name}"
 
@@ -288,7 +288,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column; labels that are too wide lose shared arguments, then their middles."""
+    """Return the first column; too wide labels lose shared arguments, then their middles."""
     corner, *labels = texts
     shown = (
         corner,
@@ -318,7 +318,7 @@ def _signed(count: int) -> str:
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
-    """Return the factor whose levels name the models, or "model" if there is none."""
+    """Return the factor whose levels name the models; "model" if there is none."""
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}
@@ -335,7 +335,7 @@ def _time(estimate: TimeEstimate) -> str:
 
 
 def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
-    """Yield each group's part of the models."""
+    """Yield each group's share of the models."""
     for group in dict.fromkeys(each.group for each in sizes):
         same = [each for each in sizes if each.group == group]
         shares = [each.numbers / each.of for each in same]
@@ -374,7 +374,7 @@ _NARROWEST = 8  # characters of a model's name that are always shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRung:
-    """A size of a model: its label, what it counts, and the sequences' tokens that it is trained on."""
+    """A size of a model: its label, its counts, and the tokens of its training."""
 
     size: str
     others: str
@@ -385,7 +385,7 @@ class PlannedRung:
 
 
 def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Every size of every model that a study with a ladder trains, seeds apart; empty without a ladder."""
+    """Return every size of every model in a study with a ladder, without seeds; empty without a ladder."""
     found: dict[PlannedRung, None] = {}
     for trial in study.trials if study.ladder else ():
         settings, train = trial.settings, trial.settings.train

@@ -1,4 +1,4 @@
-"""A study and what a store holds of it, for notebooks and scripts."""
+"""A study and its results in a store, for notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ _CLAIM_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class StudyResults:
-    """A study and its store, which is read anew for each question, so that a running study can be watched."""
+    """A study and its store, which is read again for each request, so that a running study can be watched."""
 
     study: Study
     store: Store
 
     @property
     def now(self) -> Snapshot:
-        """Return what the store has of the study now."""
+        """Return the study's current contents of the store."""
         return Snapshot.of(self.study, self.store)
 
     @property
@@ -78,13 +78,13 @@ class StudyResults:
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """Return the course of every metric in long form, the factors as columns."""
+        """Return every metric over time in long form, with the factors as columns."""
         levels = study_levels(self.study, self.store.trials())
         return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
     @property
     def status(self) -> StudyStatus:
-        """Return how far the study is."""
+        """Return the status of the study."""
         return study_status(self.study, self.store)
 
     @property
@@ -95,13 +95,13 @@ class StudyResults:
 
     @property
     def points(self) -> SearchPoints | None:
-        """Return all points of a search that have ended, ranked and left out; None for a grid."""
+        """Return all ended points of a search, ranked ones and others; None for a grid."""
         if self.study.search is None:
             return None
         return find_points(self.study, load_outcomes(self.store, self.study))
 
     def best_table(self, points: int = 10) -> Table:
-        """Return the best points of a search as a table; TableError for a grid."""
+        """Return the best points of a search as a table; raise TableError for a grid."""
         if self.study.search is None:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
         check_arguments(number_fault("points", points, least=1), error=TableError)
@@ -149,10 +149,10 @@ class StudyResults:
         return text
 
     def plan(self, only: str | Sequence[str] = ()) -> PlanDisplay:
-        """Return what a run will train and its cost; `only` selects a part of the grid: `["task=sort"]`.
+        """Return what a run would train and its cost; `only` selects a part of the grid: `["task=sort"]`.
 
-        The memory is estimated for the longest sequences that the settings allow. `activemem study plan`
-        also looks into prepared data.
+        The memory is estimated for the longest sequences that the settings allow. `activemem study plan` also
+        uses prepared data.
         """
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
@@ -160,11 +160,11 @@ class StudyResults:
         return PlanDisplay.of(self.study, make_plan(self.study, self.store, selected))
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
-        """Return a table of the study file, by default its first, the published numbers beside."""
+        """Return a table of the study file, by default its first, with published numbers."""
         return self.tables(name, published=published)[0]
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
-        """Return all tables of the study file, or the one of that name; TableError where there is none."""
+        """Return all tables of the study file, or the named one; raise TableError if there is none."""
         specs = _select_specs(self, "table", self.study.tables, name, TableError)
         return self.now.tables(specs, published=published)
 
@@ -173,7 +173,7 @@ class StudyResults:
         return self.curves(name)[0]
 
     def curves(self, name: str | None = None) -> list[Curve]:
-        """Return all figures of the study file, or the one of that name; CurveError where there is none."""
+        """Return all figures of the study file, or the named one; raise CurveError if there is none."""
         return self.now.curves(_select_specs(self, "curve", self.study.curves, name, CurveError))
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
@@ -181,9 +181,9 @@ class StudyResults:
         return self.now.claims()
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """Return the next seeds for undecided claims and tables; None where there are none.
+        """Return the next seeds for undecided claims and tables; None if there are none.
 
-        For a study with `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
+        The study needs `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
@@ -192,35 +192,35 @@ class StudyResults:
         return next_seeds(self.study, now.outcomes, metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """Return how many differences are decided, and how many there are, in tables with a margin."""
+        """Return the number of decided differences in tables with a margin, and the total."""
         return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
     def claims(self) -> pl.DataFrame:
-        """Return the verdict on each claim of the study file, with the numbers that it hangs on.
+        """Return the verdict on each claim of the study file, with the deciding numbers.
 
-        `effect`, `low` and `high` are null where there is nothing to compare, `p` where nothing was tested.
+        `effect`, `low` and `high` are null if there is nothing to compare, `p` if nothing was tested.
         """
         return pl.DataFrame([_claim_row(each) for each in self.check_claims()], _CLAIM_SCHEMA, orient="row")
 
     @property
     def models(self) -> list[KeptModel]:
-        """Return the trained models that were kept, for `load_model`."""
+        """Return the stored trained models, for `load_model`."""
         return kept_models(self.study, self.store)
 
     def best(self, metric: str) -> KeptModel:
-        """Return the kept model that is best in a metric; KeptModelError where there is none."""
+        """Return the stored model that is best by a metric; raise KeptModelError if there is none."""
         check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
         return best_first(self.models, metric)[0]
 
     def report(self) -> str:
-        """Return all that the study is and found, as one HTML page that needs nothing else."""
+        """Return the study and its results as one self-contained HTML page."""
         from .page import report  # noqa: PLC0415 -- loads matplotlib and Jinja2, which tables do without
 
         return report(self.study, self.store)
 
     def latex_section(self, form: str = "latex") -> LatexSection:
-        """Return the section of a paper with tables, figures, claims and origin."""
+        """Return a section of a paper with tables, figures, claims and provenance."""
         from .page import latex_section  # noqa: PLC0415 -- loads matplotlib, which tables do without
 
         return latex_section(self.study, self.store, form=form)
@@ -259,7 +259,7 @@ def _select_specs(
 
 
 def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str:
-    """Return the command for the file of a study that was read from its record; empty for any other study."""
+    """Return the command to use the study's file instead of its record; "" if the file was read."""
     study, store = results.study, results.store
     record = store.records.load(study.name) if study.path is None else None
     if record is None or record["text"] != study.text:
@@ -277,7 +277,7 @@ def open_study(
     """Return the results of a study, given its name or its file, or of the last study that ran.
 
     `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like. A name
-    means the study as it last ran, a file the study as it now is. Raises StudyError.
+    means the study as it last ran, a path its current file. Raises StudyError.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     kinds = (str, Path, Study, type(None))

@@ -1,4 +1,4 @@
-"""The scores of methods on tasks: the values of each method's runs, task by task, put on one scale."""
+"""Scores of methods on tasks: each method's runs on each task, normalised to one scale."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from ..studies.text.toml_positions import KeyPath
 from .subject import Observation, ResultSubject
 
 Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
-"""The values that become 0 and 1."""
+"""The values that map to 0 and 1."""
 
 
 class ScoreKeys(ResultKeys):
     """The keys of results over several tasks."""
 
     value: Names
-    """the metric, or several; each metric on each task then counts as a task of its own"""
+    """the metric, or several; each metric on each task then counts as a separate task"""
     tasks: Names
-    """the factors whose levels, or combinations of levels, are the tasks"""
+    """the factors whose levels (or combinations) are the tasks"""
     bounds: dict[str, Bounds] = Field(default={})
-    """the values that become 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
+    """the values that map to 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
     resamples: int = Field(default=9_999, ge=100, le=1_000_000)
-    """how many resamples a bootstrap draws"""
+    """the number of bootstrap resamples"""
     bootstrap_seed: int = Field(default=0, ge=0)
-    """the seed that draws them"""
+    """the seed of the resampling"""
 
     @property
     def methods(self) -> tuple[str, str]:
-        """Return the key that names the factor whose levels are compared, and that factor."""
+        """Return the key that names the compared factor, and that factor."""
         raise NotImplementedError
 
     @field_validator("value", "tasks")
@@ -60,14 +60,14 @@ class ScoreKeys(ResultKeys):
         return names
 
     def with_levels(self, design: Design) -> Self:
-        """Return the keys with levels for names, also in `bounds`."""
+        """Return the keys with level names replaced by levels, also in `bounds`."""
         found, known = super().with_levels(design), design.known_levels
         tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
         bounds = {_column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
         return found.model_copy(update={"bounds": bounds})
 
     def score_faults(self, design: Design) -> list[KeyFault]:
-        """Return unknown names, factors that would be mixed, and metrics that cannot be put on one scale."""
+        """Return unknown names, factors that would be mixed, and metrics without a common scale."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults(self.value, {})]
         key, methods = self.methods
@@ -86,12 +86,12 @@ class ScoreKeys(ResultKeys):
 
 
 def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tuple[str, ...]:
-    """Return the tasks by the texts of their levels, of those that each factor has here."""
+    """Return the tasks by the texts of their existing levels."""
     return tuple(", ".join(task) for task in product(*(map(level_text, levels[name]) for name in spec.tasks)))
 
 
 def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
-    """Return the values of a metric on a task that become 0 and 1; None where it is not scaled."""
+    """Return the values of a metric on a task that map to 0 and 1; None if it is not scaled."""
     found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
     return (found[0], found[1]) if found else None
 
@@ -128,17 +128,17 @@ def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> 
 
 
 def _column_text(name: str, tasks: Sequence[str]) -> str:
-    """Return a task, a metric or `metric:task` with the task in place of the name that stands for it."""
+    """Return a task, a metric or `metric:task`, with the task's name replaced by its text."""
     metric, colon, task = name.partition(":")
     return f"{metric}:{find_levels(task, tasks)}" if colon else str(find_levels(name, tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of every method, by the text of its level: for each of `tasks` one score for each run.
+    """The scores of every method, by the text of its level: one for each run on each of the `tasks`.
 
-    `sign` is −1 where less is better. Scores with bounds always count up, so that their sign is 1. `gaps`
-    counts, by status, the trials without a value among the `planned` ones. `trials` are all selected trials.
+    `sign` is −1 if lower is better; scores with bounds always have 1. `gaps` counts, by status, the trials
+    without a value among the `planned` ones. `trials` are all selected trials.
     """
 
     tasks: tuple[str, ...]
@@ -154,13 +154,13 @@ class Scores:
 
     @property
     def run_counts(self) -> tuple[int, int]:
-        """Return the fewest and the most runs of a method on a task, of those with any."""
+        """Return the smallest and largest number of runs of a method on a task, without empty ones."""
         counts = [len(task) for tasks in self.runs.values() for task in tasks if task] or [0]
         return min(counts), max(counts)
 
 
 def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
-    """Return the scores that a table or a figure shows."""
+    """Return the scores of a table or figure."""
     levels = subject.levels
     names = task_names(spec, levels)
     _, factor = spec.methods
@@ -204,7 +204,7 @@ def _scaled(value: float, bounds: tuple[float, float] | None) -> float:
 
 
 def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
-    """Yield which values became 0 and 1, those that all tasks share once."""
+    """Yield which values map to 0 and 1; shared ones are mentioned once."""
     tasks = task_names(spec, subject.levels)
     for metric in spec.value:
         found = {task: bounds_of(spec, metric, task) for task in tasks}

@@ -1,4 +1,4 @@
-"""A study and what a store has of it at one moment: the source of every table, figure and verdict.
+"""A study and its part of a store at one moment: the source of every table, figure and verdict.
 
 A store may grow while results are made. All results of one snapshot show the same moment.
 """
@@ -35,7 +35,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, study: Study, store: Store) -> Snapshot:
-        """Read the store; raises StoreError."""
+        """Read the store; raise StoreError."""
         return cls(study=study, store=store, outcomes=load_outcomes(store, study))
 
     @cached_property
@@ -45,7 +45,7 @@ class Snapshot:
 
     @cached_property
     def status(self) -> StudyStatus:
-        """Return how far the study is."""
+        """Return the status of the study."""
         return study_status(self.study, self.store, self.outcomes)
 
     @cached_property
@@ -55,7 +55,7 @@ class Snapshot:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """Return the stored history of the study's trials, those with later seeds among them."""
+        """Return the stored history of the study's trials, including those of later seeds."""
         return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
 
     def tables(
@@ -65,9 +65,9 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return these tables, by default those of the study file; TableError for what does not fit it.
+        """Return these tables, by default those of the study file; raise TableError for misfits.
 
-        `begun` are the trials that have begun, where that is known better than by their checkpoints.
+        `begun` overrides the begun trials, if the caller knows more than the checkpoints.
         """
         started = self.begun if begun is None else begun
         return [
@@ -76,7 +76,7 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return these figures, by default those of the study file; CurveError for what does not fit it."""
+        """Return these figures, by default those of the study file; raise CurveError for misfits."""
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)

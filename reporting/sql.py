@@ -1,4 +1,4 @@
-"""SQL over everything in a store: its trials, metrics and kept outputs, in the dialect of Polars."""
+"""SQL over a store: its trials, metrics and stored outputs, in the dialect of Polars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
 _READS_FILES = re.compile(
     r"\b(?:read|scan)_(?:avro|csv|delta|excel|iceberg|ipc|json|lines|ndjson|ods|parquet)\w*", re.IGNORECASE
 )
-"""Polars' functions that read files; their names are refused wherever they stand, so that none is hidden."""
+"""Polars' functions that read files; a query with any of their names is rejected."""
 
 _NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
 
@@ -41,7 +41,7 @@ class QueryError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLimits:
-    """The most rows of an answer, memory beside the tables, and seconds that one statement may take."""
+    """The limits of a query: rows of the answer, memory besides the tables, and seconds."""
 
     rows: int = 1_000_000
     memory_bytes: int = 4 << 30
@@ -53,9 +53,9 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
 
     The tables hold the trials of all studies. `trials` has a row for each trial's latest attempt, and
     `metrics` a row for each value that this attempt reported. Both have the factors' levels as columns.
-    `outputs` has a row for each kept line that a model wrote for a test split, and `tuned_outputs` the same
-    with tuned searches. Tables other than `trials` are read only if the statement names them. A separate
-    process answers, within `limits`. No statement reads another file. Raises QueryError.
+    `outputs` has a row for each stored output line of a test split, and `tuned_outputs` the same with tuned
+    searches. Tables other than `trials` are only read if the statement names them. A separate process runs
+    the query within `limits`. A statement cannot read other files. Raises QueryError.
     """
     check_arguments(
         store_fault(store),
@@ -78,7 +78,7 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
 
 
 def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> pl.DataFrame:
-    """Have a process answer a statement about these tables; only those that it names are read."""
+    """Run a statement on these tables in a separate process; only tables that it names are read."""
     with tempfile.TemporaryDirectory(prefix="activemem-query-") as folder:
         files, answer = dict[str, str](), Path(folder, "answer")
         for name, table in tables.items():

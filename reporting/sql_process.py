@@ -1,7 +1,7 @@
-"""The process that answers one SQL statement, within limits that the system enforces.
+"""The process that runs one SQL statement, within limits that the system enforces.
 
-It is started by its path, imports only Polars, and opens only the tables that it is given. A statement that
-exhausts its memory or time does not harm the process that asked.
+It is started by its path, imports only Polars, and opens only the given tables. A statement that exhausts its
+memory or time does not harm the calling process.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 
 ANSWER_BYTES = 1 << 30
-"""The size of an answer's file at most."""
+"""The maximum size of an answer's file."""
 
 
 def main() -> None:
-    """Read a request as JSON, write the answer to its file, and print what went wrong as JSON."""
+    """Read a request as JSON, write the answer to its file, and print an error as JSON."""
     request = json.load(sys.stdin)
     tables = {name: pl.read_ipc(path) for name, path in request["tables"].items()}
     context = pl.SQLContext(frames=tables, eager=False)
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _limit(memory_bytes: int, seconds: float) -> None:
-    """Limit the additional memory and the time of this process, where the system can."""
+    """Limit the additional memory and the time of this process, if the system supports it."""
     try:
         import resource  # noqa: PLC0415 -- not everywhere
     except ImportError:

@@ -1,4 +1,4 @@
-"""The trials that a table or a figure shows: their values, and the words that every kind shares."""
+"""The trials of a table or figure: their values, and the shared captions and notes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The value of one trial at the levels of its cell, its seed among them."""
+    """The value of one trial, with the levels of its cell and its seed."""
 
     trial: str
     value: float
@@ -37,7 +37,7 @@ class Observation:
 
     @property
     def seed(self) -> int:
-        """Return the seed that it is paired by."""
+        """Return the seed by which values are paired."""
         return int(self.levels[SEED])
 
 
@@ -45,7 +45,7 @@ class Observation:
 class Observations:
     """The values of all trials that have one; `gaps` counts the others by status.
 
-    `trials` are the ids of all of them, `cells` the number of combinations of levels.
+    `trials` are all ids, `cells` the number of combinations of levels.
     """
 
     values: tuple[Observation, ...]
@@ -55,7 +55,7 @@ class Observations:
 
     @property
     def planned(self) -> int:
-        """Return how many cells and seeds there are."""
+        """Return the number of cells times seeds."""
         return len(self.values) + self.gaps.total()
 
 
@@ -84,7 +84,7 @@ class ResultSubject:
 
     @cached_property
     def varied(self) -> dict[str, tuple[Level, ...]]:
-        """Return the factors other than seeds of which the selected cells have several levels, with these."""
+        """Return the factors, except seeds, with several levels among the selected cells, and the levels."""
         found = dict[str, tuple[Level, ...]]()
         for name, levels in self.levels.items():
             there = {level_key(trial.levels[name]) for trial in self.trials}
@@ -94,7 +94,7 @@ class ResultSubject:
         return found
 
     def metric(self, name: str, digits: Mapping[str, int] | None = None) -> tuple[Metric, str]:
-        """Return a metric with a true title, and the words behind its name in a heading."""
+        """Return a metric with a title that fits the trials, and the text after its name in a heading."""
         return with_true_title(find_metric(name, digits), self.settings)
 
     def observe(self, metric: str) -> Observations:
@@ -114,32 +114,32 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=len(cells))
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the level that all trials share of each factor that has several and is not shown."""
+        """Return the levels shared by all trials, of factors that have several and are not shown."""
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 
     def fixed_note(self, fixed: Mapping[str, Level]) -> list[str]:
-        """Return the sentence on fixed levels; none if there are none."""
+        """Return the sentence about fixed levels; none if there are none."""
         return [f"At {describe_levels(fixed)}."] if fixed else []
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return the sentence on what trials measure differently; none if they agree."""
+        """Return the sentence about differing measurements of trials; none if they agree."""
         sentence = difference_sentence(metrics, self.settings)
         return [sentence] if sentence else []
 
     def omitted(self, gaps: Counter[str], planned: int) -> Iterator[str]:
-        """Yield the sentence on trials without a value."""
+        """Yield the sentence about trials without a value."""
         yield from omitted_trials(gaps, planned, probe_command(self.study.name))
 
     def provenance(self, trials: Collection[str] | None = None) -> str:
-        """Return where the numbers of the trials come from."""
+        """Return the provenance of the trials' numbers."""
         ids = [trial.id for trial in self.trials] if trials is None else trials
         return provenance(list(dict.fromkeys(ids)), self.outcomes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyModel:
-    """A linear model of the factors that vary; None if nothing varies.
+    """A linear model of the varying factors; None if nothing varies.
 
     `observed` has the levels of each factor that have a value.
     """
@@ -160,7 +160,7 @@ class StudyModel:
 
 
 def model_factors(subject: ResultSubject, metric: str, *, interactions: bool) -> StudyModel:
-    """Return the model of the factors that vary, over the values of a metric that there are."""
+    """Return the model of the varying factors, over the existing values of a metric."""
     from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)

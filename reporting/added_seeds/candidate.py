@@ -68,7 +68,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def held(self, question: QuestionT) -> int:
-        """Return how many looks at a question were held."""
+        """Return how many looks at a question have taken place."""
 
     @abstractmethod
     def is_blind(self, question: QuestionT) -> bool:
@@ -83,11 +83,11 @@ class OpenResult(ABC, Generic[QuestionT]):
         """Return the questions that may be decided so many looks ahead, and how many should be."""
 
     def count(self, group: Sequence[QuestionT]) -> int:
-        """Return how many questions a group counts as."""
+        """Return the number of questions in a group."""
         return len(group)
 
     def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
-        """Return the seeds of a question so many looks ahead."""
+        """Return the seeds of a question `ahead` looks from now."""
         return self.looks[min(self.held(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:

@@ -128,7 +128,7 @@ class CellFigure(CurveKind):
             yield ("rows",), "expected panels as well, the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield roles with a name that they cannot have, or with the name of another role."""
+        """Yield roles with an invalid name, or with the name of another role."""
         named = (((role,), name) for role, name in self.roles.items())
         yield from factor_faults(named, factors, self.special)
 

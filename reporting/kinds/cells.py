@@ -118,8 +118,8 @@ class CellsTable(TableKind):
     otherwise: str | None = None
     """a metric shown in parentheses in cells without a `value`"""
     untrained: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
-    """by metric, the value that a training must reach to count as trained; cells with trainings that end
-    worse have a footnote with their number"""
+    """by metric, the value that counts as trained; cells with trainings that end worse get a footnote with
+    their number"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
 

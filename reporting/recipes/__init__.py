@@ -1,5 +1,5 @@
-"""Views of a recipe: a tree with its costs, a picture, and the stored recipes nearest to it.
+"""Views of a recipe: a tree with its costs, a picture, and the most similar stored recipes.
 
-`display` has the objects that notebooks and terminals show. `breakdown` is the tree, `svg` the picture.
-`nearest` finds the stored recipes that are most like one, with their results.
+`display` has the objects that notebooks and terminals show. `breakdown` makes the tree, and `svg` the
+picture. `nearest` finds the most similar stored recipes, with their results.
 """

@@ -1,4 +1,4 @@
-"""A recipe part by part: a line for each part with its costs and reach, or the same as data."""
+"""A recipe part by part: costs and reach on a line for each part, or as data."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ...studies.text.units import (
 )
 
 STATE_BYTES = 2
-"""Generation keeps 16-bit numbers, as models do."""
+"""The bytes of a number kept in generation: models generate in 16 bits."""
 
 _MIN_LABEL_WIDTH = 20
 _REACH = 4
-"""The column of texts, which is aligned on the left."""
+"""The index of the text column, which is left-aligned."""
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """Return the lines of `recipe show`: the canonical text with its id, each part, and the whole."""
+    """Return the lines of `recipe show`: the canonical text with its id, each part, and the total."""
     unit, size = si_prefix(analysis.flops_per_token)
     rows = [
         ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
@@ -41,20 +41,23 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 
 def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
-    """Return the sentences below the parts."""
+    """Return the sentences below the table of parts."""
     training = _training(analysis.memory(sizes.batch))
     return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis)]))
 
 
 def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, ModelPart]]:
-    """Yield every part of a model, top down, with its label and how deep it lies."""
+    """Yield every part of a model, top down, with its label and nesting depth."""
     for inner in part.parts:
         yield inner.label, depth, inner
         yield from iter_parts(inner, depth + 1)
 
 
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
-    """Return a part as texts, FLOPs in units of `size`; outside the body no reach without FLOPs."""
+    """Format a part's costs, with FLOPs in units of `size`.
+
+    Outside the body, parts without FLOPs have no reach.
+    """
     return (
         f"{part.parameters:,}",
         f"{part.flops / sizes.length / size:,.1f}",
@@ -95,9 +98,10 @@ class PartCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeCosts:
-    """The cost of a recipe: FLOPs of a forward pass, memory of training in bytes, state in numbers.
+    """The cost of a recipe: FLOPs of a forward pass, training memory in bytes, state in numbers.
 
-    An unbounded reach is "all". `parts` are its parts as a tree, `difference` is from the first recipe.
+    An unbounded reach is "all". `parts` is the tree of its parts, `difference` is relative to the first
+    recipe.
     """
 
     recipe: str
@@ -151,7 +155,7 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
-    """Return whether a position sees later ones, and what the figures depend on."""
+    """Describe whether a position sees later ones, and the sizes behind the figures."""
     return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 
@@ -190,7 +194,7 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Columns as wide as their widest text; those without any figure are left out."""
+    """Align columns to their widest text; columns without figures are left out."""
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]
     if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:
@@ -206,7 +210,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of an analysis beside the recipe; `past` is how many positions precede each sequence."""
+    """The sizes of an analysis besides the recipe; `past` is the number of positions before each sequence."""
 
     config: ModelConfig
     length: int
@@ -214,7 +218,7 @@ class Sizes:
     past: int = 0
 
     def describe(self) -> str:
-        """Return what the figures depend on, except widths."""
+        """Describe the sizes behind the figures, except widths."""
         config = self.config
         rates = (
             ("attention", config.attention_dropout),

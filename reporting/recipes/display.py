@@ -1,4 +1,4 @@
-"""Recipes that show themselves: one part by part, or several side by side."""
+"""Recipes with rich display: one part by part, or several side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecipeDisplay:
-    """A recipe that shows what its parts cost and how far they see: `analysis` has the figures."""
+    """A recipe with the costs and reach of its parts; `analysis` has the figures."""
 
     recipe: Recipe
     analysis: Analysis
@@ -30,7 +30,7 @@ class RecipeDisplay:
 
     @property
     def costs(self) -> RecipeCosts:
-        """The figures with all digits."""
+        """Return the figures with all digits."""
         return RecipeCosts.of(self.recipe, self.analysis, self.sizes)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
@@ -58,7 +58,7 @@ class RecipeComparison:
 
     @property
     def costs(self) -> list[RecipeCosts]:
-        """The figures of each recipe with all digits, and by how much they differ from the first's."""
+        """Return the figures of each recipe with all digits, and their differences from the first's."""
         return comparison_costs(self.recipes, self.analyses, self.sizes)
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], s
 def comparison_costs(
     recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes
 ) -> list[RecipeCosts]:
-    """Return the figures of each recipe with all digits, and by how much they differ from the first's."""
+    """Return the figures of each recipe with all digits, and their differences from the first's."""
     every = [
         RecipeCosts.of(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)
     ]
@@ -205,7 +205,7 @@ def _column(
 
 
 def _difference(value: float, first: float) -> str:
-    """Return the difference of a figure from the first's, as a share of that; empty if that is 0."""
+    """Return the relative difference of a figure from the first's; "" if it is 0."""
     if value == first:
         return "="
     if first == 0:
@@ -216,7 +216,7 @@ def _difference(value: float, first: float) -> str:
 
 
 def _side_by_side(names: Sequence[str], columns: Sequence[list[tuple[str, str]]]) -> Iterator[str]:
-    """Columns beside each other within 80 columns of text; those without room follow below."""
+    """Yield columns side by side within 80 characters; further columns follow below."""
     label = max(map(len, names))
     texts = [_texts(column) for column in columns]
     while texts:

@@ -1,4 +1,4 @@
-"""The stored recipes that are nearest to one, by the distance of their trees, with their results."""
+"""The stored recipes nearest to a given one, by tree distance, with their results."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from ...studies.text.units import WIDTH
 from ..noise_floor import cell_of
 
 _SHOWN = 4
-"""The largest number of a recipe's results that a text shows; it counts the rest."""
+"""The maximum number of a recipe's results to show; further ones are counted."""
 
 _INDENT = " " * 7
 
 _TRAINING_LOSS = "loss"
-"""The metric that stands for a result only where there is no other."""
+"""The training metric, used as a result only if there is no other."""
 
 
 class NearestError(ActivememError):
-    """A question about results that the store does not have, with everything that is wrong with it."""
+    """A query for results that the store does not have; the message lists all faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
     """The results of a recipe in one cell: its trainings differ only in the seed.
 
-    `metric` has `mean` and `sd` over the `n` trainings that are done and have it; null where there is none.
-    `ended` has the number of trainings by how they ended.
+    `metric` has `mean` and `sd` over the `n` finished trainings that have it; null if there are none. `ended`
+    counts the trainings by status.
     """
 
     study: str
@@ -63,7 +63,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearRecipe:
-    """A stored recipe, how far it is, what differs in it, and its results."""
+    """A stored recipe with its distance, its differences, and its results."""
 
     recipe: Recipe
     distance: float
@@ -81,11 +81,11 @@ def nearest_recipes(
 ) -> list[NearRecipe]:
     """Return at most `count` recipes with results in the store, the nearest to this one first.
 
-    Among equally near recipes those that were trained first come first. Recipes with a block of a plug-in
-    that is not loaded are left out. `task` and `metric` keep the results of one task, or those that have the
-    metric. By default each result shows its first metric that has a better direction.
-    Raises RecipeError for a wrong recipe. Raises NearestError for a recipe with choices or holes, and where
-    the store has nothing of a task or metric. Raises StoreError for rows that no activemem wrote.
+    Equally near recipes are in the order of their first training. Recipes with a block of a plug-in that is
+    not loaded are left out. `task` and `metric` restrict the results to one task, or to those with the
+    metric. By default each result shows its first metric that has a better direction. Raises RecipeError for
+    a wrong recipe. Raises NearestError for a recipe with choices or holes, and where the store has nothing of
+    a task or metric. Raises StoreError for rows that no activemem wrote.
     """
     check_arguments(
         store_fault(store),
@@ -134,7 +134,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """Return the nearest recipes; recipes with too many blocks of their own are left out early."""
+    """Return the nearest recipes; recipes with too many unshared blocks are skipped early."""
     mine = DistanceTree(asked.root)
     bounds = sorted((mine.least_distance(text), number) for number, text in enumerate(texts))
     best: list[tuple[float, int, Recipe]] = []
@@ -179,7 +179,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
 
 
 def _d_model(row: Mapping[str, Any]) -> int:
-    """Return the width of a trial's model; raises StoreError for settings that no activemem wrote."""
+    """Return the width of a trial's model; raise StoreError for settings that activemem did not write."""
     try:
         return model_from_json(row["settings"]).d_model
     except StoreError as error:
@@ -190,14 +190,14 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """Return the first metric of which one direction is better, the loss in training behind all others."""
+    """Return the first metric with a better direction; the training loss only if there is no other."""
     names = [name for name in METRICS if any(name in each for each in done)]
     directed = [name for name in names if METRICS[name].higher_is_better is not None]
     return min(directed, key=lambda name: name == _TRAINING_LOSS, default=None)
 
 
 def format_nearest(found: Sequence[NearRecipe]) -> str:
-    """Return the recipes with their distances, what differs in them, and below each its results."""
+    """Format the recipes with their distances and differences, each followed by its results."""
     lines: list[str] = []
     for each in found:
         lines.append(f"{each.distance:5.2f}  {each.recipe.text}   id {each.recipe.id}")

@@ -1,8 +1,7 @@
-"""A recipe as an SVG: the residual stream from top to bottom, and each part's figures beside it.
+"""A recipe as an SVG: the residual stream from top to bottom, with each part's figures.
 
-Labels are next to what they name, and the one colour remains distinct in grey print. A part in a repeat
-counts all of its copies, so that the rows with bars add up to the total. A bar is the row's share of the
-total.
+Labels are next to their parts, and the only colour remains distinct in grey print. A part in a repeat counts
+all of its copies, so that the rows with bars add up to the total. A bar is the row's share of the total.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from .breakdown import Sizes, conditions, format_costs, generation_memory
 
 _WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
 _NUMBERS = (410, 555, 705)
-"""The positions at which the numbers of the three columns with bars end; each bar begins just after."""
+"""The right ends of the numbers in the three columns with bars; each bar begins just after."""
 
 _STREAM = 26
-"""The distance between two streams, apart from brackets."""
+"""The distance between two streams, without brackets."""
 
 _CONTAINER_FORMS = (PartKind.COPIES, PartKind.STACK)
-"""The kinds of parts that have one row for all of their parts, without bars."""
+"""The kinds of parts that have a single row without bars."""
 
 _REACH = 785
 _LABELS_END = _NUMBERS[0] - 80
 _CHARACTER = 7.2
-"""About the width of a character of the labels."""
+"""The approximate width of a label's character."""
 
 _INK, _FAINT, _LINE, _ACCENT = "#222", "#666", "#999", "#4c78a8"
 _STYLE = (
@@ -42,7 +41,7 @@ _STYLE = (
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """Return the SVG, on white, as high as its rows."""
+    """Return the SVG on a white background; its height depends on the rows."""
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
@@ -68,7 +67,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SvgRow:
-    """A line of the picture: the figures of a part, its label at a place, the label's class."""
+    """A line of the picture: a part's figures, its label with position and class."""
 
     part: ModelPart
     label: str
@@ -79,9 +78,9 @@ class _SvgRow:
 
 @dataclass(slots=True)
 class _StreamLayout:
-    """Layout of a model's parts below each other; `y` is the middle of the next row.
+    """Layout of a model's parts from top to bottom; `y` is the middle of the next row.
 
-    `ends` has the position at which each part ends, by label.
+    `ends` has the end position of each part, by label.
     """
 
     y: float
@@ -124,7 +123,7 @@ class _StreamLayout:
                     self._add(part, part.label, x + 22, "f")
 
     def _draw_inputs(self, part: ModelPart, x: float) -> None:
-        """Draw the further inputs of a part, from streams to the left of its own."""
+        """Draw the additional inputs of a part, from streams on the left."""
         for label in (part.predecessors or ())[1:]:
             left, end = self.ends[label]
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
@@ -140,7 +139,7 @@ class _StreamLayout:
         self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
 
     def _sum(self, part: ModelPart, x: float) -> None:
-        """Draw the parts side by side on the stream's vector, and a last row in which they are added."""
+        """Draw the parts side by side on the stream's vector, and a last row that adds them."""
         start, fork = self.y, x + 14
         for inner in part.parts:
             self.strokes.append(_path(f"M{fork} {self.y}h8"))
@@ -177,7 +176,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return the depth of nested brackets to the left of a stream of these parts."""
+    """Return the depth of nested brackets on the left of these parts."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts
@@ -203,7 +202,7 @@ def _ratio(part: ModelPart, name: str) -> float:
 
 
 def _own_cost(part: ModelPart) -> ModelPart:
-    """Return the costs of a sum besides its parts: its normalisation, its input, its dropout."""
+    """Return the costs of a sum without its parts: its normalisation, its input, its dropout."""
     names = ("parameters", "kept")
     figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
     return ModelPart(label="", **figures)
@@ -251,7 +250,7 @@ def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
 
 
 def _text(x: float, y: float, text: str, mark: str = "") -> str:
-    """Return a text whose middle is at `y`."""
+    """Return a text element that is vertically centred at `y`."""
     marked = f' class="{mark.strip()}"' if mark.strip() else ""
     return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(replace_unprintable(text))}</text>'
 

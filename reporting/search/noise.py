@@ -1,9 +1,9 @@
-"""The noise of a search, and what its best point may owe to it.
+"""The noise of a search, and how much of its best points' lead it explains.
 
-The variance within points that have several seeds is pooled. If T points all equal the baseline, the best of
-them still leads it, by noise alone. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100
-searches. Points within the same bound of the best are indistinguishable from it (Hsu 1984). The bound holds
-however the points are chosen, since each has noise of its own.
+The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
+still leads it, by noise alone. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
+Points within the same bound of the best are indistinguishable from it (Hsu 1984). The bound does not depend
+on how points are chosen, since each has its own noise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NODES = 48  # of each of the two integrals
 class Noise:
     """The standard deviation of one training at a point, with its degrees of freedom.
 
-    `points` is how many points it is pooled over.
+    It is pooled over `points` points.
     """
 
     sd: float
@@ -42,14 +42,14 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return by how much the best of `count` points leads another point by chance.
+        """Return the lead of the best of `count` equal points over another one by chance.
 
         Each of them has `seeds`, the other point `other` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the difference of two points with `seeds` each that a test finds with a chance of 80 %."""
+        """Return the difference of two points with `seeds` each that a test detects with a power of 80 %."""
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
@@ -62,7 +62,7 @@ class Plateau:
 
 
 def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
-    """Return the noise of a metric; None where no point has two seeds, or where none differs."""
+    """Return the noise of a metric; None if no point has two seeds, or nothing varies."""
     squares, degrees, points = 0.0, 0, 0
     for point in found.points:
         values = list(point.measured.get(metric, {}).values())
@@ -76,7 +76,7 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """Return the baseline with all of its seeds; None where the search has none, or it is not done."""
+    """Return the baseline with all of its seeds; None if the search has none, or it is not done."""
     key = point_key(study.baseline)
     return next((point for point in found.complete if study.baseline and point.key == key), None)
 
@@ -98,7 +98,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> Pl
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield how large the noise is, whether the best point leads by more, and where a plateau is noise."""
+    """Yield the size of the noise, whether the best point leads by more, and whether a plateau is noise."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return
@@ -125,7 +125,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return by how much the best other point leads the baseline by chance; None without other points."""
+    """Return the best other point's lead over the baseline by chance; None without other points."""
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
@@ -133,7 +133,7 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield what a search of this budget can see, as far as the noise is known."""
+    """Yield the differences that a search with this budget can detect, if the noise is known."""
     assert study.search is not None
     noise, seeds = measure_noise(found, found.goals[0].name), len(study.seeds)
     count = len(study.point_seeds(study.baseline))
@@ -160,8 +160,8 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
     """Return by how many standard deviations the best of `count` means leads an equal other, at LEVEL.
 
-    Each of the means averages `seeds` values, the other one `other` values. The deviation is estimated with
-    `degrees` of freedom.
+    Each of the means averages `seeds` values, the other one `other` values. The standard deviation is
+    estimated with `degrees` of freedom.
     """
     from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
 
@@ -184,5 +184,5 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
 
 
 def _digits(value: float, metric: Metric) -> str:
-    """Return a number with one digit more than the metric has, since it is compared."""
+    """Format a number with one digit more than the metric, for comparisons."""
     return f"{value:,.{metric.decimals + 1}f}"

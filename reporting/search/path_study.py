@@ -1,7 +1,7 @@
 """The study of the ablation path of a search: from its baseline to its best point, one dimension at a time.
 
-A design of kind "path" (Fawcett and Hoos 2016) tries each change that is left at each round, on fresh seeds.
-Each dimension that both points have is a step of its own. An option of a choice is one step with everything
+A design of kind "path" (Fawcett and Hoos 2016) tries all remaining changes in each round, on fresh seeds.
+Each dimension that both points have is a separate step. An option of a choice is one step with everything
 inside it.
 """
 
@@ -39,12 +39,12 @@ from .promotion import (
 )
 
 _OPERATOR = re.compile(r">>|[+*]")
-"""Operators of a text that may bind differently to its surroundings once it fills a hole."""
+"""Operators in a text that may bind differently once it fills a hole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """The recipe of all cells of a path with holes for what changes, and the two levels of each change."""
+    """The recipe of a path's cells, with holes for the changes, and the two levels of each change."""
 
     recipe: str
     levels: Mapping[str, tuple[Level, Level]]
@@ -52,7 +52,7 @@ class _Steps:
 
 
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
-    """Return the study file whose cells lead step by step from the baseline to the best point."""
+    """Return a study file whose cells lead step by step from the baseline to the best point."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")
@@ -101,7 +101,7 @@ def _header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -> dic
 
 
 def _around(across: Sequence[str]) -> dict[str, Any]:
-    """Return the key of [study] for the tasks that a search averages over: one path, by the mean over all."""
+    """Return the [study] key for the tasks that a search averages over: one path, by the mean."""
     return {"around": list(across)} if across else {}
 
 
@@ -162,7 +162,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """Return the recipe with holes for its own dimensions that change, and the levels that fill them."""
+    """Return the recipe with holes for its own dimensions that change, and the holes' levels."""
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 
@@ -180,7 +180,7 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """Return a name for a dimension's hole that is not taken: `conv_k_2` for `conv.k.2`."""
+    """Return an unused name for a dimension's hole: `conv_k_2` for `conv.k.2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"
@@ -215,7 +215,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """Return the names and all that fill holes in their levels."""
+    """Return the names and all names that fill holes in their levels."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

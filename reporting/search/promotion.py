@@ -1,7 +1,7 @@
-"""The study that decides what a search suggests: its best points beside the baseline, on fresh seeds.
+"""The study that confirms a search's result: its best points and its baseline on fresh seeds.
 
-The best of many noisy points owes a part of its lead to noise. So claims about it are decided by trainings
-that the search has not seen.
+The best of many noisy points owes part of its lead to noise. So claims about it are decided by trainings that
+the search has not seen.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
 from ...studies.text.units import plural
 
 FRESH_SEEDS = 5
-"""The default number of seeds that a winner is trained with."""
+"""The default number of seeds of a winner."""
 
 POINT, RECIPE, BASELINE = "point", "recipe", "baseline"
-"""The factors of the new study, and the level of the first of them that is the baseline."""
+"""The factors of the new study, and the first factor's level for the baseline."""
 
 _KEPT = ("paper", "keep_weights", "keep_checkpoints")
-"""The keys of [study] that the new one has, too."""
+"""The [study] keys that are copied to the new study."""
 
 
 class PromotionError(ActivememError):
@@ -37,7 +37,7 @@ class PromotionError(ActivememError):
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
-    """Return the file of a study of the baseline and the best points, a claim for each."""
+    """Return a study file with the baseline, the best points, and a claim for each."""
     refuse_ties(study, found)
     baseline, winners = study.baseline, find_winners(study, found, best)
     if not winners:
@@ -81,7 +81,7 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
 
 
 def refuse_ties(study: Study, found: SearchPoints) -> None:
-    """Raise PromotionError if all points of a search have the same value of each objective."""
+    """Raise PromotionError if all points of a search have equal objectives."""
     points = found.complete
     measured = {tuple(point.mean(goal.name) for goal in found.goals) for point in points}
     if len(points) < 2 or len(measured) > 1:
@@ -94,13 +94,13 @@ def refuse_ties(study: Study, found: SearchPoints) -> None:
 
 
 def fresh_seeds(study: Study, count: int) -> list[int]:
-    """Seeds that the search has not trained with."""
+    """Return seeds that the search has not used."""
     first = max(study.point_seeds(study.baseline)) + 1
     return list(range(first, first + count))
 
 
 def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
-    """[model], [task] and [train] of a study as its file has them, with another recipe; and [decode]."""
+    """Return [model], [task], [train] and [decode] as in the study's file, with another recipe."""
     tables = {name: dict(data[name]) for name in TRIAL_TABLES}
     tables["model"]["recipe"] = recipe
     named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
@@ -108,7 +108,7 @@ def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str
 
 
 def outer_names(study: Study) -> set[str]:
-    """Return the names of the holes outside of the recipe, and of those in what fills them."""
+    """Return the names of the holes outside the recipe, and of those in their fillings."""
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -125,7 +125,7 @@ def sources_table(
     added: Mapping[str, Any],
     dropped: Sequence[str] = ("recipes", "factors", "cells"),
 ) -> Iterator[str]:
-    """Yield the sources of the settings that are kept and of new ones; nothing where the search has none."""
+    """Yield the sources of copied and new settings; nothing if the search has none."""
     if "source" not in data:
         return
     kept = {name: value for name, value in data["source"].items() if name not in dropped}
@@ -184,7 +184,7 @@ def _cell(
     values: Mapping[str, Level],
     note: str,
 ) -> str:
-    """Return a point as a TOML cell: its name, its whole recipe, and its levels that fill other holes."""
+    """Return a point as a TOML cell: its name, its complete recipe, and its levels for other holes."""
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
@@ -208,7 +208,7 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
 
 
 def _goal_words(metric: str, point: FoundPoint) -> str:
-    """Return `loss 0.398` of a point; empty without a value."""
+    """Describe a point's objective as `loss 0.398`; "" without a value."""
     value = point.mean(metric)
     return "" if value is None else f"{metric} {find_metric(metric).format(value)}"
 
@@ -272,7 +272,7 @@ def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the recipe, if points differ in it, and the dimensions that fill holes outside of the recipe."""
+    """Return the recipe, if points differ in it, and the dimensions that fill holes outside it."""
     outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]

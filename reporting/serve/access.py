@@ -1,7 +1,7 @@
-"""Access to the pages: anyone on this machine, and elsewhere anyone with the token.
+"""Access to the pages: on this machine for everyone, elsewhere with the token.
 
-A request must name this machine by a name that others cannot redirect to it. Otherwise another site's page
-in a browser could read these pages through a name of its own (DNS rebinding).
+The Host header must be a name that only means this machine. Otherwise another site's page in a browser could
+read these pages through its own host name (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Verdict = Literal["welcome", "welcome with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
-    """Pages cannot be served as asked; the message says what was expected and what came."""
+    """Pages cannot be served with these options; the message has the expected and actual value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The conditions of a request: the name of this machine, and the token if there is one.
+    """The conditions of a request: the names of this machine, and the token, if any.
 
     Raises ServeError for a host that others can reach without a token, and for a short token.
     """
@@ -50,7 +50,7 @@ class Access:
             )
 
     def judge(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Return whether a request is answered.
+        """Return whether a request is allowed.
 
         A browser with the token in its query gets a cookie instead.
         """
@@ -66,13 +66,13 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """Value that a browser stores in place of the token; it is invalid once this process has ended."""
+        """Return the value that a browser stores instead of the token; it expires with this process."""
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
-        """Return whether the header Host is a name that is surely of this machine, at any port.
+        """Return whether a Host header certainly means this machine, at any port.
 
-        With a token its host names are allowed, and any address, since nobody can redirect an address.
+        With a token its host names are allowed, and any address, since addresses cannot be rebound.
         """
         name = _without_port(host).lower().removesuffix(".")
         if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):
@@ -102,5 +102,5 @@ def _is_loopback(name: str) -> bool:
 
 
 def _equal(given: str, expected: str) -> bool:
-    """Compare two texts in a time that does not reveal where they differ."""
+    """Compare two texts in constant time."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())

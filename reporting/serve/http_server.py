@@ -1,7 +1,7 @@
-"""HTTP server of the pages; an open page receives changes as events.
+"""HTTP server of the pages; open pages receive changes as events.
 
-A page needs no script but for this: it is whole without, and its events (server-sent events) are parts of it,
-made once for all who look.
+Pages need no script except for these updates. The events (server-sent events) contain parts of a page, each
+made once for all viewers.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 EVENTS = "/events"
 
 MAX_STREAMS = 64
-"""The largest number of open pages that receive changes."""
+"""The maximum number of open pages that receive updates."""
 
 MAX_QUERY_PARTS = 32
 
 HEARTBEAT_S = 15.0
-"""Seconds without an event until a comment is sent, which shows whether the browser has gone."""
+"""The seconds without an event after which a comment is sent, to detect closed browsers."""
 
 GRACE_S = 1
-"""Seconds until open requests are cut off when the server ends."""
+"""The seconds after which open requests are cut off when the server stops."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -59,7 +59,7 @@ class PageServer:
     """Server of the pages of a store; raises OSError if the address is taken."""
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
-        """Listen at a port, 0 for any, and look at the store every `look_s` seconds while it has viewers."""
+        """Listen on a port, 0 for any, and check the store every `look_s` seconds while it has viewers."""
         self.site, self.access = Site(store, look_s), access
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         self._socket = socket.create_server((access.host, port), family=family)
@@ -80,12 +80,12 @@ class PageServer:
         )
 
     def serve_forever(self) -> None:
-        """Answer requests until `shutdown`; raises KeyboardInterrupt after Ctrl-C."""
+        """Serve requests until `shutdown`; raise KeyboardInterrupt after Ctrl-C."""
         with self._socket:
             self._server.run(sockets=[self._socket])
 
     def shutdown(self) -> None:
-        """Stop the server; pages get no further updates."""
+        """Stop the server; open pages get no further updates."""
         self._server.should_exit = True
 
     @property
@@ -117,7 +117,7 @@ class PageServer:
         )
 
     def _not_let_in(self, request: Request, query: dict[str, str]) -> Response | None:
-        """Return the answer to a request that is not allowed."""
+        """Return the response to a request that is not allowed; None if it is."""
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Expected GET: nothing here can be changed.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
@@ -137,7 +137,7 @@ class PageServer:
                 return None
 
     async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:
-        """Return the events of a page: the parts that differ from what its browser has, until it goes."""
+        """Return an event stream of a page's parts that differ from the browser's, until it disconnects."""
         told = (each.partition(":") for each in query.pop("have", "").split(","))
         have = {name: version for name, _, version in told}
         if await run_in_threadpool(self.site.live_page, path, query) is None:
@@ -150,7 +150,7 @@ class PageServer:
         return StreamingResponse(self._changes(path, query, have), headers=headers)
 
     async def _changes(self, path: str, query: Mapping[str, str], have: dict[str, str]) -> AsyncIterator[str]:
-        """Look at the store repeatedly, and yield the changes."""
+        """Check the store repeatedly, and yield the changes."""
         self._streams += 1
         spoken = time.monotonic()
         try:

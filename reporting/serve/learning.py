@@ -1,6 +1,6 @@
-"""Learning curves of a running study: a small plot for each running trial, ended trials in grey behind.
+"""Learning curves of a running study: a small plot for each running trial, with ended trials in grey.
 
-All plots of a page have the same axes, so that they compare. A line has as many points as a page can show.
+All plots of a page share axes, so that they can be compared. A line has as many points as a page can show.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from .store_reader import StudyNow
 from .trial_rows import number, row_levels, trial_levels, trial_words
 
 MAX_PLOTS = 12
-"""The largest number of running trials with a plot of their own: the last saved ones."""
+"""The maximum number of running trials with their own plot: the most recently saved ones."""
 
 MAX_ENDED = 6
-"""The largest number of plots while nothing is trained: the trials that ended last."""
+"""The maximum number of plots while nothing trains: the trials that ended last."""
 
 MAX_BEHIND = 40
-"""The largest number of trials behind each plot: the trials that ended last."""
+"""The maximum number of grey trials behind each plot: those that ended last."""
 
 MAX_POINTS_BEHIND = 60
-"""The largest number of points of each line behind a plot."""
+"""The maximum number of points of each grey line."""
 
 WIDTH, HEIGHT = 240, 96
-"""The units of a plot; a page stretches them."""
+"""The size of a plot in units; a page scales them."""
 
 MIN_LOG_RATIO = 20
-"""Values that span more than this have a logarithmic axis."""
+"""The ratio of values above which the axis is logarithmic."""
 
 Points = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlot:
-    """One trial's line as a path, with its words; `value` is the last, `epoch` where it is."""
+    """One trial's line as a path, with its labels; `value` is the last value, at `epoch`."""
 
     trial: str
     words: str
@@ -56,7 +56,7 @@ class SmallPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningCurves:
-    """The plots of one metric; `metrics` are all that could be shown, `behind` the path of what has ended."""
+    """The plots of one metric; `metrics` are all available ones, `behind` is the path of ended trials."""
 
     metric: str
     title: str
@@ -73,17 +73,17 @@ class LearningCurves:
 
 
 def trains_for_epochs(study: Study) -> bool:
-    """Return whether a trial of the study trains for more than one epoch, without which it has no curve."""
+    """Return whether a trial of the study trains for several epochs; with one it has no curve."""
     if study.fidelity is not None and study.fidelity.name == EPOCHS:
         return True
     return any(trial.settings.train.epochs > 1 for trial in study.trials or study.boundary_trials())
 
 
 def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) -> LearningCurves | None:
-    """Return the curves of a metric, by default of the first that is known; None while there are none.
+    """Return the curves of a metric, by default the first available one; None while there are none.
 
-    `courses` are the metrics of the study's trials in the store, those without an index. Where nothing is
-    trained now, the trials that ended last have the plots. What ended after one epoch has no curve.
+    `courses` are the stored metrics of the study's trials, without indexed ones. While nothing trains, the
+    plots show the trials that ended last. A trial that ended after one epoch has no curve.
     """
     progress = study_progress(now)
     begun = [each for each in (*progress.running, *progress.stopped) if each.note and each.note.course]
@@ -119,7 +119,7 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
 
 
 def _title(metric: str, now: StudyNow) -> str:
-    """Return the title of a metric that is true of the study's trials, or the name of what is no metric."""
+    """Return the title of a metric for the study's trials; unknown metrics keep their names."""
     if metric not in METRICS:
         return metric
     trials = now.study.trials or now.study.boundary_trials()
@@ -174,7 +174,7 @@ def _plotted(
 
 
 def finite(course: Points) -> list[tuple[int, float]]:
-    """Return the points of a course that can be drawn."""
+    """Return the finite points of a curve."""
     return [(epoch, value) for epoch, value in course if math.isfinite(value)]
 
 
@@ -203,7 +203,7 @@ def _height(value: float, low: float, high: float, *, log: bool) -> float:
 def _path(points: Sequence[tuple[float, float]]) -> str:
     """Return a path through points of the unit square.
 
-    A single one is a short dash, visible by its round ends.
+    A single point is a short dash, visible by its round ends.
     """
     placed = [f"{x * WIDTH:.1f} {(1 - y) * HEIGHT:.1f}" for x, y in points]
     return f"M{'L'.join(placed)}" if len(placed) > 1 else f"M{placed[0]}h0"

@@ -20,9 +20,10 @@ from .store_reader import BegunTrial, StudyNow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressNow:
-    """The trials of a study by status; `running` are trained by a living process, `stopped` have begun, too.
+    """The trials of a study by status.
 
-    `eta_s` is None while nobody trains, or nothing is known yet.
+    `running` ones belong to a living process, `stopped` ones are unfinished. `eta_s` is None while nobody
+    trains, or nothing is known yet.
     """
 
     total: int
@@ -33,18 +34,18 @@ class ProgressNow:
 
     @property
     def left(self) -> int:
-        """Return the trials without an outcome, or with one that is incomplete."""
+        """Return the number of trials without a complete outcome."""
         return max(0, self.total - self.counts.total() + self.counts["incomplete"])
 
     @property
     def share(self) -> float:
-        """Return how much of the study is done, with the epochs of trials that have begun."""
+        """Return the finished share of the study, with the epochs of unfinished trials."""
         begun = sum(map(epochs_share, (*self.running, *self.stopped)))
         return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
 
 
 def study_progress(now: StudyNow) -> ProgressNow:
-    """Return how far a study is at a moment."""
+    """Return the progress of a study at a moment."""
     counts = Counter[str](now.outcomes["status"])
     begun = sorted(now.begun, key=_saved_at, reverse=True)
     running = tuple(each for each in begun if each.held)
@@ -61,7 +62,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 
 def epochs_share(begun: BegunTrial) -> float:
-    """Return the share of its epochs that a begun trial has trained."""
+    """Return the trained share of a begun trial's epochs."""
     return begun.note.epoch / begun.trial.settings.train.epochs if begun.note else 0.0
 
 
@@ -70,9 +71,9 @@ def _saved_at(begun: BegunTrial) -> float:
 
 
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
-    """Yield the seconds that each trial without an outcome will still take; none before the first epoch.
+    """Yield the remaining seconds of each trial without an outcome; none before the first epoch.
 
-    `left` is how many trials are left of a search whose budget is spent, else None.
+    `left` is the number of trials left in a search with a spent budget, else None.
     """
     seconds, shares = dict[str, float](), dict[str, float]()
     ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")

@@ -1,4 +1,4 @@
-"""The cost and reach of a recipe in a field, or the faults of the recipe and of the numbers beside it."""
+"""The cost and reach of an entered recipe, or the faults of the recipe and of its sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADS = ("part", "parameters", "FLOPs/token", "memory", "reach", "state/token",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipePlan:
-    """A recipe's parts as lines of a table, and sentences about the whole; or `faults`, drawn with carets."""
+    """A recipe's parts as lines of a table, and sentences about the total; or `faults`, with carets."""
 
     faults: str = ""
     text: str = ""
@@ -40,7 +40,7 @@ class RecipePlan:
 
 
 def plan_recipe(given: Mapping[str, str]) -> RecipePlan | None:
-    """Return the costs of the recipe in these fields, or its faults; None without a recipe."""
+    """Return the costs of the entered recipe, or its faults; None without a recipe."""
     text = given["recipe"].strip()
     if not text:
         return None
@@ -63,7 +63,7 @@ def plan_recipe(given: Mapping[str, str]) -> RecipePlan | None:
 
 
 def read_numbers(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
-    """Return the whole numbers of the fields, and what is wrong with others."""
+    """Return the whole numbers of the fields, and the faults of others."""
     numbers, wrong = dict[str, int](), list[str]()
     for name in ("d_model", "length", "vocab", "batch"):
         text = given[name].strip().replace(",", "")

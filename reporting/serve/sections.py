@@ -36,16 +36,16 @@ from .trial_rows import (
 )
 
 MAX_BEGUN = 12
-"""The largest number of running trials, and of stopped ones, with a line in the progress."""
+"""The maximum number of running trials, and of stopped ones, with a line in the progress."""
 
 MAX_FAILURES = 50
 """The largest number of failures on a page."""
 
 FIGURES_REST_S = 60.0
-"""Seconds until figures may be drawn again, since drawing takes seconds."""
+"""The minimum seconds between two drawings of figures, since drawing takes seconds."""
 
 STATES = ("done", "failed", "pruned", "incomplete", "running", "begun", "waiting")
-"""The states by which trials can be chosen."""
+"""The states by which trials can be filtered."""
 
 _FOLDER = Path(__file__).parent
 TEMPLATES = make_environment(_FOLDER / "templates", _FOLDER.parent / "page" / "templates")
@@ -54,7 +54,7 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The part of a study that an address requests: a metric, trials in one state, and pages from 1."""
+    """The part of a study shown by an address: a metric, trials in one state, and page numbers from 1."""
 
     metric: str | None = None
     state: str | None = None
@@ -63,7 +63,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """Return the view that a query requests; unknown and wrong parameters are ignored."""
+        """Return the view of a query; unknown and wrong parameters are ignored."""
         pages = {
             name: int(text)
             for name in ("page", "failures")
@@ -73,17 +73,20 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """Return the query that requests this view with these changes."""
+        """Return the query of this view with these changes."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"
 
 
 class StudyValues:
-    """The values that a study's sections share at one moment, each computed on first use."""
+    """The values shared by a study's sections at one moment, each computed on first use."""
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """Reuse an earlier moment's values if its outcomes are the same, and its loaded courses always."""
+        """Take over an earlier moment's values if its outcomes are equal.
+
+        Loaded curves are always taken over.
+        """
         if earlier is not None and earlier.now.rows == now.rows:
             self.__dict__ |= earlier.__dict__
         self.now = now
@@ -101,7 +104,7 @@ class StudyValues:
 
     @cached_property
     def courses(self) -> pl.DataFrame:
-        """Return the metrics of the trials that have ended, epoch by epoch, without those with an index."""
+        """Return the metrics of ended trials by epoch, without indexed ones."""
         return self._keeper.read(self.now.outcomes)
 
     def _losses(self, attempts: pl.DataFrame) -> pl.DataFrame:
@@ -141,7 +144,7 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
 
 
 def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
-    """Return the parts of a bar of length 100: their classes, where they begin and how long they are."""
+    """Return the parts of a bar of length 100: class, start and length."""
     counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
     begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
     lengths = {
@@ -154,7 +157,7 @@ def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
 
 
 def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
-    """Return a trial that has begun: its levels, how far it is, and what it has measured."""
+    """Return a begun trial: its levels, its progress, and its metrics."""
     trial, note = begun.trial, begun.note
     return {
         "id": trial.id,
@@ -273,11 +276,11 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Section(name="trials", title="Trials", values=_trials, depends=lambda now, view: (now.key, view)),
 )
-"""The sections in the order of the page."""
+"""The sections in page order."""
 
 
 def render_section(section: Section, values: StudyValues, view: View) -> str:
-    """Return the HTML below the heading of a section."""
+    """Return the HTML of a section, without its heading."""
     found = section.values(values, view)
     if found is None:
         return TEMPLATES.get_template("empty.html").render(words=section.empty)
@@ -289,7 +292,7 @@ _ATTEMPT = ["trial", "attempt"]
 
 
 class CourseKeeper:
-    """The courses of a study's attempts, for metrics without an index."""
+    """A cache of metric histories of a study's attempts, without indexed metrics."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -297,7 +300,7 @@ class CourseKeeper:
         self._courses: pl.DataFrame | None = None
 
     def read(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """Return the courses of these attempts; only new attempts are read from the store."""
+        """Return the histories of these attempts; only new attempts are read from the store."""
         ended = outcomes.select(*_ATTEMPT, "study")
         new = ended if self._known is None else ended.join(self._known, on=_ATTEMPT, how="anti")
         if self._courses is None or len(new):

@@ -1,6 +1,6 @@
-"""The pages of a store by their addresses, as parts; each part is made once for all viewers.
+"""The pages of a store by address, divided into parts; each part is made once for all viewers.
 
-A name in an address is looked up among what the store has; nothing of it becomes a path or is evaluated.
+Names in an address are only looked up in the store; they never become a path or are evaluated.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 MAX_KEPT = 256
-"""The largest number of cached parts of pages."""
+"""The maximum number of cached page parts."""
 
 REST, MAX_REST_S = 10, 60.0
-"""A part rests for this many times as long as it took to make, yet no longer than this."""
+"""A part is not made again for this multiple of the time that it took, up to a limit in seconds."""
 
 _DRAWING = threading.Lock()
 """Matplotlib draws one figure at a time."""
@@ -41,9 +41,9 @@ _DRAWING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request: its status, and the kind and pieces of its content.
+    """The response to a request: its status, media type and content in pieces.
 
-    `fixed` says that the same address will always give the same.
+    `fixed` means that the same address always gives the same content.
     """
 
     content: Iterator[bytes]
@@ -54,11 +54,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a page with an id: `render` returns its element, and `version` changes with its content."""
+    """A part of a page with an id; `render` returns its version and markup."""
 
     id: str
     render: Callable[[], tuple[str, str]]
-    """Its version and its markup."""
+    """Returns the part's version and markup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptText:
-    """A text with its version, what it depended on, and until when it is not made again."""
+    """A cached text: its version, its inputs, and the time until which it is not made again."""
 
     text: str
     version: str
@@ -82,9 +82,9 @@ class KeptText:
 
 
 class Kept:
-    """A cache of what was made last, renewed when its inputs change.
+    """A cache of texts, renewed when their inputs change.
 
-    What took long to make rests for longer before that, so that pages take little from a machine that
+    Slow texts are kept longer before they are made again, so that pages take little from a machine that
     trains.
     """
 
@@ -93,7 +93,7 @@ class Kept:
         self._made: OrderedDict[Hashable, KeptText] = OrderedDict()
 
     def get(self, key: Hashable, depends: object, make: Callable[[], str], rest_s: float = 0.0) -> KeptText:
-        """Return the text of a key, which rests for `rest_s` at least."""
+        """Return the text of a key, cached for at least `rest_s` seconds."""
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
@@ -120,7 +120,7 @@ class Site:
     """The pages of one store."""
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
-        """Open a store, which is read every `look_s` seconds at most; the default depends on its place."""
+        """Open a store, which is read at most every `look_s` seconds; the default depends on its place."""
         self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._kept = Kept(MAX_KEPT)
@@ -135,7 +135,7 @@ class Site:
         self._file_addresses = {"style": style_file, "script": script, "icon": icon}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """Return the answer to an address."""
+        """Return the response for an address."""
         if path in self._files:
             name, data = self._files[path]
             return Answer(
@@ -150,7 +150,7 @@ class Site:
         return self._missing(path) if page is None else Answer(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
-        """Return the page at an address as the store is now, if it is one that changes; raises StoreError."""
+        """Return the page at an address for the current store, if it changes over time; raise StoreError."""
         snapshot = self._reader.current()
         match path.strip("/").split("/"):
             case [""]:
@@ -175,7 +175,10 @@ class Site:
         )
 
     def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
-        """Return the version and the text of a section; a study's sections are made one after the other."""
+        """Return the version and the text of a section.
+
+        Sections of one study are made one after the other.
+        """
         name, depends = now.study.name, section.depends(now, view)
         with self._making[name]:
 
@@ -199,7 +202,7 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield a page in pieces, so that the first are there while others are made."""
+        """Yield a page in pieces, so that the first ones arrive while others are made."""
         versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(
@@ -225,7 +228,7 @@ class Site:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
     def _missing(self, path: str) -> Answer:
-        """Return the text for a missing page; for a study that cannot be read it has the reason."""
+        """Return the response for a missing page; for an unreadable study it includes the reason."""
         match path.strip("/").split("/"):
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
                 title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"
@@ -275,5 +278,5 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 
 
 def _address(name: str, data: bytes) -> str:
-    """Return the address of a file, which changes with it."""
+    """Return the address of a file, which changes with its content."""
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

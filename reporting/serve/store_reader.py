@@ -1,7 +1,7 @@
-"""A store that is read once for all viewers, and again, for what is new, when its files have changed.
+"""A store that is read once for all viewers, and again when its files have changed.
 
-Without a viewer nothing is read. A look costs a listing of folders, at most once a second. After a slow read
-the next one waits, so that a page takes little from the machine that trains.
+Without a viewer nothing is read. A check costs a folder listing, at most once a second. After a slow read the
+next one waits, so that pages take little from a machine that trains.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ...studies.study import Study
 from ...studies.text.errors import StudyError
 
 LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
-"""Seconds between looks at a store: a folder, and a bucket, where each look is a request."""
+"""The seconds between two checks of a store: a folder, and a bucket, where each check is a request."""
 
 REST, MAX_REST_S = 5, 10.0
-"""The next reading waits this many times as long as the last one took, but no longer than this."""
+"""The next read waits for this multiple of the last read's time, up to a limit in seconds."""
 
 LEASES_SKIPPED = 5
-"""Leases are read in one of this many looks, and when a trial has begun, since they change slowly."""
+"""Leases are read in one of this many checks, and when a trial has begun, since they change slowly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTrial:
-    """A trial that has begun and not ended; `held` says that a living process trains it now."""
+    """An unfinished trial; `held` means that a living process trains it."""
 
     trial: Trial
     note: CheckpointNote | None
@@ -48,11 +48,11 @@ class BegunTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyNow:
-    """A study with its outcomes and the trials that have begun, at one moment.
+    """A study with its outcomes and its begun trials, at one moment.
 
-    Two moments at which `rows` are equal have the same outcomes; `begun_key` is the same for begun trials.
-    `stale` has the outcomes of plug-ins with other source, which do not count. `probed` says that models of
-    the store, this study's or another's, have been probed or tuned.
+    Two moments with equal `rows` have the same outcomes; `begun_key` does the same for begun trials. `stale`
+    has outcomes from other plug-in source, which do not count. `probed` says that models of the store, of any
+    study, have been probed or tuned.
     """
 
     study: Study
@@ -66,7 +66,7 @@ class StudyNow:
 
     @property
     def key(self) -> str:
-        """Return a version that differs if anything of the study has changed."""
+        """Return a version that changes with anything in the study."""
         return f"{self.rows}-{self.begun_key}"
 
 
@@ -79,10 +79,10 @@ class StoreNow:
 
 
 class StoreReader:
-    """The snapshots of one store, for many threads; one of them reads while others get what was read last."""
+    """The snapshots of one store for many threads; while one thread reads, others get the last snapshot."""
 
     def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Look at the store every `look_s` seconds at most."""
+        """Check the store at most every `look_s` seconds."""
         self._store, self._clock, self._look_s = store, clock, look_s
         self._reading = threading.Lock()
         self._due, self._leases_due = -1.0, -1.0
@@ -178,7 +178,7 @@ class StoreReader:
         return [trial for trial in told if trial is not None and trial.study == study.name]
 
     def _told(self, trial: str) -> Trial | None:
-        """Return the trial that a folder of checkpoints says it has; None if that cannot be read."""
+        """Return the trial recorded in a checkpoint folder; None if the record cannot be read."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))
@@ -188,7 +188,7 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """Return the note of a begun trial, read once for each time that it was written."""
+        """Return the note of a begun trial, read again only when it was written again."""
         known = self._notes.get(trial)
         if known is None or known[0] != written:
             found = self._store.files.checkpoint_note(trial) if written else None
@@ -196,7 +196,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Return a study as it last ran, or why it cannot be read; a path grows between its runs, too."""
+        """Return a study as it last ran, or its error; a path also grows between its runs."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:

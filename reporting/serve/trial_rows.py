@@ -18,7 +18,7 @@ from ..search.promotion import RECIPE, column_names
 from .store_reader import StudyNow
 
 MAX_METRICS = 4
-"""The largest number of metrics in a trial's line."""
+"""The maximum number of metrics in a trial's line."""
 
 PAGE_SIZE = 100
 """The number of trials on a page."""
@@ -26,7 +26,7 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialLine:
-    """A trial with its levels, and with its row in the store if it has ended; `state` says where it is."""
+    """A trial with its levels and, once ended, its stored row; `state` is its progress."""
 
     id: str
     levels: Sequence[str]
@@ -36,7 +36,7 @@ class TrialLine:
 
     @property
     def metrics(self) -> list[tuple[str, str]]:
-        """Return its final metrics in words."""
+        """Return its final metrics as text."""
         if self.row is None:
             return []
         measured = {each["name"]: each["value"] for each in self.row["metrics"]}
@@ -44,14 +44,14 @@ class TrialLine:
 
 
 def own_metrics(study: Study) -> list[str]:
-    """Return the metrics that a search optimises or the first table shows."""
+    """Return the metrics that a search optimises, or that the first table shows."""
     if study.search is not None:
         return [each.name for each in study.search.objectives]
     return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]
 
 
 def factor_names(study: Study) -> list[str]:
-    """Return the factors by which the trials of a study differ; of a search its recipe stands for most."""
+    """Return the factors in which a study's trials differ; for a search, mainly its recipe."""
     if study.search is not None:
         rungs = [study.fidelity.name] if study.fidelity else []
         return [*column_names(study), *study.search.across, *rungs, SEED]
@@ -59,7 +59,7 @@ def factor_names(study: Study) -> list[str]:
 
 
 def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
-    """Return the levels of these factors, as readers see them; empty where a trial has none."""
+    """Return the levels of these factors for display; "" where a trial has none."""
     return [level_name(levels[name]) if name in levels else "" for name in names]
 
 
@@ -69,15 +69,15 @@ def trial_levels(trial: Trial) -> dict[str, Level]:
 
 
 def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
-    """Return the same from a trial's row in the store."""
+    """Return the levels of a stored row, its seed and its resolved recipe."""
     return {SEED: row["seed"], **json.loads(row["factors"]), RECIPE: row["recipe"]}
 
 
 def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str]:
-    """Return a line for each trial, given by its levels: what sets it apart from the study's other trials.
+    """Return a line for each trial, given by its levels: its distinguishing levels in the study.
 
     Texts are in short forms, numbers have their factor's name. Points of a search, whose levels are not
-    listed, are set apart from each other.
+    listed, are distinguished from each other.
     """
     names, short = factor_names(study), dict[str, dict[Level, str]]()
     for name in names:
@@ -96,7 +96,7 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the first few metrics with their numbers: a study's own, then in the order of the catalog."""
+    """Return the first few metrics with their numbers: a study's own, then in catalog order."""
     first = [name for name in own if name in metrics]
     known = [name for name in METRICS if name in metrics and name not in first]
     named = [
@@ -108,14 +108,14 @@ def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[
 
 
 def number(name: str, value: float) -> str:
-    """Return a metric's value as tables print it."""
+    """Return a metric's value in the form of tables."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
     return METRICS[name].format(value) if name in METRICS else f"{value:,.4g}".replace("-", "−")
 
 
 def trial_lines(now: StudyNow) -> list[TrialLine]:
-    """Return all trials of a study in its order; of a search, trials that are in the store or have begun."""
+    """Return all trials of a study in its order; for a search, stored and begun trials."""
     names, own = factor_names(now.study), own_metrics(now.study)
     rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}

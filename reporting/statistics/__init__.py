@@ -1,4 +1,4 @@
-"""Statistics of a few seeds.
+"""Statistics for few seeds.
 
 `estimates` has centres and their spreads. `paired_tests` compares values by seed, and `pooled_differences`
 compares cells with a baseline at few seeds. `sequential` computes the level of several looks, at which

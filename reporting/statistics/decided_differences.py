@@ -1,8 +1,9 @@
-"""Decided differences between cells: shown to exist, or to be smaller than the margin.
+"""Decided differences between cells: shown to exist, or shown to be smaller than a margin.
 
-A difference is judged at each look at growing seeds. Two tests are held over all looks, each corrected for
-the other differences (Holm 1979), and each keeps its own level. One tests whether the difference exists. The
-other tests whether it is smaller than the margin (two one-sided tests, Schuirmann 1987).
+A difference is tested at several looks with growing numbers of seeds. Two tests cover all looks, each
+corrected for the other differences (Holm 1979), and each keeps its own level. One tests whether the
+difference exists. The other tests whether it is smaller than the margin (two one-sided tests, Schuirmann
+1987).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class DecidedDifference:
     """A difference of two cells at all looks.
 
     `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
-    `last` is the difference at the last look, and `looks` how many were held. `p` is over all looks and
-    corrected for the other differences; None if nothing is known. `differs` and `is_within` are the
-    decisions. `level` and `level_within` are the levels of one look, corrected for the differences that are
-    still undecided.
+    `last` is the difference at the last look, and `looks` the number of looks so far. `p` covers all looks
+    and is corrected for the other differences; None if unknown. `differs` and `is_within` are the decisions.
+    `level` and `level_within` are the levels of one look, corrected for the differences that are still
+    undecided.
     """
 
     shown: Difference
@@ -43,13 +44,16 @@ class DecidedDifference:
 
     @property
     def is_decided(self) -> bool:
-        """Return whether it is shown to be there, or to be smaller than what matters."""
+        """Return whether the difference is shown to exist, or to be smaller than the margin."""
         return self.differs or self.is_within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferencesAtLooks:
-    """The differences of each pair at the looks that both of its cells have reached; `last` has them all."""
+    """The differences of each pair at the looks that both cells have reached.
+
+    `last` has those of the last look.
+    """
 
     each: tuple[tuple[Difference, ...], ...]
     last: Differences
@@ -87,10 +91,10 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """Return what the looks at each difference have shown; None for one without any.
+    """Return the decision on each difference; None without a look.
 
-    Where a difference was chosen among several, `choices` has how many these were. Its p is multiplied by
-    this number, as any of them could have been chosen (Bonferroni).
+    If a difference was chosen among several, `choices` has their number. Its p is multiplied by it, because
+    any of them could have been chosen (Bonferroni).
     """
     several = choices or [1] * len(found)
     zero = [[each.p for each in looks] for looks in found]
@@ -105,7 +109,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """The result for one test of a family: its corrected p, the first look that rejects, a look's level."""
+    """The result of one test of a family: its corrected p, the first rejecting look, and a look's level."""
 
     p: float | None
     first: int | None
@@ -115,7 +119,7 @@ class _Tested:
 def _tested(
     p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
 ) -> list[_Tested]:
-    """Apply Holm's procedure to the p over all looks of each difference."""
+    """Apply Holm's procedure to the p of each difference over all looks."""
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
     raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]

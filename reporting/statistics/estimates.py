@@ -1,7 +1,7 @@
-"""The centre of a few values and its spread: a deviation, a standard error or a confidence interval.
+"""The centre of a few values and its spread: standard deviation, standard error or confidence interval.
 
-Results are the same to the last bit in any order of the values, and in any process. NumPy and SciPy are
-loaded by the first call that needs them, so that plain tables stay quick.
+Results are bit-identical for any order of the values, and in any process. NumPy and SciPy are loaded by the
+first call that needs them, so that plain tables stay quick.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _RESAMPLES = 9_999  # of a bootstrap
 
 
 class StatisticsError(ActivememError):
-    """Values from which nothing can be computed; the message says what was expected and what came."""
+    """Values that allow no result; the message has the expected and actual values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A centre of `n` values with its spread.
 
-    `spread` has the requested kind; for "ci" it is half the interval's width. `low` and `high` are that far
-    from the value, or bound its interval. All three are None if there are too few values.
+    `spread` has the requested kind; for "ci" it is half the interval's width. `low` and `high` bound the
+    interval, or are one spread from the centre. All three are None if there are too few values.
     """
 
     value: float
@@ -44,7 +44,7 @@ class Estimate:
     n: int
 
     def within_share(self) -> Estimate:
-        """Return the estimate with its ends between 0 and 1, for a metric that is a share."""
+        """Return the estimate with its ends clipped to [0, 1], for a metric that is a share."""
         if self.low is None or self.high is None:
             return self
         return replace(self, low=max(self.low, 0.0), high=min(self.high, 1.0))
@@ -53,13 +53,15 @@ class Estimate:
 def estimate(
     values: Iterable[float], *, center: Center = "mean", spread: Spread = "sd", level: float = 0.95
 ) -> Estimate:
-    """Return the centre of the values and their spread; raises StatisticsError for none, or one not finite.
+    """Return the centre of the values and their spread.
 
-    "iqm" is the mean without the lowest and highest quarters of the values, each rounded down (Agarwal et
-    al. 2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" and "ci" are
-    the standard error and the t interval of a mean. For other centres both come from a bootstrap. It gives
-    no interval below the number of values that its level needs: 6 for 95 %. Equal values have a deviation of
-    0, but say nothing about an error or an interval.
+    Raise StatisticsError for no or non-finite values. "iqm" is the mean without the lowest and highest
+    quarters of the values, each rounded down (Agarwal et al.
+
+    2021). "sd" is the sample standard deviation around the mean, for any centre. "se" and "ci" are the
+    standard error and the t interval of a mean. For other centres both come from a bootstrap. It gives no
+    interval below the number of values that its level needs: 6 for 95 %. Equal values have a deviation of 0,
+    but say nothing about an error or an interval.
     """
     ordered = sorted(finite_values(values))
     count, value = len(ordered), _CENTERS[center](ordered)
@@ -81,12 +83,12 @@ def estimate(
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, the same to the last bit in any order of the values."""
+    """Return the mean, bit-identical for any order of the values."""
     return math.fsum(values) / len(values)
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation, with a divisor of count - 1; None below two values."""
+    """Return the sample standard deviation, with a divisor of n − 1; None below two values."""
     if len(values) < 2:
         return None
     center = mean(values)
@@ -95,14 +97,14 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return the half width of a two-sided t interval of `count` values in standard errors."""
+    """Return the half width, in standard errors, of a two-sided t interval of `count` values."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
 
 
 def finite_values(values: Iterable[float]) -> list[float]:
-    """Return the values as a list; StatisticsError if there are none, or one is not finite."""
+    """Return the values as a list; raise StatisticsError if there are none, or one is not finite."""
     found = [float(value) for value in values]
     wrong = [value for value in found if not math.isfinite(value)]
     if not found or wrong:
@@ -149,8 +151,8 @@ def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
 def _bootstrap_interval(ordered: Sequence[float], center: Center, level: float) -> tuple[float, float] | None:
     """Return the percentile interval of the centre, widened for few values (Hesterberg 2015).
 
-    No resample leaves the range of the values. That range misses the population's median with a chance of
-    2 ** (1 - n). The interval is None if this chance is above what the level allows.
+    No resample leaves the range of the values. That range misses the population's median with a chance of 2
+    ** (1 - n). The interval is None if the level does not allow this chance.
     """
     import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above

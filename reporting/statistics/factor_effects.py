@@ -2,10 +2,9 @@
 
 The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can
 estimate. It is fitted by least squares to the trials that have a value. With several seeds, the error is the
-variance within cells without the seeds' effects, whatever the model's residuals. With one seed, the residuals
-are the error. Where a term's own estimates vary more from seed to seed than this error, their variance is
-its error. So cells with unequal variances raise no false findings (`bench/interval_coverage.py` simulates
-both).
+variance within cells after removing the seeds' effects. With one seed, the residuals are the error. If a
+term's own estimates vary more between seeds than this error, their variance is its error. So cells with
+unequal variances raise no false findings (`bench/interval_coverage.py` simulates both).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """A difference, or a mean, with its standard error and its interval; None if the error is not known."""
+    """A difference or a mean, with its standard error and interval; None if the error is unknown."""
 
     value: float
     error: float | None = None
@@ -37,14 +36,13 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEffect:
-    """The effect of a term; without contrasts the cells cannot show it.
+    """The effect of a term; without contrasts it cannot be estimated.
 
-    `contrasts` come from `TermColumns.contrasts`: a single one where every factor has two levels. `p` comes
-    from the F test of all columns of the term, corrected over the terms by Holm's procedure. `share` is η²:
-    the term's sum of squares beside the other terms (type III), divided by the total sum of squares around
-    the mean. `aliases` of an estimated term are terms outside the model that would bias it. `aliases` of
-    another term are the terms that it is confounded with. `is_complete` says whether all combinations of its
-    levels have a value.
+    `contrasts` come from `TermColumns.contrasts`: a single one if every factor has two levels. `p` comes from
+    the F test of all columns of the term, corrected over the terms by Holm's procedure. `share` is η²: the
+    term's type III sum of squares, divided by the total sum of squares around the mean. `aliases` of an
+    estimated term are terms outside the model that would bias it. `aliases` of another term are the terms
+    that it is confounded with. `is_complete` says whether all combinations of its levels have a value.
     """
 
     term: Term
@@ -60,7 +58,7 @@ class TermEffect:
 class ErrorVariance:
     """The error variance of a value with its degrees of freedom.
 
-    It is the noise within cells if `is_within_cells`, else the residual variance of the model.
+    `is_within_cells` means the noise within cells, otherwise the residual variance of the model.
     """
 
     variance: float
@@ -71,7 +69,7 @@ class ErrorVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The shares of seeds, of what no term explains, and of the noise within cells; None if not known."""
+    """The shares of variance of seeds, of residuals, and of noise within cells; None if unknown."""
 
     seeds: float | None = None
     rest: float | None = None
@@ -80,14 +78,14 @@ class Shares:
 
 @dataclass(frozen=True)
 class FactorModel:
-    """A linear model of values, which stand as the observations of the columns do."""
+    """A linear model of values; they are in the order of the columns' observations."""
 
     columns: TermColumns
     values: Sequence[float]
     level: float = 0.95
 
     def effects(self) -> tuple[TermEffect, ...]:
-        """Return the effect of every term, factors first, each p corrected for how many there are."""
+        """Return the effect of every term, factors first, each p corrected for the number of terms."""
         found = [
             self._effect(term) if term in self.told else self._unknown(term)
             for term in (*self.columns.mains, *self.columns.pairs)
@@ -130,7 +128,7 @@ class FactorModel:
 
     @cached_property
     def told(self) -> tuple[Term, ...]:
-        """Return the terms of the model: factors told apart from each other, and interactions from all."""
+        """Return the terms of the model: estimable factors and interactions."""
         mains, pairs = self.columns.mains, self.columns.pairs
         return (
             *estimable_terms(self.columns, mains, mains),
@@ -139,7 +137,7 @@ class FactorModel:
 
     @cached_property
     def error(self) -> ErrorVariance | None:
-        """Return the error of the values; None if nothing is left over to know it by, or nothing varies."""
+        """Return the error of the values; None if no degrees of freedom are left, or nothing varies."""
         within = _within_cells(self.columns, self._y)
         residuals, degrees = within or _left_over(
             self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
@@ -180,7 +178,7 @@ class FactorModel:
 
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
-        """Return the terms that are fitted: all factors, also those told only together."""
+        """Return the fitted terms: all factors, even confounded ones, and the estimable interactions."""
         return (*self.columns.mains, *(term for term in self.told if len(term) > 1))
 
     @cached_property
@@ -193,7 +191,7 @@ class FactorModel:
 
     @cached_property
     def _inverse(self) -> Floats:
-        """(X'X)⁻, the covariance of the coefficients but for the error's variance."""
+        """Return (X'X)⁻, the coefficients' covariance without the error variance."""
         return np.linalg.pinv(self._model.T @ self._model, rcond=1e-10, hermitian=True).astype(np.float64)
 
     @cached_property
@@ -202,13 +200,16 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """Return the interactions that are not in the model and would move each term of it."""
+        """Return the interactions outside the model that would bias each of its terms."""
         left_out = [pair for pair in self.columns.pairs if pair not in self.told]
         return biases(self.columns, self._terms, left_out)
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """The coefficients of each seed alone, without blocks; None if a seed cannot estimate all terms."""
+        """Return the coefficients of each seed alone, without blocks.
+
+        None if a seed cannot estimate all terms.
+        """
         seeds = np.asarray(self.columns.seeds)
         model = self.columns.model(self._terms, blocks=False)
         found, rank = list[Floats](), matrix_rank(model)
@@ -282,9 +283,9 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """Return the variation within cells without the seeds, and its degrees of freedom; None without any.
+    """Return the sum of squares within cells without the seeds, and its degrees of freedom; None without any.
 
-    It is what least squares leave of the cells' means and the seeds together.
+    It is the least-squares residual of cell means and seeds together.
     """
     cells = np.unique(np.array(list(columns.levels.values())), axis=1, return_inverse=True)[1].ravel()
     counts = np.bincount(cells)
@@ -322,10 +323,10 @@ _TOLERANCE = 1e-8  # of what is nothing but rounding, beside codes of 0 and 1
 
 @dataclass(frozen=True)
 class TermColumns:
-    """The columns of every term over observations, by the numbers of their levels.
+    """The columns of every term over observations, by level indices.
 
-    `levels` has, for each factor, the number of every observation's level. A factor has at least two levels,
-    each with an observation. `seeds` has the number of every observation's block.
+    `levels` has, for each factor, the level index of every observation. A factor has at least two observed
+    levels. `seeds` has the block index of every observation.
     """
 
     levels: Mapping[str, Sequence[int]]
@@ -334,7 +335,7 @@ class TermColumns:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Return how many levels each factor has."""
+        """Return the number of levels of each factor."""
         return {name: max(numbers) + 1 for name, numbers in self.levels.items()}
 
     @cached_property
@@ -344,12 +345,12 @@ class TermColumns:
 
     @cached_property
     def pairs(self) -> tuple[Term, ...]:
-        """Return each two factors, in the order of the factors."""
+        """Return all pairs of factors, in the order of the factors."""
         return tuple(combinations(self.levels, 2)) if self.with_interactions else ()
 
     @cached_property
     def blocks(self) -> Floats:
-        """Return the columns of the seeds; none if there is one."""
+        """Return the columns of the seeds; none if there is only one."""
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
@@ -361,7 +362,7 @@ class TermColumns:
         return found
 
     def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
-        """Return the columns of a model: 1, then the seeds, then the terms."""
+        """Return the columns of a model: the constant, then the seeds, then the terms."""
         first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
         return np.hstack([*first, *map(self.of, terms)])
 
@@ -374,7 +375,7 @@ class TermColumns:
         return found
 
     def degrees(self, term: Term) -> int:
-        """Return how many columns a term has."""
+        """Return the number of columns of a term."""
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
@@ -398,7 +399,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return the same with each combination of levels once, without seeds."""
+        """Return these columns with each combination of levels once, without seeds."""
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
         return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
@@ -418,9 +419,9 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the terms that are each, alone, confounded with this one.
+    """Return the terms that are, each by itself, confounded with this one.
 
-    There are none where only several terms together are confounded with it.
+    There are none if only several terms together are confounded with it.
     """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []
@@ -435,7 +436,7 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Return the terms that a model leaves out (Box and Hunter 1961)."""
+    """Return the left-out terms that would bias each kept term (Box and Hunter 1961)."""
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:
@@ -449,7 +450,7 @@ def biases(
 
 
 def _are_confused(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Return whether two terms are confounded beside the given ones."""
+    """Return whether two terms are confounded, given other terms in the model."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts
@@ -461,7 +462,7 @@ def matrix_rank(model: Floats) -> int:
 
 
 def _coded(numbers: Sequence[int], count: int) -> Floats:
-    """Return the columns of a factor: 1 at a level, −1 at the last."""
+    """Return the columns of a factor: 1 at a level, −1 at the last level."""
     return _codes(count)[np.asarray(numbers)]
 
 

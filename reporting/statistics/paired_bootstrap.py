@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sacrebleu.significance import Result
 
 SAMPLES, SEED = 1000, 12345
-"""Resamples, and the seed that draws them, as sacreBLEU has them."""
+"""The number of resamples, and their seed, as in sacreBLEU."""
 
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
@@ -46,8 +46,8 @@ def paired_bootstrap(
 ) -> list[BootstrapScore]:
     """Return the scores of a baseline and of systems that translated the same sentences, in this order.
 
-    All are drawn the same sentences. Raises StatisticsError where one has more or fewer lines than there are
-    references, and for a seed below 1.
+    All systems are resampled with the same sentences. Raise StatisticsError for a wrong number of lines, and
+    for a seed below 1.
     """
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 -- few ask for this test
     from sacrebleu.significance import PairedTest, Result  # noqa: PLC0415 -- as above
@@ -82,7 +82,7 @@ def _bootstrap_score(found: Result) -> BootstrapScore:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Pass sacreBLEU its seed, which it only reads from the environment; restore the environment after."""
+    """Pass sacreBLEU its seed, which it reads from the environment; restore the environment after."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

@@ -1,4 +1,4 @@
-"""Tests of seed-paired differences, corrected for their number, and the pairs that a test needs."""
+"""Tests of seed-paired differences with corrections for multiple tests, and the needed numbers of pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from .estimates import StatisticsError, finite_values, t_quantile
 
 Test = Literal["permutation", "wilcoxon"]
-"""The tests that assume nothing but that differences are as likely up as down."""
+"""The tests that only assume that differences are symmetric."""
 
 TESTS: Mapping[Test, str] = {
     "permutation": "paired permutation test",
@@ -25,7 +25,7 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
     """Return the two-sided p of two sets of values, on shared seeds; raises StatisticsError without any.
 
     The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of their ranks,
-    without zeros. Up to n = 14 all 2 ** n patterns are counted, above a fixed random sample of them.
+    without zeros. Up to n = 14 all 2 ** n sign patterns are enumerated, for larger n a fixed random sample.
     """
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
@@ -42,10 +42,7 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p of a mean that is `errors` standard errors from 0.
-
-    The test has `count` − 1 degrees of freedom.
-    """
+    """Return the two-sided p of a mean that is `errors` standard errors from 0 (t test, `count` values)."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
@@ -57,7 +54,7 @@ def signed_rank_sum(differences: Sequence[float]) -> float:
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """Return the signed ranks of the differences that are not 0, by their size; ties share a rank."""
+    """Return the signed ranks of the non-zero differences, by absolute size; ties share a rank."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]
@@ -87,9 +84,9 @@ def _format_seeds(values: Mapping[int, float]) -> str:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the p values of a family raised to the level of a single test (Holm 1979).
+    """Return the Holm-adjusted p-values of a family, to be compared with a single test's level.
 
-    None is lowered, their order stays, and none exceeds 1.
+    None is lowered, their order is kept, and none exceeds 1 (Holm 1979).
     """
     count, raised = len(p_values), 0.0
     adjusted = [0.0] * count
@@ -100,16 +97,16 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return the level with which Holm's procedure compares each p of a family if all smaller ones pass."""
+    """Return the level with which Holm's procedure compares each p, if all smaller ones are significant."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
 
 
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
-    """Return the largest p that is significant in a family (Hochberg 1988), as are all up to it.
+    """Return the largest significant p-value of a family by Hochberg's procedure (1988).
 
-    It is `alpha` where every p is, and `alpha / n` where only one can be.
+    It is `alpha` if all are significant, and `alpha / n` if only one can be.
     """
     ordered = sorted(p_values, reverse=True)
     steps = (alpha / number for number, p in enumerate(ordered, 1) if p <= alpha / number)
@@ -117,7 +114,7 @@ def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
 
 
 def hochberg_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the p values of a family, each raised so that it can be held to the level of a single test."""
+    """Return the Hochberg-adjusted p-values of a family, to be compared with a single test's level."""
     lowest, adjusted = 1.0, [0.0] * len(p_values)
     descending = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
     for number, index in enumerate(descending, 1):
@@ -127,18 +124,18 @@ def hochberg_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 POWER = 0.8
-"""The chance of finding a true effect at which a number of pairs counts as enough."""
+"""The power at which a number of pairs counts as sufficient."""
 
 MAX_PAIRS = 10_000
-"""For an effect that needs more pairs than these, no number is given."""
+"""The maximum number of pairs that is reported as needed."""
 
 
 def pairs_needed(
     effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: float = 1.0
 ) -> int | None:
-    """Return how many pairs a t test needs to find an effect, in standard deviations, with a chance of POWER.
+    """Return how many pairs a t test needs to detect an effect, in standard deviations, with power POWER.
 
-    Each pair but the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
+    Each pair after the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
     pooled. At least `min_pairs`; None above MAX_PAIRS.
     """
 
@@ -157,14 +154,14 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """Return the chance that a t test of n pairs finds an effect of `effect_size` standard deviations."""
+    """Return the power of a t test of n pairs for an effect of `effect_size` standard deviations."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))
 
 
 def detectable(error: float, degrees: int, level: float) -> float:
-    """Return the difference that a two-sided t test at this level finds with a chance of POWER.
+    """Return the difference that a two-sided t test at this level detects with a power of POWER.
 
     `error` is the standard error of the difference, and `degrees` its degrees of freedom.
     """

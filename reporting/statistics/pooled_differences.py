@@ -1,12 +1,12 @@
-"""The significance of differences from a baseline with few seeds: their variance is pooled over all cells.
+"""Significance of differences from a baseline with few seeds; the variance is pooled over all cells.
 
-With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom. Cells
-that are trained alike vary alike. So the variance of a difference is pooled over all pairs of cells that vary
-at all. Cells without variance do not count: three lengths of 7 do not say that lengths do not vary. If one
-comparison varies more than the pooled variance, the largest variance holds for all. This keeps the rate of
-false findings below its level for cells with unequal variances. A comparison of a claim is not corrected for
-others. It takes the larger of the pooled variance and its own, and its own has fewer degrees of freedom.
-`bench/false_findings.py` simulates all of it.
+With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom.
+Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
+cells with any variance. Cells without variance do not count: three lengths of 7 do not show that lengths
+never vary. If one comparison varies more than the pooled variance, the largest variance is used for all. This
+keeps the rate of false findings below its level for cells with unequal variances. A comparison of a claim is
+not corrected for others. It takes the larger of the pooled variance and its own, and its own has fewer
+degrees of freedom. `bench/false_findings.py` simulates all of it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .estimates import mean, sample_sd, t_quantile
 from .paired_tests import paired_p, smallest_p, t_test_p
 
 Values = Mapping[int, float]
-"""Values by the unit that they are paired by."""
+"""Values by the unit by which they are paired, such as a seed."""
 
 _ENOUGH = 0.01
 _ROUNDING = 1e-12  # of the largest value: what sums of floats may be off by
 
 
 def permutation_decides(n: int, tests: int) -> bool:
-    """Return whether a permutation test of n pairs decides: the smallest corrected p that it gives is .01."""
+    """Return whether a permutation test of n pairs is used: its smallest corrected p must be at most .01."""
     return smallest_p(n) * tests <= _ENOUGH
 
 
@@ -40,9 +40,9 @@ class Pool:
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
-    """Return the variance of a difference between two varying cells; None below two, or without degrees.
+    """Return the pooled variance of a difference between two varying cells; None if it cannot be estimated.
 
-    It is the mean over all pairs of cells, by their degrees of freedom. Where all cells have the same units
+    It is the mean over all pairs of cells, weighted by degrees of freedom. If all cells have the same units
     it is twice the residual variance of the cells with units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
@@ -64,7 +64,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
 
 
 def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
-    """Return the variance of differences of cells, 0 where sums of floats alone make one."""
+    """Return the variance of cells' differences; 0 if it is only floating-point error."""
     largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
     return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
 
@@ -75,7 +75,7 @@ def _squares_of_pairs(
     """Return the degrees of freedom and the sum of squares of all pairs of cells on these units.
 
     Without `others`, `ones` are paired with each other. There may be millions of pairs, so the sum is
-    computed from each cell's difference from the mean of its kind.
+    computed from each cell's deviation from its group's mean.
     """
     mean_of_ones, own = _residuals(ones, units)
     if others is None:
@@ -87,7 +87,7 @@ def _squares_of_pairs(
 
 
 def _residuals(cells: Sequence[Values], units: Sequence[int]) -> tuple[list[float], float]:
-    """Return the mean course of cells over units, each around its own mean, and the squares of the rest."""
+    """Return the mean profile of cells over units, each cell centred, and the residual squares."""
     courses = [_centred([cell[unit] for unit in units]) for cell in cells]
     means = [mean(values) for values in zip(*courses, strict=True)]
     rest = math.fsum((value - at) ** 2 for course in courses for value, at in zip(course, means, strict=True))
@@ -100,7 +100,7 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """Return the variance of one comparison of n pairs alone, and its degrees of freedom.
+    """Return the variance for one comparison of n pairs, and its degrees of freedom.
 
     The variance is the larger of its own and the pooled one. The degrees of its own variance fall with the
     square of its ratio to the pooled one, but not below n − 1.
@@ -112,7 +112,7 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A mean difference over `n` pairs, half the width of its interval, and its p; None if not known.
+    """A mean difference over `n` pairs, half the width of its interval, and its p; None if unknown.
 
     `p` tests against no difference. `p_within` tests against a difference as large as a margin, in either
     direction. Both come from a t test or, if it `is_permuted`, from a permutation test. `error` is the
@@ -133,8 +133,8 @@ class Difference:
 class Differences:
     """The differences between cells; `error` is the standard error of the difference with the fewest pairs.
 
-    `degrees` are the degrees of freedom of the pooled variance. They are None where each difference has its
-    own, or none is known.
+    `degrees` are the degrees of freedom of the pooled variance. They are None if each difference has its own,
+    or none is known.
     """
 
     each: tuple[Difference | None, ...]
@@ -143,7 +143,7 @@ class Differences:
 
 
 def all_pairs(count: int) -> list[tuple[int, int]]:
-    """Return all pairs of the numbers below `count`."""
+    """Return all pairs of indices below `count`."""
     return list(combinations(range(count), 2))
 
 
@@ -154,10 +154,9 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
 ) -> Differences:
-    """Return the first cell of each pair minus the second, on shared units; None where there are none.
+    """Return the first cell of each pair minus the second, on shared units; None without shared units.
 
-    Each p is uncorrected. Neither interval nor p is known where no pair of cells has two units in common,
-    or nothing varies.
+    Each p is uncorrected. Interval and p are unknown if no pair of cells shares two units, or nothing varies.
     """
     paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
     counts = [len(found) for found in paired if found]

@@ -1,4 +1,4 @@
-"""Laws fitted to cells: y = a xᵇ, as a straight line through their logarithms, or y = e + a xᵇ, b below 0."""
+"""Power laws fitted to cells: y = a xᵇ, a straight line in logarithms, or y = e + a xᵇ with b < 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     _Likely: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
 
 MIN_OFFSET_CELLS = 4
-"""The smallest number of cells with which an offset has an interval."""
+"""The minimum number of cells for an interval of a law with an offset."""
 
 _GRID = 161  # exponents and shares that are tried at a time
 _ZOOMS = 3
@@ -30,10 +30,10 @@ _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerLaw:
-    """The power law fitted to `n` cells; no interval if they are two or the residuals are zero.
+    """The power law fitted to `n` cells; no interval for two cells or zero residuals.
 
     `center` and `spread` are the mean of the logarithms of x and the sum of squares around it; `error` is the
-    standard deviation of what is left over.
+    residual standard deviation.
     """
 
     coefficient: float
@@ -46,7 +46,7 @@ class PowerLaw:
     level: float
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return the law at x with its interval, in logarithms t s √(1/n + (x − x̄)²/Sxx) to either side."""
+        """Return the law at x with its interval: in logarithms ± t s √(1/n + (x − x̄)²/Sxx)."""
         place = math.log(x) - self.center
         middle = math.log(self.coefficient) + self.exponent * math.log(x)
         if self.error is None:
@@ -56,7 +56,7 @@ class PowerLaw:
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return what a cell that is not among these will have at x, with its interval."""
+        """Return the prediction for a further cell at x, with its interval."""
         middle, low, _ = self.at(x)
         if low is None or self.error is None:
             return middle, None, None
@@ -71,8 +71,8 @@ class OffsetLaw:
 
     Intervals are profiles (Bates and Watts 1988, section 6.1): all values with a sum of squares below its
     minimum times 1 + F / (n − 3). F is the quantile with 1 and n − 3 degrees of freedom. Intervals are None
-    with three cells. `likely` has the laws within: exponents, shares of the offset at the largest x, the
-    logarithms of y there, and half of the range of these logarithms.
+    with three cells. `likely` has the laws within these intervals: exponents, shares of the offset at the
+    largest x, the logarithms of y there, and half of their range.
     """
 
     coefficient: float
@@ -86,7 +86,7 @@ class OffsetLaw:
 
     @property
     def half_width(self) -> float | None:
-        """Half of the width of the exponent's interval."""
+        """Return half of the width of the exponent's interval."""
         interval = self.exponent_interval
         return None if interval is None else (interval[1] - interval[0]) / 2
 
@@ -95,7 +95,7 @@ class OffsetLaw:
         return self._at(x, 1.0)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """Return what a cell that is not among these will have at x, with its interval."""
+        """Return the prediction for a further cell at x, with its interval."""
         return self._at(x, math.sqrt(self.n + 1))
 
     def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
@@ -171,7 +171,7 @@ def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95
 def _grid(
     u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return exponents and shares on a grid, the best logarithm at the largest x, and the squares left."""
+    """Return a grid of exponents and shares, with the best logarithm at the largest x and the residuals."""
     steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
     shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])
     over = y - shape  # (exponents, shares, cells)
@@ -185,7 +185,7 @@ def _closer(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[f
 
 
 def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int) -> _Likely:
-    """Return the exponents, shares and logarithms at the largest x that fit well, with half of their play."""
+    """Return the well-fitting exponents, shares and logarithms at the largest x, with half of their range."""
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):
@@ -197,7 +197,7 @@ def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """Return which laws leave at most `most` squares; only the best, if the grid is too wide for any."""
+    """Return which laws have at most `most` residual squares; only the best if the grid is too coarse."""
     return left <= max(most, float(left.min()))
 
 

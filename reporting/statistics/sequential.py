@@ -1,4 +1,4 @@
-"""Tests at several looks at growing data, which together are wrong no more often than one test would be."""
+"""Tests at several looks at growing data, with the error rate of a single test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 GROWTH = 1.5
-"""The ratio of the pairs of a look to the pairs of the look before."""
+"""The ratio of the numbers of pairs of two successive looks."""
 
 _NODES = 64  # of a quadrature between the boundaries
 _TINY = 1e-5  # below, the quadrature has few digits
@@ -28,7 +28,7 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the seeds of each look at a study that has these, and to which others may be added."""
+    """Return the seeds of each look of a study with these seeds, to which `later` ones may be added."""
     every = (*seeds, *later)
     return tuple(every[:count] for count in looks(len(seeds), len(every)))
 
@@ -37,10 +37,10 @@ def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[in
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
     """Return the level of each look, the same for all; `alpha` is the level of all looks together.
 
-    `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Under no
+    `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
-    is integrated numerically. As nominal levels of t tests they keep the error rate (Jennison and Turnbull
-    2000, section 3.8). `bench/verdicts.py` simulates it.
+    is integrated numerically. Used as nominal levels of t tests, these levels keep the error rate (Jennison
+    and Turnbull 2000, section 3.8). `bench/verdicts.py` simulates it.
     """
     from scipy.special import ndtr  # noqa: PLC0415 -- a table without tests does not need it
 
@@ -55,10 +55,10 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """Return the p of all looks together, given the smallest p of one look.
+    """Return the p over all looks, given the smallest p of one look.
 
-    It is the chance that any look has so small a p under no effect. For a tiny p it is p times the number of
-    looks.
+    It is the chance, without an effect, that any look has so small a p. For a tiny p it is p times the number
+    of looks.
     """
     from scipy.special import ndtri  # noqa: PLC0415 -- as above
 
@@ -69,7 +69,7 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """Return the chance that a Brownian motion is beyond z √n at any of the times n."""
+    """Return the chance that a Brownian motion exceeds z √n at any of the times n."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -93,7 +93,7 @@ def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
 
 @lru_cache(maxsize=1)
 def _quadrature() -> tuple[Floats, Floats]:
-    """Return the nodes of Gauss and Legendre's rule between -1 and 1, and their weights."""
+    """Return the nodes and weights of the Gauss-Legendre rule on [-1, 1]."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     return np.polynomial.legendre.leggauss(_NODES)

@@ -1,10 +1,10 @@
 """Aggregates of runs on several tasks, with intervals by a bootstrap within tasks (Agarwal et al. 2021).
 
-The tasks are fixed; runs are resampled within each task. Percentiles of so few runs are too narrow. So an
-interval is the value ± t standard errors of the bootstrap (Hesterberg 2015, section 4). The errors are
+The tasks are fixed; runs are resampled within each task. Percentile intervals of so few runs are too narrow.
+So an interval is the value ± t standard errors of the bootstrap (Hesterberg 2015, section 4). The errors are
 multiplied by √(n / (n − 1)) for n runs of a task. Student's t has n − 1 degrees of freedom for each task that
-decides. All tasks decide a mean, half of them an interquartile mean, and the one or two in the middle a
-median. `bench/interval_coverage.py` simulates the coverage.
+determines the value. All tasks determine a mean, half of them an interquartile mean, and the middle one or
+two a median. `bench/interval_coverage.py` simulates the coverage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """A number over all tasks with its interval; None if a task has one run, or nothing varies."""
+    """A number over all tasks with its interval; no interval if a task has one run, or nothing varies."""
 
     value: float
     low: float | None = None
@@ -36,12 +36,12 @@ class Aggregate:
 
 
 Function = Callable[[Sequence[Floats]], Floats]
-"""A number from the runs of each task, (resamples, runs), for each resample."""
+"""Computes a number from the runs of each task, (resamples, runs), for each resample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A number from the runs of all tasks; `deciding` maps the number of tasks to how many decide it."""
+    """A number over the runs of all tasks; `deciding` returns how many of the tasks determine it."""
 
     of: Function
     deciding: Callable[[int], int] = lambda tasks: tasks
@@ -49,7 +49,7 @@ class Statistic:
 
 
 def interquartile_mean(runs: Sequence[Floats]) -> Floats:
-    """Return the mean of all runs but the lowest and the highest quarter, each rounded down."""
+    """Return the mean of all runs without the lowest and the highest quarter, each rounded down."""
     every = np.sort(np.concatenate(list(runs), axis=1), axis=1)
     cut = every.shape[1] // 4
     return every[:, cut : every.shape[1] - cut].mean(axis=1)
@@ -66,15 +66,15 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """Return the mean shortfall of runs from a target, 0 for those beyond it.
+    """Return the mean shortfall of runs from a target, 0 for runs beyond it.
 
-    Less is better if `sign` is −1.
+    Lower is better if `sign` is −1.
     """
     return Statistic(lambda runs: mean_of_tasks([np.maximum(sign * (target - each), 0.0) for each in runs]))
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """Return the mean share over tasks of runs better than a threshold, some of them `deciding`."""
+    """Return the mean share over tasks of runs better than a threshold; `deciding` tasks determine it."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
@@ -103,7 +103,7 @@ def aggregate_all(
 def probability_of_improvement(
     runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int, level: float = 0.95
 ) -> Aggregate:
-    """Return the chance that a run beats one of the baseline on the same task, averaged over the tasks.
+    """Return the chance that a run beats a baseline's run on the same task, averaged over tasks.
 
     Ties count half (Mann and Whitney 1947). Both are resampled.
     """
@@ -131,7 +131,7 @@ def _aggregate(
 
 
 def _resampled(runs: Sequence[Floats], generator: np.random.Generator, count: int) -> list[Floats]:
-    """Return the runs of each task drawn anew, (resamples, runs)."""
+    """Return resampled runs of each task, (resamples, runs)."""
     return [each[0][generator.integers(each.shape[1], size=(count, each.shape[1]))] for each in runs]
 
 
@@ -140,7 +140,7 @@ def _task_means(runs: Sequence[Floats]) -> Floats:
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """Return the share of pairs that the runs win, in the mean of the tasks."""
+    """Return the share of pairs that the runs win, averaged over tasks."""
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])

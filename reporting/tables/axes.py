@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row: its level, its name, and the heading of its group, empty for none."""
+    """One row: its level, its name, and its group's heading ("" for none)."""
 
     level: str
     head: str
@@ -26,9 +26,9 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """One column: its metric, its level, empty where metrics alone are columns, and the headings above it.
+    """One column: its metric, its level ("" if metrics are the columns), and the headings above it.
 
-    `headings` are the lines above the column's name, `head`, the outermost first; some may be empty.
+    `headings` are the lines above the column's name `head`, the outermost first; some may be empty.
     """
 
     metric: Metric
@@ -38,12 +38,12 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """Its name in a published table: its level, or its metric if it has none."""
+        """Return its name in a published table: its level, or its metric if it has none."""
         return self.level or self.metric.name
 
 
 def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
-    """Return the rows in the order of the study, first those without a heading, then group by group."""
+    """Return the rows in the order of the study, first those without a heading, then by group."""
     heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
     return tuple(
         TableRow(level=text, head=heads[text], group=under.get(text, ""))
@@ -59,9 +59,9 @@ def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
 def columns_of(
     spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
 ) -> tuple[TableColumn, ...]:
-    """Return the columns, metric by metric; within each the levels, ordered as rows are.
+    """Return the columns, metric by metric, and within each by level in row order.
 
-    `metrics` has each metric by its name, with what a heading says behind that.
+    `metrics` has each metric by name, with the text after its name in a heading.
     """
     under = _headings(spec.groups.columns)
     if spec.columns is None:
@@ -105,5 +105,5 @@ def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
 
 
 def _grouped(texts: tuple[str, ...], under: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the levels without a heading, then those with one, group by group in its own order."""
+    """Return the levels without a heading, then those with one, by group and in the group's order."""
     return (*(text for text in texts if text not in under), *(text for text in under if text in texts))

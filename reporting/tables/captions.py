@@ -1,4 +1,4 @@
-"""The caption of a table: what its numbers are, over how many trials, and what its signs mean."""
+"""The caption of a table: the meaning of its numbers, its trials, and its marks."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
 
 
 def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
-    """Return how a caption begins: as the study says, or with the titles of the metrics."""
+    """Return the beginning of a caption: the study's text, or the titles of the metrics."""
     first, *others = dict.fromkeys(metric.title for metric in metrics)
     return one_line(caption or "; ".join([first, *map(in_sentence, others)])).removesuffix(".")
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """Return how each number summarises its planned trials; empty if the study has none of them."""
+    """Return how each number summarises its planned trials; "" if the study has none of them."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:
@@ -97,7 +97,7 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Return `a`, `a and b`, or `a, b and c`."""
+    """Join words as `a`, `a and b`, or `a, b and c`."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -125,7 +125,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
-    """Return how many bold values are shown to be as good as the best, where the table says what matters."""
+    """Return how many bold values are shown to equal the best, if the table has a smallest difference."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
         return []
@@ -147,11 +147,11 @@ def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequenc
 
 
 SOLVED_LENGTH = "max_length"
-"""The metric that is 0 where a training has not solved the first length of its curriculum."""
+"""The metric that is 0 if a training has not solved the first length of its curriculum."""
 
 
 def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettings]) -> str:
-    """Return a hint if the solved lengths of these trainings are all 0, else an empty text."""
+    """Return a hint if the solved lengths of these trainings are all 0, else ""."""
     starts = {each.train.curriculum.start for each in settings if each.train.curriculum is not None}
     if not starts or set(lengths) != {0.0}:
         return ""
@@ -160,7 +160,7 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
 
 
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:
-    """Return a table of these trainings, with a footnote if it has solved lengths and all of them are 0."""
+    """Return a table of these trainings, with a footnote if all its solved lengths are 0."""
     columns = [number for number, key in enumerate(table.keys) if key and key.metric == SOLVED_LENGTH]
     places = {
         (row, number)

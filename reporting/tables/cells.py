@@ -1,4 +1,4 @@
-"""A table of cells as it is made: trials, values of each place, differences, and cells with their words."""
+"""A table of cells in construction: trials, values of each place, differences, and cell texts."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCells:
-    """The contents of one table of cells, each part made when it is first asked for.
+    """The contents of one table of cells; each part is computed on first use.
 
-    Where a table says which difference matters, it is looked at as seeds are added: `counts` are the numbers
-    of seeds of these looks, and the last one is shown.
+    If the table has a smallest difference, it is tested at several looks as seeds are added: `counts` are the
+    looks' numbers of seeds, and the last look is shown.
     """
 
     spec: CellsTable
@@ -63,7 +63,7 @@ class TableCells:
     beside: Beside = Beside()  # noqa: RUF009 -- frozen
 
     def table(self) -> Table:
-        """Return the table, with what only the paper has where that is wanted."""
+        """Return the table, with the paper's additional rows and columns if requested."""
         spec, match, shown = self.spec, self.published_match, self.shown_trials
         cells = self._cells()  # makes the footnotes too
         table = Table(
@@ -92,12 +92,12 @@ class TableCells:
 
     @cached_property
     def footnotes(self) -> Footnotes:
-        """Return the footnotes, which cells add."""
+        """Return the footnotes, to which cells add."""
         return Footnotes()
 
     @cached_property
     def changes(self) -> Changes | None:
-        """Return what the rows are, where they are not the levels of a factor."""
+        """Return the rows of changes; None if the rows are levels of a factor."""
         return read_changes(self.spec, self.study.design) if self.spec.rows == CHANGES else None
 
     @cached_property
@@ -118,13 +118,13 @@ class TableCells:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Return the trials of the cells with all seeds that count, each at the level of its row."""
+        """Return the trials of the cells with all valid seeds, each at its row's level."""
         study = self.study.with_later_seeds() if len(self.looks) > 1 else self.study
         return self._in_rows(study.cells)
 
     @cached_property
     def shown_trials(self) -> list[Trial]:
-        """Return the trials that count now: of those with added seeds the ones that have ended."""
+        """Return the trials that count now; trials of added seeds only once they have ended."""
         ended, seeds = set(self.outcomes["trial"]), set(self.study.seeds)
         return [trial for trial in self.trials if trial.levels[SEED] in seeds or trial.id in ended]
 
@@ -136,7 +136,7 @@ class TableCells:
         return fixed_levels([trial.levels for trial in self.shown_trials], shown, self.study.design)
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Return the selected trials that have a row, each at the level of its row."""
+        """Return the selected trials that have a row, each at its row's level."""
         chosen = [trial for trial in trials if is_selected(self.spec.select, trial.levels)]
         if (changes := self.changes) is None:
             return chosen
@@ -184,7 +184,7 @@ class TableCells:
 
     @cached_property
     def fallbacks(self) -> Mapping[tuple[str, str], Tally]:
-        """Return, by row and column, the tally of the metric that is shown where there is no value."""
+        """Return, by row and column, the tally of the fallback metric for places without a value."""
         every = self._tallied[0].items()
         return {place[:2]: looks[-1] for place, looks in every if place[2] == self.spec.otherwise}
 
@@ -195,7 +195,7 @@ class TableCells:
 
     @cached_property
     def over_budget(self) -> Collection[tuple[str, str]]:
-        """Return the rows and columns whose trials the study's budget does not allow."""
+        """Return the rows and columns whose trials exceed the study's budget."""
         spec = self.spec
         return {
             (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
@@ -204,12 +204,12 @@ class TableCells:
 
     @cached_property
     def baseline(self) -> str:
-        """Return what differences are from, in words."""
+        """Describe the baseline of differences."""
         return self.changes.describe_baseline() if self.changes else level_name(self.spec.baseline or "")
 
     @cached_property
     def baselines(self) -> Mapping[str, str]:
-        """Return the row that each row is compared with."""
+        """Return the row to which each row is compared."""
         if self.changes:
             rows = self.changes.rows
             return {
@@ -233,13 +233,13 @@ class TableCells:
 
     @cached_property
     def published_match(self) -> PublishedMatch | None:
-        """Return the paper's table beside ours, if it is wanted and there is one."""
+        """Return the paper's table matched to ours, if requested and available."""
         key = (self.study.paper or "", self.spec.published_table)
         paper = published_tables().get(key) if self.beside.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
 
     def _cells(self) -> tuple[tuple[Cell, ...], ...]:
-        """Return the cells of all places by row, made in reading order, in which footnotes are lettered."""
+        """Return the cells by row; they are made in reading order, in which footnotes are lettered."""
         best = {place for column in self.best_of_columns for place in column.places}
         return tuple(
             tuple(self._cell(row.level, column, self.estimates, best) for column in self.columns)
@@ -263,12 +263,12 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the trials that are shown of each place."""
+        """Return the displayed trials of each place."""
         return {place: looks[-1] for place, looks in self.grown.items()}
 
     @cached_property
     def estimates(self) -> Mapping[CellKey, Estimate]:
-        """Return the centre of each place with a value, and its spread."""
+        """Return the centre and spread of each place with a value."""
         return {
             place: estimate.within_share() if find_metric(place[2]).is_share else estimate
             for place, tally in self.tallies.items()
@@ -281,7 +281,7 @@ class TableCells:
     def _cell(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """Return one cell; it has only the paper's number if the study has no such trial."""
+        """Return one cell; without a trial in the study it has only the paper's number."""
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None

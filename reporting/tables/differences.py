@@ -1,6 +1,6 @@
-"""The differences between cells, column by column: from baselines, and of the best cells from each other.
+"""The differences between cells, column by column: from baselines, and between the best cells.
 
-Best are the cells that are printed like the best, or beside which none is significantly better.
+The best cells are those printed like the best one, or those that no other is significantly better than.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class ColumnDifferences:
     """The differences of a column by their row, and the decision on each.
 
     `decided` differences have a p if they are tested, which is corrected for the number of `tests`.
-    `families` is how many groups have a pooled variance of their own. `detectable` are the differences that
-    are found with a chance of 80 % around each baseline; empty if unknown. `choices` is the largest number of
-    differences that one was chosen from. `margin` is the smallest difference that matters, if the table
-    says so.
+    `families` is the number of groups with their own pooled variance. `detectable` are the differences that
+    are detected with a power of 80 % around each baseline; empty if unknown. `choices` is the largest number
+    of candidates from which a difference was chosen. `margin` is the smallest difference that matters, if the
+    table has one.
     """
 
     metric: Metric
@@ -52,13 +52,13 @@ class ColumnDifferences:
 
 
 WITHIN = "≈"
-"""The sign of a difference that is shown to be smaller than what matters."""
+"""The sign of a difference shown to be smaller than the margin."""
 
 _STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
     "star": (SIGNIFICANCE_LEVEL,),
     "stars": (SIGNIFICANCE_LEVEL, 0.01, 0.001),
 }
-"""The levels of p; a difference has a star for each level that its p is below."""
+"""The levels of p; a difference has one star for each level that its p is below."""
 
 
 def column_differences(
@@ -70,11 +70,10 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """Return the differences in a column of each row from its baseline, or from the row before.
+    """Return the differences in a column of each row from its baseline, or from the previous row.
 
-    Where a row was kept as the best of several, `choices` has how many of these differences there were.
-    `counts` are the numbers of seeds at the looks. For centres other than means the result is the difference
-    of the centres, without an error.
+    If a row was kept as the best of several, `choices` has their number. `counts` are the numbers of seeds at
+    the looks. For centres other than means the result is the difference of the centres, without an error.
     """
     own = {
         row: looks
@@ -109,7 +108,7 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """The differences of rows with a pooled variance, look by look, with the last error and its degrees."""
+    """The differences of rows with a pooled variance at each look, with the last error and its degrees."""
 
     looked: Mapping[str, tuple[Difference, ...]]
     error: tuple[float, int] | None
@@ -138,7 +137,7 @@ def _family_differences(
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """Return the rows that differ, at last, from the same one: those whose variance is pooled."""
+    """Return groups of rows that are ultimately compared to the same row; their variance is pooled."""
     families: dict[str, list[str]] = {}
     for row in baselines:
         first = baselines[row]
@@ -161,7 +160,7 @@ def _of_centers(
 
 
 def significance_text(decided: DecidedDifference | None, significance: Significance) -> str:
-    """Return the text behind a difference: stars, or p behind a comma, and a sign where it is too small."""
+    """Return the text after a difference: stars, or p after a comma, and ≈ if it is too small to matter."""
     if decided is None or decided.p is None:
         return ""
     small = f" {WITHIN}" if decided.is_within else ""
@@ -175,7 +174,7 @@ def significance_text(decided: DecidedDifference | None, significance: Significa
 def differences_sentences(
     columns: Sequence[ColumnDifferences], baseline: str, significance: Significance, counts: Sequence[int]
 ) -> list[str]:
-    """Return the sentences on the differences in parentheses and their tests."""
+    """Return the sentences about the differences in parentheses and their tests."""
     shown = [column for column in columns if column.by_row]
     if not shown:
         return []
@@ -221,7 +220,7 @@ def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
 
 
 def looks_sentence(counts: Sequence[int]) -> str:
-    """Return the sentence on the looks of a table to which seeds may be added."""
+    """Return the sentence about the looks of a table to which seeds may be added."""
     *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (
@@ -231,7 +230,7 @@ def looks_sentence(counts: Sequence[int]) -> str:
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """Return the least difference of each metric that the tests could have shown; empty if unknown."""
+    """Describe the smallest detectable difference of each metric; "" if unknown."""
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)
@@ -245,7 +244,7 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
 
 
 def test_words(found: Sequence[Difference], over: str = "the column") -> str:
-    """The tests of differences as a caption names them: t, a permutation test, or each where it holds."""
+    """Describe the tests of differences for a caption: t, permutation, or where each applies."""
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     if not degrees:
         return "paired permutation test"
@@ -258,10 +257,10 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
 class BestOfColumn:
     """The best places of a column, and the tests that found them.
 
-    `pairs` is for how many pairs p is corrected, 0 without a test. `tested` are the differences of pairs.
-    `detectable` is the difference that is found with a chance of 80 %; None where a permutation test decided.
-    `worse` counts the values that are significantly worse than another. Where a table says which difference
-    matters, `rivals` has the difference of the first of the best from each other one.
+    `pairs` is the number of pairs for which p is corrected, 0 without a test. `tested` are the differences of
+    pairs. `detectable` is the difference that is detected with a power of 80 %; None if a permutation test
+    decided. `worse` counts the values that are significantly worse than another. If the table has a smallest
+    difference, `rivals` has the difference of the first of the best from each other one.
     """
 
     metric: Metric
@@ -289,8 +288,8 @@ def best_of_column(
     There are none with fewer than two values, if all values are equal, or if neither direction is better.
 
     A place with an infinite value is worse than every other one, and never best. With `best = "shown"` the
-    printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the numbers of
-    seeds at which the table looks.
+    printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the looks'
+    numbers of seeds.
     """
     known = [place for place in column if place in estimates]
     is_infinite = any(place in grown and grown[place][-1].is_infinite for place in column)

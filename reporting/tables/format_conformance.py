@@ -1,11 +1,9 @@
-"""Checks that every table format must pass, in this package or another.
+"""Conformance checks of table formats, both built-in and plug-in ones.
 
-    @pytest.mark.parametrize("check", CHECKS)
-    def test_my_format_conforms(check):
-        check("my_format")
+@pytest.mark.parametrize("check", CHECKS) def test_my_format_conforms(check): check("my_format")
 
-A check takes the name of a format and raises AssertionError where it breaks its contract. Its tables have
-everything: groups, headings, footnotes, published numbers, and cells without any.
+A check takes the name of a format and raises AssertionError if it breaks its contract. The tables cover
+groups, headings, footnotes, published numbers, and plain cells.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from .table import Cell, CellStatus, ColumnKey, Footnote, Table
 
 
 def every_table_becomes_text(name: str) -> None:
-    """Each of the tables has a text, and the same table the same text."""
+    """Check that each of the tables has a text, and that equal tables have equal texts."""
     for table in _tables():
         assert render(table, name) == render(table, name), "the same table has another text"
 
 
 def nothing_is_left_out(name: str) -> None:
-    """Rows, columns and numbers are in the text, each row with its own numbers."""
+    """Check that the text has all rows, columns and numbers, each row with its own numbers."""
     table = next(_tables())
     text = render(table, name)
     for word in (*table.rows, *table.columns):

@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours: its names of our cells, what only the paper has, and where it stands."""
+"""The paper's numbers in our tables: names of our cells, cells that only the paper has, and layout."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 PAPER_ONLY_HEADING = "published only"
-"""The heading of the rows and the columns that only the paper has."""
+"""The heading of rows and columns that only the paper has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMatch:
-    """A paper's table matched with ours: `rows` and `columns` have its names by our levels and metrics."""
+    """A paper's table matched with ours: `rows` and `columns` map our levels and metrics to its names."""
 
     paper: PublishedTable
     rows: Mapping[str, str]
@@ -47,10 +47,10 @@ class PublishedMatch:
 def match_published(
     paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> PublishedMatch:
-    """Return the paper's names of our rows and columns: as the study gives them, the same, or by blocks.
+    """Return the paper's names of our rows and columns: as in the study, the same, or by blocks.
 
     A column of a metric and a level is named by both with a colon between or, if the metric is the first, by
-    its level. A name that the study gives for a metric holds for all of its levels.
+    its level. A name given for a metric applies to all of its levels.
     """
     levels = [row.level for row in rows]
     unnamed = [level for level in levels if level not in spec.rows]
@@ -74,14 +74,14 @@ def match_published(
 
 
 def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
-    """Return the difference of two printed numbers, in their digits; empty if one of them is not a number."""
+    """Return the difference of two printed numbers, in their digits; "" if one is not a number."""
     if baseline is None or number is baseline or not (number.text and baseline.text):
         return ""
     return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))
 
 
 def difference_from_published(value: float | None, number: PublishedNumber, metric: Metric) -> str:
-    """Return our value less a printed number; empty if one of them is missing."""
+    """Return our value minus a printed number; "" if one of them is missing."""
     if value is None or number.value is None:
         return ""
     return with_sign(metric.format(value - number.value))
@@ -90,7 +90,7 @@ def difference_from_published(value: float | None, number: PublishedNumber, metr
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """Return the table with the rows and columns that only the paper has, after ours under a heading.
+    """Add the rows and columns that only the paper has, after ours under a heading.
 
     They keep the paper's names and order; their cells are UNPLANNED.
     """
@@ -121,10 +121,10 @@ def add_paper_only(
 
 
 def add_published_columns(table: Table) -> Table:
-    """Return the table with a column of the paper's numbers after each of ours that has some.
+    """Add a column with the paper's numbers after each of ours that has some.
 
-    The column's own name becomes that heading. The new columns have no key: in long form, a cell of ours has
-    the paper's number already.
+    The column's own name becomes the heading of both. The new columns have no key: in long form, our cells
+    have the paper's numbers already.
     """
     has = [any(row[number].published_text for row in table.cells) for number in range(len(table.columns))]
     layout = [(number, new) for number, doubled in enumerate(has) for new in ((False, True)[: 1 + doubled])]

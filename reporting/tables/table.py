@@ -1,4 +1,4 @@
-"""A table: plain frozen data with every number, word and footnote in place, for any renderer."""
+"""A table as plain frozen data for any renderer: every number, text and footnote."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CellStatus(StrEnum):
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `text` is the centre or a word in its place, `spread` the number after a ±, and `interval` an interval.
+    `text` is the centre or a word instead, `spread` the number after a ±, and `interval` an interval.
     `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
     its `p`. This p is corrected for the number of tests. `is_within` says whether the difference is shown to
     be too small to matter; None where the table has no such margin. `at_least` is the bound of a centre that
@@ -80,7 +80,7 @@ class Cell:
 
     @property
     def full_text(self) -> str:
-        """Centre, spread and difference as one text."""
+        """Return centre, spread and difference as one text."""
         parts = (
             self.text,
             f"± {self.spread}" if self.spread else "",
@@ -91,12 +91,12 @@ class Cell:
 
     @property
     def count(self) -> int:
-        """Return the number of values that it summarises."""
+        """Return the number of summarised values."""
         return self.estimate.n if self.estimate else 0
 
 
 def number_cell(value: float, text: str, count: int = 1) -> Cell:
-    """Return the cell of a number without an interval."""
+    """Return a cell with a number and no interval."""
     estimate = Estimate(value=value, low=None, high=None, spread=None, n=count)
     return Cell(status=CellStatus.DONE, estimate=estimate, text=text)
 
@@ -110,7 +110,7 @@ def interval_cell(
     text: str = "",
     marks: tuple[str, ...] = (),
 ) -> Cell:
-    """Return the cell of a number with its interval, if it has one; `form` writes all three numbers."""
+    """Return a cell with a number and its interval, if any; `form` formats all three numbers."""
     low, high = bounds or (None, None)
     half = None if low is None or high is None else (high - low) / 2
     return Cell(
@@ -124,7 +124,7 @@ def interval_cell(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footnote:
-    """The sentence for a mark beside a cell."""
+    """The sentence behind a footnote mark."""
 
     mark: str
     text: str
@@ -132,7 +132,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """A column for programs: its metric, and its level, empty where metrics alone are columns."""
+    """A column for programs: its metric, and its level ("" if metrics are the columns)."""
 
     metric: str
     level: str
@@ -140,11 +140,11 @@ class ColumnKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows by columns of cells, with the sentences around them; `corner` names what the rows are.
+    """Rows and columns of cells, with caption and notes; `corner` names the rows' factor.
 
     `column_headings` are lines above the columns, the outermost first; equal neighbours are one heading.
     `factor_line` is the number of the line that names the factor of the levels below. `groups` has the
-    heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
+    heading of each row ("" for none). `keys` has None for a column of a paper's numbers.
     """
 
     name: str
@@ -182,21 +182,21 @@ class Table:
         return f"<Table {self.name}: {plural(len(self.rows), 'row')}, {plural(len(self.columns), 'column')}>"
 
     def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Return the headings of the rows with the numbers of those below each, in order."""
+        """Return the headings of the rows with the row numbers below each, in order."""
         headings = self.groups or ("",) * len(self.rows)
         runs = groupby(range(len(self.rows)), headings.__getitem__)
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Return the lines of headings above the columns: each heading with how many columns it is over."""
+        """Return the lines of headings above the columns: each heading with its number of columns."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
 
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield each heading of a line with how many columns it is over; `paths` has all headings of each column.
+    """Yield each heading of a line with its number of columns; `paths` has all headings of each column.
 
-    It ends where a heading above it ends, and an empty one is over a single column.
+    It ends where a heading above it ends, and an empty one has a single column.
     """
     places = range(len(paths))
     for (path, _), run in groupby(places, lambda at: (paths[at][: depth + 1], not paths[at][depth] and at)):
@@ -204,7 +204,7 @@ def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple
 
 
 class Footnotes:
-    """The footnotes of one table while its cells are filled; equal sentences share a mark."""
+    """The footnotes of one table, collected while cells are filled; equal sentences share a mark."""
 
     def __init__(self) -> None:
         self._marks: dict[str, str] = {}
@@ -231,10 +231,10 @@ def build_table(
     paper_only: bool = False,
     begun: Collection[str] = (),
 ) -> Table:
-    """Return the table that `spec` describes, over the study's trials in `outcomes`, the latest attempts.
+    """Return the table that `spec` describes, over the study's trials in the latest attempts `outcomes`.
 
     `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
-    `begun` are the trials with a checkpoint. TableError if the specification does not fit the study.
+    `begun` are the trials with a checkpoint. Raise TableError if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
     if wrong := list(spec.faults(study.design, study.paper)):
@@ -246,10 +246,10 @@ def build_table(
 
 
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
-    """Yield every cell in reading order, None for what it does not have.
+    """Yield every cell in reading order, with None for missing entries.
 
-    Columns of a paper's numbers, which its cells have already, are left out. `metric` is what the cell shows,
-    `column` the level of its column, or the metric where metrics alone are columns.
+    Columns of a paper's numbers are left out, since the cells have them already. `metric` is the metric of
+    the cell, `column` the level of its column, or the metric if metrics are the columns.
     """
     notes = {note.mark: note.text for note in table.footnotes}
     groups = table.groups or ("",) * len(table.rows)
@@ -287,7 +287,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
 
 
 def tidy_frame(table: Table) -> pl.DataFrame:
-    """Return one row a cell, with the same columns for every table.
+    """Return one row for each cell, with the same columns for every table.
 
     `value` is the `center` of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
     `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p` is the

@@ -1,4 +1,4 @@
-"""The values of each cell's trials for a metric, and why some have none."""
+"""The values of each cell's trials for a metric, with reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
 
 Grown = Mapping[CellKey, tuple["Tally", ...]]
-"""The tallies of each place at the looks that it has reached; one where no seed may be added."""
+"""The tallies of each place at the looks that it has reached; only one if no seed may be added."""
 
 _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String), "unit": pl.Int64}
 
@@ -54,7 +54,7 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """Return how far these trials came."""
+        """Return the progress of these trials."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
@@ -66,7 +66,7 @@ class Tally:
 
     @property
     def placeholder(self) -> str:
-        """Return the text in place of a value."""
+        """Return the text shown instead of a value."""
         return NOT_RUN if self._gap_status is ValueStatus.MISSING else self._gap_status.text
 
     @property
@@ -75,7 +75,7 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """Return the values by the unit that they are paired by."""
+        """Return the values by the unit by which they are paired."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, center: Center = "mean", spread: Spread = "sd") -> Estimate | None:
@@ -100,7 +100,7 @@ class Tally:
     def remarks(self, noun: str = "seeds") -> list[str]:
         """Return a sentence for each reason why trials have no value.
 
-        There is none if all have the same and the word in the cell says it.
+        There is none if all share a reason that the cell shows.
         """
         return [
             why if self.trials == 1 else f"{n} of {self.trials} {noun} {why}"
@@ -131,11 +131,10 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each place with a trial.
+    """Return the tallies of each place with a trial; several, one per combination of `over`, for picking.
 
-    There is one, or where a table picks its best levels one for each combination of `over`. `outcomes` has
-    the store's latest attempts, `begun` the trials that have begun and may have ended since. Without a factor
-    in columns, a place's column is empty.
+    `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
+    Without a factor in columns, a place's column is empty.
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
@@ -156,7 +155,7 @@ def tallies_at_looks(
     """Return the tallies of each place at the looks that it has reached.
 
     A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
-    later look. For the next look the trials are named that ended without a value.
+    later look. For the next look, trials that ended without a value are listed.
     """
     grown: dict[CellKey, tuple[Tally, ...]] = {}
     for place, tally in first.items():
@@ -257,7 +256,7 @@ def pick_best(
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    """Return the number of the level with the best centre; None if none has a value of either metric."""
+    """Return the index of the level with the best centre; None if none has a value of either metric."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         counts = spec.otherwise is not None and name != spec.otherwise
@@ -271,7 +270,7 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
 
 
 def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
-    """Return all trials of several tallies in one, without values."""
+    """Merge the trials of several tallies into one, without values."""
     return Tally(
         trials=sum(tally.trials for tally in tallies),
         values=(),
@@ -282,7 +281,7 @@ def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
 def untrained_remarks(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame
 ) -> dict[tuple[str, str], str]:
-    """Return a remark for each row and column that has untrained nets, by the table's key `untrained`."""
+    """Return a remark for each row and column with untrained models, by the table's key `untrained`."""
     if not spec.untrained:
         return {}
     remarks: dict[tuple[str, str], list[str]] = defaultdict(list)

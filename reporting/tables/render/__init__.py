@@ -1,7 +1,7 @@
-"""Renderers: pure functions from a table to text; none of them computes a number or a word.
+"""Renderers: pure functions from a table to text, which compute no numbers or words.
 
-Every module here is a format with the module's name. Its function `render` takes a table. A new file is a new
-format, on the command line and in the settings too. Plug-ins add other formats.
+Every module here is a format with the module's name and a function `render`. A new file adds a format, on the
+command line and in the settings, too. Plug-ins add other formats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..table import Table
 
 Render = Callable[["Table"], str]
-"""Writes a finished table as text."""
+"""Renders a finished table as text."""
 
 RenderT = TypeVar("RenderT", bound=Render)
 
@@ -41,7 +41,7 @@ FORMATS: Registry[Render] = Registry(
 
 
 def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
-    """Return a decorator that adds a format: a function from a finished table to text.
+    """Return a decorator that registers a format: a function from a finished table to text.
 
     Raises ValueError for a taken name.
     """
@@ -56,7 +56,7 @@ def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
 
 
 def render(table: Table, form: str) -> str:
-    """Return the table in the format of that name; TableError if there is none, or if a plug-in's fails."""
+    """Return the table in the named format; raise TableError if there is none, or if a plug-in's fails."""
     from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
 
     check_arguments(argument_fault("form", form, str, "the name of a format"), error=TableError)

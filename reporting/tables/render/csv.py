@@ -1,4 +1,4 @@
-"""A table as CSV in long form, for programs: one line per cell, numbers with all their digits."""
+"""A table as CSV in long form for programs: one line per cell, numbers with all digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 from ..table import CellStatus, Table, iter_records
 
 _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
-"""The column of a spread; half_width is half of the interval between low and high."""
+"""The column of a spread; half_width is half of the interval from low to high."""
 
 
 def render(table: Table) -> str:

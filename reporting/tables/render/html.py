@@ -1,4 +1,4 @@
-"""A table as HTML: one figure with its own style, for any page, light or dark; ASCII only."""
+"""A table as a self-contained HTML figure for any page, light or dark; ASCII only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A table as LaTeX: a booktabs float for articles of one or two columns, as wide as it needs to be.
+"""A table as LaTeX: a booktabs float for articles of one or two columns.
 
 The float is a `table` if it fits one of two columns, with a reduced type size if necessary, else a `table*`.
 Columns that do not fit on a page side by side are split into blocks below each other. A table that is still
-too wide, as typefaces differ, is shrunk to the line.
+too wide, for example in another typeface, is shrunk to the line.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from ....studies.schema.level_names import omitted_arguments, short_level_names
 from ..table import Cell, Table
 
 COLUMN_WIDTH = 219.0
-"""The width in points of one of two columns in ACL's class, the narrowest that was tried."""
+"""The width in points of one of two columns in ACL's class, the narrowest tested one."""
 
 PAGE_WIDTH = 455.0
 """The width in points of both columns together; ICML has more, NeurIPS less."""
 
 PAGE_HEIGHT = 540.0
-"""The points that a page leaves for rows, beside the caption and the notes."""
+"""The points of a page available for rows, after caption and notes."""
 
 SMALL = 0.8
-"""The size of small type, as a share of the normal one."""
+"""The size of small type relative to normal type."""
 
 SMALLEST = 0.72
-"""The smallest size of type; a table that needs a smaller one is split into blocks of columns."""
+"""The smallest type size; a table that needs a smaller one is split into blocks of columns."""
 
 _LINE = 12.0
-"""The points from one line to the next."""
+"""The line height in points."""
 
 _GAP = 12.0
 """The points between columns."""
 
 
 def render(table: Table) -> str:
-    """Return a `table` environment; published numbers are in smaller type on a second line of each row."""
+    """Return a `table` environment; published numbers are smaller, on a second line of each row."""
     return render_float(table, CellForm())
 
 
 def render_float(table: Table, form: CellForm) -> str:
-    """Return the float of a table whose cells have this form."""
+    """Return the float of a table with this form of cells."""
     shown, fit = table, _fit(table)
     short = replace(table, rows=short_level_names(table.rows))
     if (short_fit := _fit(short)) < fit:
@@ -84,7 +84,7 @@ def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """Yield the blocks of columns, with no more rows than a page is high enough for, float by float."""
+    """Yield the blocks of columns, with no more rows than fit a page, float by float."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -98,7 +98,7 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """Yield the table in as few pieces of rows as have no more lines than there is room for."""
+    """Split a table into as few pieces of rows as fit."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -123,7 +123,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """Fit of a table on a page, smaller is better: its blocks, its width, and its type size."""
+    """The fit of a table on a page, smaller is better: number of blocks, width, and type size."""
 
     blocks: int
     is_over_columns: bool
@@ -138,7 +138,7 @@ def _fit(table: Table) -> _Fit:
 
 
 def _blocks(table: Table) -> Iterator[Table]:
-    """Yield the table in as few blocks of columns as a page is wide enough for, in the smallest type."""
+    """Split a table into as few blocks of columns as fit a page in the smallest type."""
     room = PAGE_WIDTH / SMALLEST - _row_names_width(table)
     widths = [_column_width(table, number) for number in range(len(table.columns))]
     if sum(widths) <= room:
@@ -155,7 +155,7 @@ def _blocks(table: Table) -> Iterator[Table]:
 
 
 def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
-    """Return how many columns stand together each time: those below one heading if there is room, or one."""
+    """Return the sizes of inseparable groups of columns: those below one heading if they fit, else one."""
     for headings in table.heading_spans():
         counts = [count for _, count in headings]
         ends = list(accumulate(counts))
@@ -231,7 +231,7 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """Return the line of a row and the paper's below it; just one if either has nothing."""
+    """Return a row's line and the paper's below it; only one if either is empty."""
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
@@ -247,23 +247,23 @@ def marks_of(cell: Cell) -> str:
 
 
 def text_of(cell: Cell) -> str:
-    """Return all that a cell says, with its marks."""
+    """Return all texts of a cell, with its marks."""
     return _bold(cell.full_text, cell) + marks_of(cell)
 
 
 def rest_of(cell: Cell) -> str:
-    """Return the text behind a number and its spread: an interval, or a difference in parentheses."""
+    """Return the text after a number and its spread: an interval, or a difference in parentheses."""
     difference = f"({cell.difference_text})" if cell.difference_text else ""
     return " ".join(part for part in (cell.interval, difference) if part)
 
 
 def spans_of(table: Table, number: int) -> int:
-    """Return how many LaTeX columns a table's column takes: two if something follows its numbers."""
+    """Return how many LaTeX columns a table's column takes: two if text follows its numbers."""
     return 1 + any(rest_of(row[number]) for row in table.cells)
 
 
 def over(text: str, span: int) -> str:
-    """Return a text over all of LaTeX's columns for one of the table."""
+    """Return a text that spans all LaTeX columns of one table column."""
     return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
 
 
@@ -272,7 +272,7 @@ def _bold(text: str, cell: Cell) -> str:
 
 
 class CellForm:
-    """The form of cells: each number as a text at the right of its column, its rest at the left of the next.
+    """The form of cells: numbers right-aligned, with the rest left-aligned in a second column.
 
     A table's column takes one LaTeX column, or two; `span` says how many.
     """
@@ -282,7 +282,7 @@ class CellForm:
     """Settings of the float."""
 
     def columns(self, table: Table, number: int) -> str:
-        """Return the specification of a table's column."""
+        """Return the column specification of a table's column."""
         return "r" if spans_of(table, number) == 1 else r"r@{\enspace}l"
 
     def head(self, text: str, span: int) -> str:
@@ -366,16 +366,16 @@ _ESCAPES |= {
 }
 
 _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
-"""Letters of the T1 font encoding that are not made of a letter and an accent."""
+"""Letters of the T1 font encoding that are not composed of a letter and an accent."""
 
 
 def escape(text: str) -> str:
-    """Return the text in characters that LaTeX takes in T1, with special ones escaped."""
+    """Return the text with characters of T1 only, special ones escaped."""
     return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
 
 
 def _escape_character(char: str) -> str:
-    """Return one character as LaTeX: unchanged, as a command, decomposed, or else as its code point."""
+    """Return one character as LaTeX: unchanged, as a command, decomposed, or as its code point."""
     if char in _ESCAPES or char.isascii():
         return _ESCAPES.get(char, " " if char.isspace() else char)
     parts = unicodedata.normalize("NFKD", char)
@@ -400,5 +400,5 @@ _WIDTHS = {
 
 
 def text_width(text: str) -> float:
-    """About how wide a text is, in points at a size of ten."""
+    """Return the approximate width of a text in points at a size of ten."""
     return sum(_WIDTHS.get(char, 5.2) for char in text)

@@ -1,4 +1,4 @@
-"""A table as Markdown with pipes; small type is `<sub>`, a footnote's mark is `<sup>`, as on GitHub."""
+"""A table as Markdown with pipes; small type is `<sub>`, footnote marks are `<sup>`, as on GitHub."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Return a column's name below its headings; a heading that continues from the left is empty."""
+    """Return a column's name after its headings; a heading that continues from the left is empty."""
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line
@@ -55,6 +55,6 @@ def _escape_brackets(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return the text with markup escaped, which an underscore inside a word is not."""
+    """Return the text with markup escaped, except underscores inside words."""
     escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), text)
     return "".join(_ENTITIES.get(char, char) for char in escaped)

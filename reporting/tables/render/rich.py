@@ -1,6 +1,6 @@
-"""A table for a terminal: plain columns, the best in bold, the published numbers below ours.
+"""A table for a terminal: plain columns, the best in bold, published numbers below ours.
 
-Plain text has the best between asterisks. So that `*` means one thing, significance has daggers here.
+Plain text marks the best with asterisks. To keep `*` unambiguous, significance is marked by daggers.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..table import Cell, Table, heading_runs
 INDENT = GAP = 2
 
 _STARS_EXPLAINED = re.compile(r"\*+: p < ")
-"""How the sentence of a caption begins that says what stars mean."""
+"""The pattern of the caption sentence that explains stars."""
 
 
 def _daggers(text: str) -> str:
-    """Return a text with daggers in place of the stars of significance."""
+    """Replace the stars of significance by daggers."""
     return text.replace("*", "†")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """The layout of a column: all texts equally wide, for each row ours and the paper's."""
+    """The layout of a column: our and the paper's text for each row, all equally wide."""
 
     width: int
     head: str
@@ -37,9 +37,9 @@ class TextColumn:
 
 
 def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
-    """Lines of at most `width` characters if names allow it; a wider table is split into groups of columns.
+    """Return lines of at most `width` characters if names allow it; a wider table is split by columns.
 
-    Rows lose the arguments that a block has in all of them if that makes fewer groups. `ansi` adds bold for
+    Rows lose arguments shared by all uses of a block if that saves groups of columns. `ansi` adds bold for
     the best and faint for the published numbers; without it the best is between asterisks.
     """
     caption = [_daggers(text) if _STARS_EXPLAINED.match(text) else text for text in table.caption]
@@ -76,7 +76,7 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """Return the rows' names, indented under a heading, and the groups of columns beside them."""
+    """Return the rows' names, indented under a heading, and the groups of columns."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
     return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
@@ -152,7 +152,7 @@ def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[Text
 
 
 def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    """Columns in as few groups as the room allows, the widest of them as narrow as possible."""
+    """Split columns into as few groups as fit, with the widest group as narrow as possible."""
     fewest = _fill_groups(columns, max_width)
     candidates = (_fill_groups(columns, limit) for limit in range(1, max_width))
     return next((groups for groups in candidates if len(groups) == len(fewest)), fewest)
@@ -173,7 +173,7 @@ def _total_width(columns: Sequence[TextColumn]) -> int:
 
 
 def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
-    """Widen the columns of one group until the columns below each heading are at least as wide as it."""
+    """Widen the columns of one group so that each heading fits over its columns."""
     columns = list(group)
     for depth in range(len(columns[0].headings)):
         end = 0

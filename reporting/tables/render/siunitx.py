@@ -1,4 +1,4 @@
-"""A table as LaTeX whose numbers are aligned at their points by siunitx, bold or not."""
+"""A table as LaTeX whose numbers are aligned at their decimal points by siunitx, even in bold."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def render(table: Table) -> str:
 
 
 def _number(cell: Cell) -> tuple[str, str, str] | None:
-    """Sign, whole part and decimals of a cell's number; None if it has none."""
+    """Return sign, whole part and decimals of a cell's number; None if it has none."""
     found = _NUMBER.fullmatch(cell.text)
     return (found[1], found[2].replace(",", ""), found[3] or "") if found else None
 
 
 class AlignedForm(CellForm):
-    """Numbers as siunitx reads them, texts in braces."""
+    """Cells whose numbers have the form that siunitx reads, with other texts in braces."""
 
     packages = f"{CellForm.packages[:-1]},siunitx}} (siunitx 3)"
     setup = (
@@ -31,7 +31,7 @@ class AlignedForm(CellForm):
     )
 
     def columns(self, table: Table, number: int) -> str:
-        """Return a column of numbers with room for the longest of them, and one of text behind it."""
+        """Return a column of numbers with room for the longest one, and a text column after it."""
         known = [(row[number], part) for row in table.cells if (part := _number(row[number]))]
         behind = r"@{\enspace}l" if spans_of(table, number) > 1 else ""
         if not known:
