@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from textwrap import wrap
 
 from ..engine.probes.coordinates import GROWS, SHRINKS, CoordinateError, LayerChange
@@ -11,7 +10,7 @@ from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name
 from ..studies.schema.settings import TrialSettings
 from ..studies.study import Study
-from ..studies.text.units import WIDTH, plural
+from ..studies.text.units import WIDTH, plural, side_by_side
 from .pages import StudyCoordinatesPage
 
 Checks = Mapping[str, Sequence[LayerChange]]
@@ -71,15 +70,10 @@ def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]
     names = ["", *(each.layer for each in layers)]
-    first = max(map(len, names))
-    sizes = [max(map(len, column)) for column in columns]
-    while columns:
-        ends = accumulate((3 + size for size in sizes), initial=2 + first)
-        fitting = max(1, sum(end <= WIDTH for end in ends) - 1)
-        for row, name in enumerate(names):
-            side_by_side = zip(columns[:fitting], sizes[:fitting], strict=True)
-            yield f"  {name:<{first}}" + "".join(f"   {column[row]:>{size}}" for column, size in side_by_side)
-        columns, sizes = columns[fitting:], sizes[fitting:]
+    widest = (max(map(len, column)) for column in columns)
+    texts = [[f"{text:>{size}}" for text in column] for column, size in zip(columns, widest, strict=True)]
+    for block in side_by_side(texts, names, width=WIDTH - 2, gap=3):
+        yield from (f"  {row}" for row in block)
 
 
 def coordinates_page(study: Study, steps: int, checks: Checks) -> StudyCoordinatesPage:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...reporting.kept_models import KeptModel
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, format_number, metric_family
+from ...studies.text.units import align_columns
 
 if TYPE_CHECKING:
     from ...engine.inference.trained_model import TrainedModel
@@ -27,11 +28,7 @@ def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[
         ]
         for model in models
     ]
-    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
-    return [
-        "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in [heading, *rows]
-    ]
+    return align_columns([heading, *rows])
 
 
 def format_model(trained: TrainedModel) -> Iterator[str]:

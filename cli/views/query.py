@@ -6,7 +6,7 @@ Parquet has the types too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -16,13 +16,11 @@ import polars as pl
 
 from ...reporting.sql import QueryError
 from ...studies.schema.level_names import one_line
-from ...studies.text.units import plural, truncate
+from ...studies.text.units import plural, side_by_side, truncate
 from ..output import output_width
 
 _MAX_TEXT_WIDTH = 48
 """The width to which texts are cropped in columns, nowhere else."""
-
-_GAP = "  "
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
@@ -53,10 +51,10 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
     """Aligned columns within a width; columns without room follow below, with all their rows."""
-    lines: list[str] = []
-    for group in _group_columns([_column(series) for series in answer], width):
-        lines += ["", *(_GAP.join(row).rstrip() for row in zip(*group, strict=True))]
-    return "\n".join([*lines[1:], *([""] if lines else []), f"({plural(answer.height, 'row')})", ""])
+    blocks = [
+        "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
+    ]
+    return "\n".join([*blocks, f"({plural(answer.height, 'row')})", ""])
 
 
 def format_markdown(answer: pl.DataFrame) -> str:
@@ -76,17 +74,6 @@ def _column(series: pl.Series) -> list[str]:
     width = max(map(len, (series.name, *texts)))
     side = ">" if series.dtype.is_numeric() else "<"
     return [f"{text:{side}{width}}" for text in (series.name, *texts)]
-
-
-def _group_columns(texts: Sequence[list[str]], width: int) -> Iterator[list[list[str]]]:
-    group: list[list[str]] = []
-    for column in texts:
-        if group and sum(len(each[0]) + len(_GAP) for each in (*group, column)) - len(_GAP) > width:
-            yield group
-            group = []
-        group.append(column)
-    if group:
-        yield group
 
 
 def _text(value: object) -> str:

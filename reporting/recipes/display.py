@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from string import ascii_lowercase
@@ -12,7 +12,7 @@ from ...diagnostics import hint
 from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
 from ...grammar.model_config import configure
-from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix
+from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix, side_by_side
 from . import breakdown, svg
 from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
 
@@ -141,13 +141,15 @@ def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], s
     """Return the recipes by letter, and below them a column for each, as many side by side as fit."""
     letters = [letter(number) for number in range(len(recipes))]
     listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
-    lines = _compared_figures(analyses, sizes)
+    figures = _compared_figures(analyses, sizes)
     columns = [
-        _column(name, analysis, analyses[0] if number else None, lines)
+        _column(name, analysis, analyses[0] if number else None, figures)
         for number, (name, analysis) in enumerate(zip(letters, analyses, strict=True))
     ]
-    names = ["", *(line.name for line in lines), "reach", "causal"]
-    return "\n".join([*listed, "", *_side_by_side(names, columns), f"  {sizes.describe()}", ""])
+    names = ["", *(figure.name for figure in figures), "reach", "causal"]
+    blocks = side_by_side([_texts(column) for column in columns], names, width=WIDTH - 2, gap=_GAP)
+    lines = [line for block in blocks for line in (*(f"  {row}".rstrip() for row in block), "")]
+    return "\n".join([*listed, "", *lines, f"  {sizes.describe()}", ""])
 
 
 def comparison_costs(
@@ -213,21 +215,6 @@ def _difference(value: float, first: float) -> str:
     share = 100 * (value / first - 1)
     digits = 1 if abs(share) < 10 else 0
     return f"{share:+,.{digits}f} %".replace("-", "−")
-
-
-def _side_by_side(names: Sequence[str], columns: Sequence[list[tuple[str, str]]]) -> Iterator[str]:
-    """Yield columns side by side within 80 characters; further columns follow below."""
-    label = max(map(len, names))
-    texts = [_texts(column) for column in columns]
-    while texts:
-        room, taken = WIDTH - 2 - label, 0
-        while texts[taken:] and (taken == 0 or room >= _GAP + len(texts[taken][0])):
-            room -= _GAP + len(texts[taken][0])
-            taken += 1
-        for name, *cells in zip(names, *texts[:taken], strict=True):
-            yield f"  {name:<{label}}{''.join(' ' * _GAP + cell for cell in cells)}".rstrip()
-        yield ""
-        texts = texts[taken:]
 
 
 def _texts(column: Sequence[tuple[str, str]]) -> list[str]:

@@ -25,7 +25,7 @@ from ...studies.planning.trial_values import final_value
 from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level
-from ...studies.text.units import WIDTH
+from ...studies.text.units import WIDTH, align_columns
 from ..noise_floor import cell_of
 
 _SHOWN = 4
@@ -204,11 +204,7 @@ def format_nearest(found: Sequence[NearRecipe]) -> str:
         if each.distance:
             lines += wrap(each.difference, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ")
         shown = [_columns(result, each.recipe) for result in each.results[:_SHOWN]]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        lines += [
-            _INDENT + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in shown
-        ]
+        lines += [_INDENT + row for row in align_columns(shown)]
         if len(each.results) > _SHOWN:
             lines.append(f"{_INDENT}and {len(each.results) - _SHOWN} more")
     return "\n".join(lines) if lines else "no recipe is stored"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
 
@@ -64,6 +64,36 @@ def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
     words, _, command = text.partition("\n")
     lines = wrap(words, width, initial_indent=first, subsequent_indent=indent)
     return [*lines, indent + command] if command else lines
+
+
+def align_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: int = 2) -> list[str]:
+    """Return rows as lines, each column as wide as its widest text; the columns `right` end in line."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">" if place in right else "<" for place in range(len(widths))]
+    return [
+        (" " * gap)
+        .join(f"{text:{side}{width}}" for text, side, width in zip(row, sides, widths, strict=True))
+        .rstrip()
+        for row in rows
+    ]
+
+
+def side_by_side(
+    columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
+) -> Iterator[list[str]]:
+    """Yield columns of equally wide texts as lines, as many beside each other as there is room for.
+
+    `names` are the first column of every block of lines. A column without room stands alone.
+    """
+    label = max(map(len, names), default=0)
+    begin = 0
+    while begin < len(columns):
+        end, used = begin, label + gap * bool(names)
+        while end < len(columns) and (end == begin or used + len(columns[end][0]) <= width):
+            used, end = used + len(columns[end][0]) + gap, end + 1
+        block = [[f"{name:<{label}}" for name in names]] if names else []
+        yield [(" " * gap).join(row).rstrip() for row in zip(*block, *columns[begin:end], strict=True)]
+        begin = end
 
 
 def plural(count: int, noun: str) -> str:
