@@ -33,8 +33,8 @@ from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, measure_names
 from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
 from ..statistics.estimates import mean
 from ..subject import ResultSubject, StudyModel, model_factors
-from ..tables.axes import metric_head
 from ..tables.captions import caption_start
+from ..tables.cells import metric_head
 from ..tables.differences import detectable_words
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 

@@ -16,7 +16,6 @@ from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import number_range, plural
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
-from .axes import TableColumn
 from .differences import (
     BestOfColumn,
     detectable_words,
@@ -30,7 +29,7 @@ from .tally import Tally
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
-    from .cells import TableCells
+    from .cells import TableCells, TableColumn
 
 
 _CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}

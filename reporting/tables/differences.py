@@ -23,11 +23,11 @@ from ..statistics.estimates import Estimate
 from ..statistics.paired_tests import detectable
 from ..statistics.pooled_differences import Difference, all_pairs
 from ..statistics.sequential import look_level
-from .axes import TableColumn
 from .tally import CellKey, Grown, Tally
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
+    from .cells import TableColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

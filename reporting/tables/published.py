@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, with_sign
 from ...studies.catalog.published import PublishedNumber, PublishedTable, match_published_keys
-from .axes import TableColumn, TableRow
 from .table import Cell, CellStatus, ColumnKey, Table
 
 if TYPE_CHECKING:
     from ..kinds.cells import PublishedSpec
+    from .cells import TableColumn, TableRow
 
 
 PAPER_ONLY_HEADING = "published only"
