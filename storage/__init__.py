@@ -1,4 +1,4 @@
-"""The store: rows are written once, durable before a trial counts as ended, and never rewritten.
+"""The store: a row is written once, durably, before its trial is reported as ended.
 
 `store` has the rows, `trial_files` what trials keep beside them, `study_records` the studies that have run,
 and `store_upkeep` checks, merges and removes, by `checking` and `compaction`. `leases` decide who trains a

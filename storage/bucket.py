@@ -34,7 +34,7 @@ _SERVER: Final = re.compile(r"https?://[^/?\s]+")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _GENERIC: Final = re.compile(r"^Generic \w+ error: ")
 _CREDENTIALS: Final = re.compile(r"AccessKeyId$|/latest/(api|meta-data)/|/computeMetadata/|/identity/")
-"""Errors of an environment without credentials, or with half of them, on a machine without a role."""
+"""Error texts of environments with missing or incomplete credentials, on a machine without a role."""
 
 _STATUS: Final = "Server returned non-2xx status code: "
 
@@ -43,14 +43,14 @@ _PAUSE_S: Final = 0.2
 _INSTALL: Final = 'pip install "activemem[objects]"'
 
 _PATIENT: Final[tuple[float, float, int]] = (60.0, 120.0, 10)
-"""Limits for data: the timeout of a request, the total time of its retries, and the number of retries."""
+"""Limits for data requests: timeout, total time of retries in seconds, and number of retries."""
 
 _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
-"""The same for renewals of leases, and for the first request, which fails for a wrong address."""
+"""The same for lease renewals, and for the first request, which should fail quickly."""
 
 
 def address_fault(text: str) -> str | None:
-    """Return what is wrong with an address, or None."""
+    """Return the fault of an address, or None."""
     found = _ADDRESS.fullmatch(text)
     if found is None or found[1] not in SCHEMES:
         return f"{_EXPECTED}, got {text!r}"
@@ -60,7 +60,7 @@ def address_fault(text: str) -> str | None:
 
 
 class BucketError(OSError, ActivememError):
-    """The server cannot be reached, or refuses; a failure of the machine and of no trial."""
+    """The server cannot be reached or refuses a request; a machine failure, not the trial's."""
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"
@@ -68,7 +68,7 @@ class BucketError(OSError, ActivememError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Version of an object: the tag of its contents, and its number on servers that count."""
+    """The version of an object: its ETag, and its version number on servers that have one."""
 
     e_tag: str | None
     number: str | None
@@ -76,7 +76,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """Entry of a listing: an object without its contents; `changed` is in seconds since 1970."""
+    """An object in a listing, without its contents; `changed` is in seconds since 1970."""
 
     key: str
     size: int
@@ -95,8 +95,8 @@ class Found:
 class Bucket:
     """The objects below an address; keys are relative to it.
 
-    Raises `StoreError` if the address, the credentials or the server are unfit, and `BucketError` if the
-    server fails later.
+    Raise `StoreError` for a wrong address, missing credentials or an unsuitable server, and `BucketError` if
+    the server fails later.
     """
 
     def __init__(self, address: str) -> None:
@@ -117,7 +117,7 @@ class Bucket:
             raise StoreError(f"{self.address}: expected a bucket, got: {error.strerror}") from error
 
     def list(self, folder: str, *, prompt: bool = False) -> list[ObjectInfo]:
-        """Return all objects below a folder, in no order."""
+        """Return all objects in a folder, unordered."""
         with self._asking(folder):
             try:
                 stream = self._server.list(self._prompt if prompt else self._data, prefix=self._name(folder))
@@ -143,7 +143,7 @@ class Bucket:
                 return None
 
     def download(self, key: str, path: Path) -> ObjectInfo | None:
-        """Write an object to a file; return None if it does not exist."""
+        """Download an object to a file; return None if it does not exist."""
         with self._asking(key):
             try:
                 answer = self._server.get(self._data, self._name(key))
@@ -155,12 +155,12 @@ class Bucket:
                 return None
 
     def put(self, key: str, contents: bytes | Path) -> Version:
-        """Write or replace an object; when this returns, it is as durable as the server promises."""
+        """Write or replace an object; it is then as durable as the server promises."""
         with self._asking(key):
             return self._put(self._data, key, contents, "overwrite")
 
     def copy(self, source: str, target: str) -> bool:
-        """Copy an object within the bucket; return whether it exists."""
+        """Copy an object within the bucket; return whether the source exists."""
         with self._asking(source):
             try:
                 self._server.copy(self._data, self._name(source), self._name(target))
@@ -169,9 +169,9 @@ class Bucket:
             return True
 
     def create(self, key: str, data: bytes) -> Version:
-        """Write an object that does not exist yet; raises `FileExistsError` if another one does.
+        """Create an object; raise `FileExistsError` if a different one exists.
 
-        One with the same contents is ours: the answer to an earlier request was lost.
+        An existing object with the same contents is ours: the response to an earlier request was lost.
         """
         for left in reversed(range(_TRIES)):
             try:
@@ -190,9 +190,9 @@ class Bucket:
         raise AssertionError("the last try returns or raises")
 
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
-        """Replace an object that still has this version; return None if it has another.
+        """Replace an object if it still has this version; return None if it has another one.
 
-        One that has these contents already is ours, as with `create`.
+        An object that has these contents already is ours, as with `create`.
         """
         try:
             with self._asking(key):
@@ -207,7 +207,7 @@ class Bucket:
             return found.info.version if found is not None and found.data == data else None
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove objects, as far as they exist."""
+        """Delete objects; missing ones are ignored."""
         names = [self._name(key) for key in keys]
         if not names:
             return
@@ -222,7 +222,7 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` unless the server heeds conditions on writes: create once, replace a version."""
+        """Raise `StoreError` unless the server supports conditional writes: create once, replace version."""
         if self._has_conditions:
             return
         key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
@@ -262,7 +262,7 @@ class Bucket:
 
     @contextmanager
     def _asking(self, key: str) -> Iterator[None]:
-        """Turn errors of obstore into those that files raise."""
+        """Convert obstore's errors to those of files."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:
@@ -274,9 +274,9 @@ class Bucket:
 
 
 def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
-    """Return a client of a bucket, with the endpoint and the credentials of the environment.
+    """Return a client of a bucket, with the endpoint and the credentials from the environment.
 
-    Raises ModuleNotFoundError where obstore is not installed.
+    Raise ModuleNotFoundError without obstore.
     """
     from obstore.exceptions import BaseError  # noqa: PLC0415  as above
     from obstore.store import from_url  # noqa: PLC0415  as above
@@ -295,7 +295,7 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong and at which server, without obstore's notes for debugging."""
+    """Return the error and its server, without obstore's debugging notes."""
     line = str(error).strip().partition("\n")[0]
     server, code = _SERVER.search(line), _CODE.search(line)
     _, _, what = line.rpartition(" - ")

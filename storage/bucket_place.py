@@ -1,8 +1,8 @@
-"""A store in a bucket: a folder of this process holds copies of the objects that were asked for.
+"""A store in a bucket; a folder of this process has copies of the requested objects.
 
-What is written here goes to the bucket before a method returns. What is read here is compared with the
-bucket's list first. The folder is removed when the process ends, or by the next process after this one was
-killed. Keys that would lead out of the folder are left out.
+Writes reach the bucket before a method returns. Reads first compare the folder with the bucket's listing. The
+folder is removed when the process ends, or by a later process if this one was killed. Keys that would lead
+out of the folder are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @final
 class BucketPlace(Place):
-    """The objects below an address; threads of one process may use it at once."""
+    """The objects below an address; the threads of a process may share it."""
 
     poll_s = 2.0
     lists_are_current = True
@@ -48,14 +48,14 @@ class BucketPlace(Place):
         self._lock, self._claiming = threading.RLock(), threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[str], BucketPlace], tuple[str]]:
-        """Give another process a copy of its own."""
+        """Pickle only the address: another process makes its own copy."""
         return BucketPlace, (self.bucket.address,)
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Download what is new in a folder.
+        """Download new objects of a folder.
 
-        A compaction adds the merged object before it removes the others, and a list of several pages may have
-        neither. So all is listed again if an object has vanished, or a merged one has appeared.
+        A compaction adds the merged object before it removes the others, and a listing of several pages may
+        have neither. So the folder is listed again if an object has vanished, or a merged one has appeared.
         """
         with self._lock:
             if name is not None:
@@ -75,7 +75,7 @@ class BucketPlace(Place):
             self._download_all([self._key(path)])
 
     def list_names(self, *folders: Path) -> None:
-        """List folders; what was not downloaded becomes a hole of its object's size."""
+        """List folders; objects that are not downloaded become sparse files of the same size."""
         with self._lock:
             for each in (each for folder in folders for each in self._list(folder).values()):
                 path = self._path(each.key)
@@ -95,7 +95,7 @@ class BucketPlace(Place):
         return self.bucket.head(self._key(path)) is not None
 
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write a file here, then the object."""
+        """Write a local file, then the object."""
         if data is not None:
             self._write_here(path, data)
         key = self._key(path)
@@ -104,7 +104,7 @@ class BucketPlace(Place):
             self._held[key] = str(self.bucket.put(key, path).e_tag)
 
     def put_new(self, path: Path, data: bytes) -> None:
-        """Create the object, then write the file here."""
+        """Create the object, then write the local file."""
         key = self._key(path)
         with self._lock:
             self._held[key] = str(self.bucket.create(key, data).e_tag)
@@ -123,7 +123,7 @@ class BucketPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to an object if the object still has the version that this process last wrote."""
+        """Append a mark to an object if it still has the version that this process wrote last."""
         key = self._key(path)
         with self._claiming:
             if (claimed := self._claimed.get(key)) is None:
@@ -141,7 +141,7 @@ class BucketPlace(Place):
                 self._claimed[key] = data, written
 
     def delete(self, *paths: Path) -> None:
-        """Remove objects, and the files here."""
+        """Delete objects and local files."""
         with self._lock:
             keys = list[str]()
             for path in paths:
@@ -179,7 +179,7 @@ class BucketPlace(Place):
             path.replace(target)
 
     def now(self) -> float:
-        """Return the time of a new object, by the server's clock."""
+        """Return the time of a new object by the server's clock."""
         key = f"unfinished/{temporary_name('now')}"
         self.bucket.put(key, b"")
         info = self.bucket.head(key)
@@ -193,7 +193,10 @@ class BucketPlace(Place):
             temporary.write_bytes(data)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """List the objects below a folder that can be files here, by key; remove files without an object."""
+        """List the objects of a folder that can be local files, by key.
+
+        Remove local files without an object.
+        """
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
         for key in [key for key in found if key in folders or not _is_plain_key(key)]:
@@ -223,7 +226,7 @@ class BucketPlace(Place):
             return list(pool.map(self._download, keys))
 
     def _download(self, key: str) -> bool:
-        """Replace the file here by its object, or remove it if there is none."""
+        """Replace a local file by its object, or remove it if there is no object."""
         path = self._path(key)
         temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
         if (found := self.bucket.download(key, temporary)) is None:
@@ -237,7 +240,7 @@ class BucketPlace(Place):
         return True
 
     def _make_folder(self, path: Path) -> bool:
-        """Make the folder of a file; return False where its name, or one above it, is taken."""
+        """Make the folder of a file; return False if its name, or one above it, is taken by a file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -258,19 +261,19 @@ class BucketPlace(Place):
 
 
 def _tag(info: ObjectInfo) -> str:
-    """Return the tag of an object's contents; its time and size where the server has no tags."""
+    """Return the ETag of an object; its time and size on servers without ETags."""
     return str(info.version.e_tag or (info.changed, info.size))
 
 
 def _is_plain_key(key: str) -> bool:
-    """Return whether a key names a file below a folder and cannot lead out of it."""
+    """Return whether a key is a relative file path that stays in the folder."""
     parts = key.split("/")
     plain = all(part not in ("", ".", "..") and PurePath(part).name == part for part in parts)
     return plain and "\\" not in key and "\0" not in key
 
 
 def _make_own_folder() -> Path:
-    """Make a folder that is locked while this process lives; remove the folders of killed processes."""
+    """Make a folder that is locked while this process lives; remove the folders of dead processes."""
     from filelock import FileLock, Timeout  # noqa: PLC0415  a tenth of a second that folders do not cost
 
     user = os.getuid() if hasattr(os, "getuid") else 0

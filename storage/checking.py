@@ -1,4 +1,4 @@
-"""Check of a store, in which every file is read to its end, and leftovers, which nothing reads any more."""
+"""Check of a store, which reads every file to its end, and removal of leftover files."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
 
 class FindingKind(StrEnum):
-    """Kinds of findings, the gravest first."""
+    """Kinds of findings, the most serious first."""
 
     DAMAGED = "damaged"  # its bytes are not those that were written
     UNREADABLE = "unreadable"  # it has a name of the store's and cannot be read
@@ -32,13 +32,13 @@ class FindingKind(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Return whether something of the store is lost until it is repaired."""
+        """Return whether data are lost until the store is repaired."""
         return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong; `size` is in bytes, and 0 where there is no file."""
+    """One problem; `size` is in bytes, 0 without a file."""
 
     kind: FindingKind
     path: Path
@@ -57,13 +57,13 @@ def size_bytes(path: Path) -> int:
 
 
 STALE_AFTER_S: Final = 24 * 3600
-"""Files of a writer that nobody can see from here are left over after this time."""
+"""The age after which files of an unobservable writer count as leftovers."""
 
 QUIET_S: Final = 3600.0
-"""The checkpoint of an ended trial is left over once it has not changed for this time."""
+"""The time without change after which an ended trial's checkpoint counts as a leftover."""
 
 RESUMED_REASON: Final = "time limit"
-"""The start of the reason of a failure after which a trial resumes from its checkpoint."""
+"""The beginning of a failure's reason after which a trial can resume from its checkpoint."""
 
 
 def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Finding]:
@@ -79,10 +79,10 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 
 def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
-    """Remove what is left over, and return it; a `dry` run removes nothing.
+    """Remove leftover files and return them; a `dry` run removes nothing.
 
-    Ages are measured by the clock that gives files their times. This machine's clock may be days ahead of it,
-    and what others write now would seem old.
+    Ages are measured by the clock that sets file times. This machine's clock may be days ahead of it, and
+    would make new files of others look old.
     """
     now = None
     if not dry and layout.unfinished.is_dir():  # else nothing was written yet
@@ -95,9 +95,9 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield files whose writers have died, and damaged checkpoints that were set aside.
+    """Yield files of dead writers, and damaged checkpoints that were set aside.
 
-    Where nobody can see the writer from here, its files are left over after a day.
+    If the writer cannot be observed from here, its files count after a day.
     """
     oldest = now - STALE_AFTER_S
     kept = [layout.weights_folder, layout.final_checkpoints_folder]
@@ -114,9 +114,9 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
-    """Yield the checkpoints of trials that have ended for good, and from which nobody has gone on since.
+    """Yield the checkpoints of finally ended trials that nobody has resumed since.
 
-    Only a failed trial is ever tried again. The time of its end is by the clock of whoever trained it.
+    Only a failed trial is ever retried. The time of its end is from the clock of its trainer.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -148,7 +148,7 @@ _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """Everything that is wrong with a store, the gravest first; the number of files read, and their bytes.
+    """All problems of a store, the most serious first; the number of files read, and their bytes.
 
     `quarantined` is the number of files in quarantine, and their bytes.
     """
@@ -165,12 +165,12 @@ class StoreCheck:
 
     @property
     def has_faults(self) -> bool:
-        """Return whether something of the store is lost until it is repaired."""
+        """Return whether data are lost until the store is repaired."""
         return any(finding.kind.is_fault for finding in self.findings)
 
 
 def check_store(layout: Layout) -> StoreCheck:
-    """Read all of a store and say what is wrong with it."""
+    """Read all files of a store and return its problems."""
     kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     for folder in (layout.studies, *kept):
         layout.place.fetch(folder)
@@ -194,7 +194,7 @@ def check_store(layout: Layout) -> StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files of weights and checkpoints, and the records beside these."""
+    """Yield the files of weights and checkpoints, and their records."""
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -203,7 +203,7 @@ def _sealed_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _check(path: Path, quarantine: Quarantine) -> Finding | None:
-    """Read one file as its readers do, and say what is wrong with it."""
+    """Read one file like its readers do, and return its problem, if any."""
     fault = None
     try:
         if path.suffix == ".pt":
@@ -245,7 +245,7 @@ def _rows_fault(path: Path, quarantine: Quarantine) -> tuple[FindingKind, str] |
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
-    """Yield what is in folders of the store and is none of its files."""
+    """Yield entries in folders of the store that are not its files."""
     strangers = list[Path]()
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):

@@ -36,14 +36,14 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class _CheckedFile(io.FileIO):
-    """A new file that is written from its start to its end, and whose checksum grows with it."""
+    """A new file, written from start to end, with a running checksum."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
         self.checksum = 0
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
-        """Write bytes; return how many."""
+        """Write bytes; return their number."""
         before, self.checksum = (
             self.checksum,
             zlib.crc32(data, self.checksum),
@@ -56,7 +56,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file at a path, for zip archives such as torch writes, and seal it at the end."""
+    """Yield a new file for a zip archive, such as torch's, and append its seal at the end."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
@@ -66,10 +66,9 @@ def sealing(path: Path) -> Iterator[BinaryIO]:
 
 
 def verify_seal(file: BinaryIO) -> bool:
-    """Read a file to its end and back to its start, and say whether it has a seal.
+    """Verify a file's seal and return whether it has one; rewind the file.
 
-    An archive without one was written before there were seals. Raises `DamagedError` if any byte is not as
-    written.
+    An archive without one is older than seals. Raise `DamagedError` if any byte differs.
     """
     size, checksum = file.seek(0, 2), 0
     file.seek(0)
@@ -90,7 +89,7 @@ def verify_seal(file: BinaryIO) -> bool:
 
 
 METADATA_KEY: Final = "activemem"
-"""The only key of the metadata; more would be written in an order that differs from file to file."""
+"""The only metadata key; several would be written in varying order."""
 
 _LENGTH_BYTES: Final = 8
 _DIGITS: Final = 8
@@ -100,21 +99,21 @@ _AT: Final = _LENGTH_BYTES + len(_START)
 
 
 def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata of a model's file, with room for its checksum."""
+    """Return the metadata for a model's file, with a placeholder for its checksum."""
     text = json.dumps({"crc32": _BLANK.decode(), **description}, separators=(",", ":"))
     return {METADATA_KEY: text}
 
 
 def add_model_checksum(data: bytes) -> bytes:
-    """Return a file whose metadata `encode_metadata` made, with its checksum."""
+    """Fill the checksum into a file with metadata from `encode_metadata`."""
     assert _has_checksum(data), "the metadata of a model's file begin with room for its checksum"
     return data[:_AT] + f"{zlib.crc32(data):08x}".encode() + data[_AT + _DIGITS :]
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Return the description in a model's file and all bytes of the file, after verifying them.
+    """Return the description in a model's file and all its bytes, after verifying them.
 
-    Raises `FileNotFoundError`, `UnreadableError`, and `DamagedError` if a byte has changed.
+    Raise `FileNotFoundError`, `UnreadableError`, or `DamagedError` if a byte has changed.
     """
     data = read_regular(path)
     if not _has_checksum(data):
@@ -145,7 +144,7 @@ _Schema = TypeVar("_Schema", bound="Record")
 
 
 class Record(BaseModel):
-    """The schema of a record: keys that it does not name are faults."""
+    """The schema of a record; unknown keys are faults."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -153,7 +152,7 @@ class Record(BaseModel):
 
 
 def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return values as JSON with a line end, whose first key is a SHA-256 of all its other bytes."""
+    """Return values as JSON with a line end; the first key is a SHA-256 of all other bytes."""
     data = json.dumps({"checksum": "", **values}, indent=indent).encode() + b"\n"
     found = _EMPTY.match(data)
     assert found is not None, "the checksum is the first key"
@@ -162,7 +161,7 @@ def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes
 
 
 def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
-    """Return the record that `encode_record` wrote; raises `DamagedError` that says what does not fit."""
+    """Return the record from `encode_record`; raise `DamagedError` with the fault."""
     sealed = _CHECKSUM.match(data)
     if sealed is not None and sealed[1] != _digest(data[: sealed.start(1)] + data[sealed.end(1) :]):
         raise DamagedError("its bytes do not match its checksum")

@@ -1,6 +1,6 @@
-"""Compaction: the files of a partition become one, with no moment at which a row is missing.
+"""Compaction: the files of a partition are merged into one, without a moment at which a row is missing.
 
-A run merges the files of attempts that have ended as soon as they are many. At its end all become one.
+A run merges the files of ended attempts once there are many. At its end all files are merged.
 """
 
 import random
@@ -24,18 +24,18 @@ _MAX_TURNS: Final = 6
 _FIRST_PAUSE_S: Final = 0.1
 
 _OF_ENDED: Final = ("metrics", "outputs")
-"""Datasets that are written before an attempt's row, and never again."""
+"""Datasets that are written before an attempt's row, and never changed."""
 
 _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
-"""Datasets that may be written again after an attempt's row, in place of the file before."""
+"""Datasets whose files may be replaced after an attempt's row is written."""
 
 
 def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    """Merge a partition's intact files into a new one, then remove them; return how many files there were.
+    """Merge a partition's intact files into a new one, then remove them; return their number.
 
-    Two compactions that begin in the same moment leave a merged file each, with the same rows. Each looks
-    once more at its end, and merges both after a random pause, so that only one does. A crash in between
-    leaves rows twice, too. Readers count them once, and the next compaction merges them.
+    Two simultaneous compactions leave a merged file each, with the same rows. Each checks again at its end,
+    and merges both after a random pause, so that only one does. A crash in between also leaves duplicate
+    rows. Readers count them once, and the next compaction merges them.
     """
     place = quarantine.layout.place
 
@@ -60,12 +60,11 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
-    """Merge a study's files of attempts that have ended into one more merged file, if they are enough.
+    """Merge a study's files of ended attempts into one more merged file, if there are at least `at_least`.
 
     Return how many files were merged. A run calls it while it trains, because merged files are not read
-    again. An attempt has ended once its row exists: only probes are written after the row. So rows are merged
-    last, and a crash in between leaves work for the next merge or compaction. Other processes may compact at
-    the same time.
+    again. An attempt has ended once its row exists: only probes are written later. So rows are merged last,
+    and a crash in between leaves work for the next merge. Other processes may compact at the same time.
     """
     layout, merged = quarantine.layout, 0
     ended = {
@@ -88,14 +87,14 @@ def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Write a merged file for these files of a partition, then remove them; return how many there were."""
+    """Write a merged file for these files of a partition, then remove them; return their number."""
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
     return len(contents)
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """Return all rows of the files of a partition, sorted, in one chunk, since one for each file is slow."""
+    """Return all rows of a partition's files, sorted, in one chunk; one chunk per file would be slow."""
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
@@ -104,7 +103,7 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
 def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
     """Remove files of a partition whose rows are merged, except files that were written again since.
 
-    Probes may be: their new file counts more than what was merged of the one before.
+    A new file of probes takes precedence over the merged rows of the older one.
     """
     if dataset in _WRITTEN_AGAIN:
         contents = {path: data for path, data in contents.items() if _is_unchanged(place, path, data)}
@@ -113,7 +112,7 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
 
 
 def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
-    """Return whether a file still has the bytes that were read; merged ones always have."""
+    """Return whether a file still has the bytes that were read; merged files always do."""
     if not is_of_one(path):
         return True
     try:
@@ -132,5 +131,5 @@ def write_merged(place: Place, dataset: str, partition: Path, merged: pl.DataFra
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep the copy of each attempt that counts if a crash has left several."""
+    """Keep the valid copy of each attempt if a crash has left several."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -4,16 +4,16 @@ from ..errors import ActivememError
 
 
 class StoreError(ActivememError):
-    """A store cannot do what was asked; the message says what was expected and what came."""
+    """A store cannot do the requested operation; the message has the expected and actual state."""
 
 
 class DamagedError(StoreError):
-    """A file whose bytes are not those that were written; readers quarantine it."""
+    """A file with changed bytes; readers quarantine it."""
 
 
 class ForeignError(StoreError):
-    """An intact file that no store wrote; readers skip it and leave it where it is."""
+    """An intact file that no store wrote; readers skip it and do not move it."""
 
 
 class UnreadableError(StoreError):
-    """Something that has a file's name but is no file, or cannot be read; readers skip it and leave it."""
+    """Something with a data file's name that is not a file or cannot be read; readers skip it."""

@@ -1,4 +1,4 @@
-"""Files of this machine: durable writes, reads that wait for nothing, and names that say who writes.
+"""Files of this machine: durable writes, reads that never block, and names that identify the writer.
 
 After a crash a file is there in full or not at all. A temporary file carries the process that writes it, so
 that others see whether it still runs. A pipe, a folder or a link to nothing is refused where a file is read.
@@ -25,7 +25,7 @@ _WRITER: Final = re.compile(r"\.([0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,19})\.[0-9a
 
 @cache
 def this_machine() -> str | None:
-    """Return a name for this machine since its start, and for the processes that can be seen from here."""
+    """Return an identifier of this machine since its boot, and of its process namespace; None if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -34,7 +34,7 @@ def this_machine() -> str | None:
 
 
 def is_running(pid: int, started: str | None) -> bool:
-    """Return whether the process of this machine with a number and a start runs; True if nobody can say."""
+    """Return whether a process with this pid and start time runs on this machine; True if unknown."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -46,9 +46,9 @@ def is_running(pid: int, started: str | None) -> bool:
 
 
 def process_start(pid: int) -> str | None:
-    """Return when a process began, in ticks since the start of the machine.
+    """Return when a process began, in ticks since the machine's boot.
 
-    It is "" for a process that has ended, and None where the system does not say.
+    It is "" for a process that has ended, and None if the system does not report it.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -68,7 +68,7 @@ def temporary_name(name: str) -> str:
 
 
 def writer_runs(name: str) -> bool | None:
-    """Return whether the process that made a temporary name still runs; None if nobody here can see that."""
+    """Return whether the process behind a temporary name still runs; None if unobservable from here."""
     machine, found = this_machine(), _WRITER.search(name)
     if machine is None or found is None or found[1] != _short(machine):
         return None
@@ -76,17 +76,17 @@ def writer_runs(name: str) -> bool | None:
 
 
 def _short(machine: str) -> str:
-    """Return a machine's name as twelve characters that a file's name may have."""
+    """Shorten a machine's identifier to twelve characters for a file name."""
     return sha256(machine.encode()).hexdigest()[:12]
 
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path for a file or a folder, which then becomes `path` or replaces a file there.
+    """Yield a temporary path for a file or a folder, which is then renamed to `path`.
 
     At the end its contents are flushed, it is renamed, and its new name is flushed. So a crash of the machine
-    leaves all of it or what was there before. Until then it is in `folder`, by default beside `path`. An
-    exception leaves nothing behind.
+    leaves the complete new version or the old one. Until then it is in `folder`, by default that of `path`.
+    An exception leaves nothing behind.
     """
     with writing_temporary(path, folder or path.parent) as temporary:
         yield temporary
@@ -95,7 +95,7 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """Yield a new path in a folder for what will become `path`; an exception leaves nothing there."""
+    """Yield a new path in a folder for a file that will become `path`; it is removed on an exception."""
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / temporary_name(path.name)
@@ -110,7 +110,7 @@ def writing_temporary(path: Path, folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """Flush a file, or a folder with its contents, rename it to `path`, and flush the name."""
+    """Flush a file (or a folder with its contents), rename it to `path`, and flush the name."""
     within = temporary.rglob("*") if temporary.is_dir() else ()
     for written in (*within, temporary):
         sync(written)
@@ -147,10 +147,7 @@ _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file to read its bytes.
-
-    Raises `UnreadableError` with the reason, and `FileNotFoundError`.
-    """
+    """Open a regular file for reading. Raise `UnreadableError` with the reason, or `FileNotFoundError`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -178,7 +175,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def is_other_than_file(path: Path) -> bool:
-    """Return whether something but a file has this name, by one look, since others may remove a file."""
+    """Return whether something other than a file has this name, by a single check, since files may vanish."""
     try:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except OSError:
@@ -187,7 +184,7 @@ def is_other_than_file(path: Path) -> bool:
 
 
 def _unreadable(error: OSError) -> Exception:
-    """Return `UnreadableError` for an error of this file alone, and an error of the machine unchanged."""
+    """Return `UnreadableError` for an error of this file only, and a machine error unchanged."""
     if error.errno not in _OF_THIS_FILE:
         return error
     return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

@@ -1,7 +1,7 @@
-"""Latest attempts: of each trial the latest attempt that is done counts; without one, the latest.
+"""Latest attempts: the valid attempt of a trial is its latest done one or, without one, its latest.
 
-So a trial that is done stays done, whatever a later attempt ends in. An attempt whose metrics were found
-damaged is not done but incomplete. While a store grows, `LatestAttempts` reads each new file once.
+So a done trial stays done, whatever a later attempt results in. An attempt with damaged metrics counts as
+incomplete, not done. While a store grows, `LatestAttempts` reads each new file once.
 """
 
 import os
@@ -19,7 +19,7 @@ from .rows import MEASURED_LATER, TRIALS, check_stored_row
 
 DONE: Final = "done"
 INCOMPLETE: Final = "incomplete"
-"""The status of an attempt that was done or pruned, and whose metrics are damaged or missing."""
+"""The status of a done or pruned attempt whose metrics are damaged or missing."""
 
 INCOMPLETE_REASON: Final = "its metrics are damaged or missing"
 _MEASURED: Final = (DONE, "pruned")
@@ -27,9 +27,9 @@ _KEYS: Final = ("trial", "attempt")
 
 
 def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
-    """Return these columns of each trial's attempt that counts, sorted by trial.
+    """Return these columns of each trial's valid attempt, sorted by trial.
 
-    Where metrics of a study have been found damaged, its attempts without any are incomplete.
+    If metrics of a study were damaged, its attempts without any are incomplete.
     """
     needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
     rows = read(quarantine, "trials", needed)
@@ -48,13 +48,13 @@ def read_latest(quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def last_numbers(quarantine: Quarantine) -> dict[str, int]:
-    """Return the number of each trial's last attempt, whether or not it is the one that counts."""
+    """Return the number of each trial's last attempt, even if another attempt is the valid one."""
     rows = read(quarantine, "trials", ["trial", "attempt"])
     return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
 
 
 def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return attempts with the probes of these names behind their final metrics."""
+    """Return attempts with the probes of these names added to their final metrics."""
     keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
     datasets = (latest_copies(read(quarantine, dataset, columns)) for dataset in MEASURED_LATER)
     wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
@@ -65,22 +65,22 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_takers(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Return trials with the column `taken`: the studies that count them as theirs; none without any."""
+    """Return trials with the column `taken`: the studies that have adopted them; null without any."""
     rows = read_taken(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
 
 
 def read_taken(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
-    """Return which trials of others these studies count, or all: trial, study, factors, and since when."""
+    """Return the trials that these studies (or all) have adopted: trial, study, factors, and time."""
     rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
     return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
-    """Return the studies with metrics in quarantine, that this session could not read, or that are no files.
+    """Return the studies with metrics that are quarantined, unreadable in this session, or not files.
 
-    What is no file stays where it is, and each session must see it before it has read any metrics.
+    A non-file is not moved, so each session must notice it before reading metrics.
     """
     layout = quarantine.layout
     unread = [fault.path.parent for fault in quarantine.faults]
@@ -97,7 +97,7 @@ def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """Rows of each trial's attempt that counts, by trial, as far as `refresh` has read.
+    """The rows of each trial's valid attempt, by trial, as far as `refresh` has read.
 
     `columns` include trial, attempt, study, status and reason.
     """
@@ -113,7 +113,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._arrivals: list[str] = []
 
     def refresh(self) -> None:
-        """Read the files that are new.
+        """Read new files.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
         it. So a folder that has changed is listed again until it stays the same. Only names are compared,
@@ -128,9 +128,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 names = all_names(partition)
 
     def find(self, study: str, trial: str, attempt: int) -> bool:
-        """Read the file of one attempt, if it has one; return whether this attempt or a later one is known.
+        """Read the file of one attempt, if it exists; return whether this attempt or a later one is known.
 
-        A caller that waits for a trial knows the name of its file, and need not list all others.
+        A caller that waits for a trial knows its file's name, and need not list all others.
         """
         if self.last_number(trial) < attempt:
             path = self._quarantine.layout.attempt_file("trials", study, trial, attempt)
@@ -143,20 +143,20 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return self.last_number(trial) >= attempt
 
     def since(self, count: int) -> list[str]:
-        """Return the trials in the order in which their counting rows came, without the first `count`."""
+        """Return the trials in the order in which their valid rows arrived, without the first `count`."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
-        """Return the number of a trial's last attempt, whether or not it counts; -1 without any."""
+        """Return the number of a trial's last attempt, valid or not; -1 without any."""
         return self._numbers.get(trial, -1)
 
     def frame(self, trials: Iterable[str]) -> pl.DataFrame:
-        """Return the rows of these trials, as far as they have any."""
+        """Return the existing rows of these trials."""
         schema = {name: TRIALS[name] for name in self._columns}
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
-        """Add the rows of these files of a partition, merged ones first; skip files that are gone."""
+        """Add the rows of these files of a partition, merged ones first; skip missing files."""
         contents: dict[Path, bytes] = {}
         for path in paths:
             try:
@@ -193,5 +193,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _counts_as(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return the key of a row; the greatest of a trial counts."""
+    """Return a sorting key of a row; a trial's greatest one is valid."""
     return row["status"] == DONE, row["attempt"]

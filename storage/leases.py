@@ -1,4 +1,4 @@
-"""Leases: who trains an attempt at a trial, so that drivers which share a store train nothing twice.
+"""Leases: exclusive claims of attempts, so that drivers that share a store train nothing twice.
 
 Attempt N at a trial belongs to the one process that creates the file `leases/TRIAL-N`. So N is the fencing
 number, too. The file's first line is its owner. The owner's process adds a byte every few seconds as long as
@@ -33,18 +33,18 @@ from .paths import Layout, entries
 from .place import Place
 
 LEASE_S: Final = 60.0
-"""A lease runs out when its owner has been silent for this long."""
+"""The silence of its owner, in seconds, after which a lease expires."""
 
 MAX_LEASE_S: Final = 24 * 3600.0
-"""No lease is longer, so that a trial never waits for ever."""
+"""The maximum length of a lease, so that a trial never waits forever."""
 
 BEATS_PER_LEASE: Final = 6
 
 KEPT_S: Final = 2 * 3600.0
-"""Leases are kept for this long after their last byte: a driver that planned earlier sees what has ended."""
+"""The age after which leases are removed: drivers that planned earlier must still see ended trials."""
 
 SWEEPS: Final = "sweeps"
-"""The file in the folder of leases that changes whenever leases of ended trials are removed."""
+"""The file in the lease folder that changes whenever leases of ended trials are removed."""
 
 _BEAT: Final = b"."
 ENDED: Final = b"e"
@@ -52,10 +52,9 @@ ENDED: Final = b"e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Process of a run; `machine` and `started` distinguish it from other processes with the same number.
+    """A process of a run; `machine` and `started` distinguish it from others with the same pid.
 
-    They are None where the system does not report them. Its death then goes unnoticed until its leases
-    expire.
+    They are None if the system does not report them. Its death then goes unnoticed until its leases expire.
     """
 
     host: str
@@ -65,7 +64,7 @@ class Owner:
     started: str | None
 
     def has_died(self) -> bool:
-        """Return whether this process is known to have ended; False if that cannot be seen from here."""
+        """Return whether this process is known to have ended; false if unobservable from here."""
         is_here = self.machine is not None and self.machine == this_machine()
         return is_here and not is_running(self.pid, self.started)
 
@@ -96,9 +95,9 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Return whether a list of the store shows what the owner has stored.
+        """Return whether a listing of the store includes everything that the owner has stored.
 
-        It does on the owner's machine. On other machines NFS may show an outdated folder for a short time.
+        That holds on the owner's machine. On other machines NFS may show an outdated folder for a short time.
         """
         return (
             self.gone
@@ -119,8 +118,8 @@ class Lease:
     def is_lost(self) -> bool:
         """Return whether another process has taken the trial over, so that nothing may be stored any more.
 
-        NFS may notice it late, by as much as a folder's attributes are cached. Raises OSError where a
-        bucket cannot be reached.
+        On NFS it may be noticed late, by the cache time of folder attributes. Raise OSError if a bucket
+        cannot be reached.
         """
         try:
             mine = self._place.get(self._path).startswith(self._header)
@@ -129,18 +128,18 @@ class Lease:
         return not mine or self._place.exists(self._next)
 
     def beat(self) -> None:
-        """Show that the owner lives; a lease that cannot be renewed runs out."""
+        """Renew the lease; on failure it will expire."""
         with suppress(OSError):
             self._place.touch(self._path, _BEAT)
 
     def end(self) -> None:
-        """Note that the outcome is stored; where that is not possible, the lease runs out."""
+        """Record that the outcome is stored; on failure the lease expires."""
         self.over = True
         with suppress(OSError):
             self._place.touch(self._path, ENDED)
 
     def release(self) -> None:
-        """Give the attempt back without an outcome; the next claim may have its number."""
+        """Release the attempt without an outcome; the next claim may get its number."""
         self.over = True
         if not self.is_lost():
             self._place.delete(self._path)
@@ -148,10 +147,10 @@ class Lease:
 
 @dataclass(weakref_slot=True, slots=True)
 class Leases:
-    """The leases of a store as one process of a run sees them; it renews what it has claimed.
+    """The leases of a store from the view of one process of a run, which renews its own.
 
     `lease_s` is the length of the leases that it claims. `clock` measures for how many seconds others are
-    silent. A lease that nobody holds a reference to is no longer renewed.
+    silent. A lease without any reference to it is no longer renewed.
     """
 
     layout: Layout
@@ -167,7 +166,7 @@ class Leases:
 
     @property
     def poll_s(self) -> float:
-        """The seconds between two looks at a lease that somebody waits for."""
+        """Return the polling interval in seconds for a lease that somebody waits for."""
         return self.layout.place.poll_s
 
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
@@ -193,7 +192,7 @@ class Leases:
     def find(self, trial: str, attempt: int) -> LeaseState | None:
         """Return the latest claim of a trial from this attempt on.
 
-        Asked again, it knows whether an owner on another machine lives.
+        When called repeatedly, it detects whether an owner on another machine lives.
         """
         place = self.layout.place
         while True:
@@ -209,14 +208,14 @@ class Leases:
                     return None  # else it was released meanwhile
 
     def last_sweep(self) -> bytes:
-        """Return a mark of when leases of ended trials were last removed; another one means a newer store."""
+        """Return a marker of the last removal of ended trials' leases; a changed one means a newer store."""
         try:
             return self.layout.place.get(self.layout.leases / SWEEPS)
         except (OSError, UnreadableError):
             return b""
 
     def beat(self) -> None:
-        """Renew every lease that is held."""
+        """Renew every lease held."""
         for lease in tuple(self._held):
             if lease.over:
                 self._held.discard(lease)
@@ -224,7 +223,7 @@ class Leases:
                 lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return what a lease says; one whose owner cannot be read yet is watched as any other."""
+        """Return the state of a lease; while its owner cannot be read, its changes are still watched."""
         header, ended, beats = data.partition(b"\n")
         try:
             record = decode_record(header + ended, _Header)
@@ -247,7 +246,7 @@ class Leases:
         )
 
     def _keep(self, lease: Lease) -> None:
-        """Renew a lease from now on, by a thread that ends with this process or when none is held."""
+        """Renew a lease from now on, in a thread that ends with this process or when no lease is held."""
         with self._lock:
             self._held.add(lease)
             if self._thread is None:
@@ -274,7 +273,7 @@ def this_process(run: str) -> Owner:
 
 
 def remove_old_leases(layout: Layout) -> None:
-    """Remove the leases of trials of which all have been silent for `KEPT_S`, by the clock of the place."""
+    """Remove the leases of trials whose leases have all been silent for `KEPT_S`, by the place's clock."""
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.place.list_names(layout.leases)
     for path in entries(layout.leases):

@@ -55,10 +55,10 @@ def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
 
 
 def verify_checksum(data: bytes) -> None:
-    """Accept a file that is intact and of a version that can be read.
+    """Verify that a file is intact and of a supported version.
 
-    Raises `DamagedError` if any byte is not as written, `ForeignError` for Parquet that no store wrote, and
-    `StoreError` for another version.
+    Raise `DamagedError` if any byte differs, `ForeignError` for Parquet that no store wrote, and `StoreError`
+    for another version.
     """
     cut = _footer_start(data)
     start = cut - _CHECKSUM_BYTES
@@ -74,12 +74,12 @@ def verify_checksum(data: bytes) -> None:
 
 
 def _footer_start(data: bytes) -> int:
-    """Return where the footer begins, or a number below zero if the end of the file makes no sense."""
+    """Return the start of the footer, or a negative number if the end of the file is invalid."""
     return len(data) - _FOOTER_END_BYTES - int.from_bytes(data[-_FOOTER_END_BYTES:-4], "little")
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a file without a checksum: it is damaged, or this store did not write it."""
+    """Return the error for a file without a checksum: it is damaged, or another program wrote it."""
     import pyarrow as pa  # noqa: PLC0415  a tenth of a second that sound files do not cost
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

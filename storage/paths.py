@@ -43,9 +43,9 @@ _TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 class Layout:
     """The paths of a store in its place.
 
-    Datasets hold nothing but Parquet files, since some readers take every file of a folder for data. So files
-    being written wait in `unfinished`, on the same file system. A study's folder is not called `study=NAME`:
-    the column is in the files, and pandas refuses it when it comes from both.
+    Datasets only contain Parquet files, since some readers take every file of a folder for data. So
+    unfinished files are in `unfinished`, on the same file system. A study's folder is not called
+    `study=NAME`: the column is in the files, and pandas rejects it when it comes from both.
     """
 
     def __init__(self, place: Place) -> None:
@@ -59,7 +59,7 @@ class Layout:
         self.final_checkpoints_folder = self.root / "final_checkpoints"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
-        """Give another process the paths of its own copy."""
+        """Pickle only the place: another process gets the paths of its own copy."""
         return Layout, (self.place,)
 
     def lease(self, trial: str, attempt: int) -> Path:
@@ -94,7 +94,7 @@ class Layout:
         return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file of attempts that are written together; all datasets share its name."""
+        """Return the file of attempts that are written together; its name is the same in all datasets."""
         return self.root / dataset / validate_study_name(study) / name
 
 
@@ -113,7 +113,7 @@ def open_layout(root: Path | str) -> Layout:
 
 
 def new_compacted_path(partition: Path) -> Path:
-    """Return a new file for a partition's merged data.
+    """Return a new path for a partition's merged data.
 
     The name is unique, so that two simultaneous compactions never delete each other's result. It sorts after
     the names of earlier compactions, even if the clock was set back since.
@@ -124,7 +124,7 @@ def new_compacted_path(partition: Path) -> Path:
 
 
 def new_group_name() -> str:
-    """Return a unique name for files of attempts that are written together; later ones sort behind it."""
+    """Return a unique name for files of attempts that are written together; later names sort last."""
     return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
 
@@ -177,19 +177,19 @@ def validate_study_name(study: str) -> str:
 
 
 def validate_trial_id(trial: str) -> str:
-    """Return a trial's id; raises `StoreError` for a text that may lead out of the store's folders."""
+    """Return a trial's id; raise `StoreError` for a text that could lead out of the store's folders."""
     if fault := trial_id_fault(trial):
         raise StoreError(fault)
     return trial
 
 
 def study_name_fault(study: str) -> str | None:
-    """Return what is wrong with a study's name, which also names folders."""
+    """Return the fault of a study's name, which also names folders, or None."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
 
 
 def trial_id_fault(trial: str) -> str | None:
-    """Return what is wrong with a trial's id."""
+    """Return the fault of a trial's id, or None."""
     return None if _TRIAL.fullmatch(trial) else f"trial: expected 16 hexadecimal digits, got {trial!r}"

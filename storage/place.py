@@ -1,4 +1,4 @@
-"""Places of a store: where its files are, and what each place promises about them."""
+"""Places of a store: folders and buckets, with their guarantees about files."""
 
 import errno
 import os
@@ -17,8 +17,8 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 class Place(ABC):
     """The files of a store, below `root` on this machine.
 
-    Of a bucket, `root` is a copy: `fetch`, `fetch_file` and `list_names` bring it up to date, and what is
-    written goes to the bucket before a method returns. A write that has returned survives a crash.
+    For a bucket, `root` is a copy: `fetch`, `fetch_file` and `list_names` update it, and writes reach the
+    bucket before a method returns. A write that has returned survives a crash.
     """
 
     root: Path
@@ -26,22 +26,22 @@ class Place(ABC):
     """The address of a bucket; None for a folder."""
 
     poll_s: ClassVar[float]
-    """The seconds between two looks at a lease that somebody waits for."""
+    """The polling interval in seconds for a lease that somebody waits for."""
 
     lists_are_current: ClassVar[bool]
-    """Whether every machine sees immediately what another machine has stored."""
+    """Whether every machine sees at once what another machine has stored."""
 
     @abstractmethod
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Bring a folder up to date; with a name, only the files of this name below it."""
+        """Update the local copy of a folder; with a name, only its files of that name."""
 
     @abstractmethod
     def fetch_file(self, path: Path) -> None:
-        """Bring one file up to date."""
+        """Update the local copy of one file."""
 
     @abstractmethod
     def list_names(self, *folders: Path) -> None:
-        """Bring the names in folders up to date, with sizes and times, but not what the files contain."""
+        """Update the local listing of folders with sizes and times, without file contents."""
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
@@ -49,15 +49,15 @@ class Place(ABC):
 
     @abstractmethod
     def exists(self, path: Path) -> bool:
-        """Return whether a file is there now."""
+        """Return whether a file exists now."""
 
     @abstractmethod
     def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write or replace a file durably; without data, the file that was written durably under `root`."""
+        """Write or replace a file durably; without data, store the file already written under `root`."""
 
     @abstractmethod
     def put_new(self, path: Path, data: bytes) -> None:
-        """Write a file durably; raises `FileExistsError` if another is there."""
+        """Create a file durably; raise `FileExistsError` if it exists."""
 
     @abstractmethod
     def check_claims(self) -> None:
@@ -65,38 +65,38 @@ class Place(ABC):
 
     @abstractmethod
     def claim(self, path: Path, data: bytes) -> bool:
-        """Create a small file that only one process can create; return whether it was this one.
+        """Create a small file atomically; return False if another process has created it.
 
         It is not flushed: a crash of the machine may lose it.
         """
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a file that this process has claimed, unless it is gone or another's by now."""
+        """Append a mark to a file that this process has claimed, unless it is gone or has another owner."""
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
-        """Remove files and folders with their contents, as far as they are there."""
+        """Delete files, and folders with their contents; missing ones are ignored."""
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> Path:
-        """Rename a file to a path that is free, `target` or one with a number behind it; return which.
+        """Rename a file to `target`, or to that name with a number if it is taken; return the new path.
 
-        Raises `FileNotFoundError` if another process has moved it.
+        Raise `FileNotFoundError` if another process has moved it.
         """
 
     @abstractmethod
     def keep_previous(self, path: Path, target: Path) -> None:
-        """Keep a file as `target`, if it is there, just before another one replaces it."""
+        """Keep a file as `target`, if it exists, just before it is replaced."""
 
     @abstractmethod
     def now(self) -> float:
-        """Return the time that a file gets which is written now, by the clock of the place."""
+        """Return the time of a file written now, by the place's clock."""
 
 
 @final
 class FolderPlace(Place):
-    """A folder that all nodes see."""
+    """A folder that all nodes can see."""
 
     address = None
     poll_s = 0.5
@@ -131,8 +131,8 @@ class FolderPlace(Place):
     def put_new(self, path: Path, data: bytes) -> None:
         """Write a file to `unfinished/`, flush it, link it to its name, and flush the name.
 
-        Only one process can make a hard link, on NFS as well. On a file system without links a file that
-        another process writes in the same moment is replaced.
+        Only one process can create a hard link, on NFS as well. On a file system without links, a file that
+        another process writes at the same moment is replaced.
         """
         with writing_temporary(path, self._unfinished) as temporary:
             temporary.write_bytes(data)
@@ -206,7 +206,7 @@ class FolderPlace(Place):
 
 
 def unused_path(path: Path) -> Path:
-    """Return a path that no file has, this one or one with a number."""
+    """Return an unused path: this one, or one with a number."""
     target, count = path, 1
     while target.exists():
         count += 1

@@ -1,6 +1,6 @@
-"""Reading of datasets; each file is checked in the pass that reads it, beside writers and compactions.
+"""Reading of datasets; each file is verified while it is read, concurrently with writers and compactions.
 
-A damaged file is moved to quarantine, named in a warning and in a note, never deleted. Its rows then count as
+A damaged file is moved to quarantine, with a warning and a note, and never deleted. Its rows then count as
 missing, so that the trials run again.
 """
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """A file that is not read, where it was, and why; a damaged one is moved, any other is left."""
+    """An unread file, its original path, and the reason; a damaged one is moved, others stay."""
 
     path: Path
     reason: str
@@ -34,9 +34,9 @@ class UnreadFile:
 
 
 class Quarantine:
-    """The files that one session has not read: `paths` says where they are now, `faults` why.
+    """The files that one session has not read: `paths` has their current paths, `faults` the reasons.
 
-    A `dry` one moves nothing and warns of nothing.
+    A `dry` quarantine neither moves files nor warns.
     """
 
     def __init__(self, layout: Layout, *, dry: bool = False) -> None:
@@ -45,9 +45,9 @@ class Quarantine:
         self.faults: list[UnreadFile] = []
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
-        """Quarantine one file, and say what is left of it.
+        """Quarantine a file; `left` describes the consequences.
 
-        In a store that cannot be written it stays, and is left out all the same.
+        In a read-only store the file stays, but is skipped.
         """
         name = path.relative_to(self.layout.root)
         self.faults.append(UnreadFile(path, f"{reason}; {left}", is_damaged=True))
@@ -67,7 +67,7 @@ class Quarantine:
         _log.warning("%s is quarantined: %s; %s", name, reason, left)
 
     def leave(self, path: Path, reason: str) -> None:
-        """Leave out what is no file of the store, or cannot be read; the first time, with a warning."""
+        """Skip something that is not a file of the store, or cannot be read; warn the first time."""
         if path in self.paths:
             return
         self.paths.append(path)
@@ -76,7 +76,7 @@ class Quarantine:
             _log.warning("%s is left out: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:
-        """Add a line to the note beside the files; the file is safe without it."""
+        """Add a line to the notes in the quarantine; the file is safe without it."""
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
             self.layout.place.fetch_file(notes)
@@ -95,9 +95,9 @@ def read(
     columns: Sequence[str],
     studies: Collection[str] | None = None,
 ) -> pl.LazyFrame:
-    """Return the given columns and `RANK`, of all studies or of the given ones; rows are unordered.
+    """Return the given columns and `RANK`, of all studies or of these; rows are unordered.
 
-    Raises `StoreError` for a file of an unknown schema version.
+    Raise `StoreError` for a file of an unknown schema version.
     """
     file_batches = [
         batch
@@ -110,7 +110,7 @@ def read(
 def read_attempts(
     quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
 ) -> pl.LazyFrame:
-    """Return the rows of `read` that belong to these attempts, which have study, trial and attempt.
+    """Return the rows of `read` for these attempts, which have study, trial and attempt.
 
     Only their own files are opened, if each has one.
     """
@@ -136,9 +136,9 @@ def read_attempts(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of batches of intact files, and the batch's number as the column `RANK`.
+    """Return these columns of batches of intact files, with the batch's index as the column `RANK`.
 
-    A column that came after a file was written is null there.
+    A column that is newer than a file is null for it.
     """
     schema = SCHEMAS[dataset]  # whose later columns files of earlier versions lack
     empty = pl.LazyFrame(schema={**schema, RANK: pl.Int32()}).select(*columns, RANK)
@@ -152,17 +152,17 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group a partition's files so that no attempt is twice in one batch, later data in later batches."""
+    """Group a partition's files so that no batch has an attempt twice, later data in later batches."""
     several = [[data] for path, data in contents.items() if not is_of_one(path)]
     loose = [data for path, data in contents.items() if is_of_one(path)]
     return [*several, loose] if loose else several
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the intact files of a partition, merged ones first, as they were at one moment.
+    """Return the intact files of a partition at one moment, merged ones first.
 
     A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
-    neither. So all is read again if a file has vanished or a merged one has appeared.
+    neither. So the partition is read again if a file has vanished or a merged one has appeared.
     """
     for _ in range(_MAX_TRIES):
         paths = data_files(partition)
@@ -178,7 +178,7 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
     """Return a file's bytes, or None if it is damaged or no store wrote it.
 
-    A damaged file is quarantined, and a foreign one is left out. Raises `FileNotFoundError`, and `StoreError`
+    A damaged file is quarantined, and a foreign one is skipped. Raise `FileNotFoundError`, and `StoreError`
     for an unknown schema version.
     """
     try:

@@ -1,4 +1,4 @@
-"""Rows: their columns in the order of the files, the frames that they become, and what is wrong with them."""
+"""Rows of the store: columns in file order, conversion to frames, and validation."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
-    """Say which values their columns cannot hold."""
+    """Describe the values that do not fit their columns."""
     return [
         f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()
@@ -29,7 +29,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 
 
 def _expected(value: object, kind: pl.DataType) -> str | None:
-    """Say what a column expects if a value is not that."""
+    """Describe what a column expects if a value does not fit."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -74,7 +74,7 @@ def is_json_object(text: str | None) -> bool:
 def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
     """Raise `StoreError` for a row that activemem cannot have written: names, factors, missing values.
 
-    Its settings are long, and are checked where they are read.
+    Its settings are long, and are checked by their readers.
     """
     trial, study, attempt = row["trial"], row["study"], row["attempt"]
     faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
@@ -113,7 +113,7 @@ _COLUMN_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRow:
-    """One ended attempt at one trial.
+    """One ended attempt of one trial.
 
     - `trial` is 16 hexadecimal digits.
     - `factors` and `settings` are JSON objects as text.
@@ -186,11 +186,10 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenOutputs:
-    """Outputs of a trained model for the test split, line by line, and the search that found them.
+    """Outputs of a trained model for the test split, line by line, with the search that found them.
 
-    `references` have the form that BLEU reads. A line holds the numbers of its symbols where the task has no
-    text. `sizes` matters for models that need the output's size: they try "all" sizes in turn, or "estimated"
-    ones.
+    `references` have the form for BLEU. A line has symbol numbers if the task has no text. `sizes` matters
+    for models that need the output's size: they try "all" sizes in turn, or "estimated" ones.
     """
 
     beam: Int32
@@ -230,7 +229,7 @@ OUTPUTS: Final = pl.Schema(
 )
 
 TAKEN: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime("us", "UTC")})
-"""The trials of others that a study counts as its own, the levels by which it calls them, and since when."""
+"""The trials of other studies that a study has adopted, with its factor levels for them, and the time."""
 
 
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:
@@ -253,7 +252,7 @@ _SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
 
 
 def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
-    """Make the rows of what a trial's model wrote, one per line, counted from 1."""
+    """Make the rows of a model's outputs, one per line, counted from 1."""
     columns = {
         "line": range(1, len(written.outputs) + 1),
         "source": written.sources,
@@ -276,15 +275,15 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 
 
 def _storable(value: object) -> object:
-    """Return a value that can be stored: a failure's message may have characters that UTF-8 cannot encode."""
+    """Return a storable value: a failure's message may have characters that UTF-8 cannot encode."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 SCHEMA_VERSION: Final = 2
-"""The version that is written; 2 added columns for where a trial ran, which are null in files of 1."""
+"""The written schema version; 2 added columns for where a trial ran, which are null in files of version 1."""
 
 READ_VERSIONS: Final = (1, 2)
-"""The versions that can be read."""
+"""The readable schema versions."""
 
 SCHEMAS: Final = {
     "trials": TRIALS,

@@ -1,4 +1,4 @@
-"""The store: rows of trials in one folder or below one address."""
+"""The store: rows of trials in a folder or below an address."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +45,7 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """The files of a store that show the progress of its studies.
+    """The files of a store that change with the progress of its studies.
 
     - `rows` are the data files of trials.
     - `measured` maps data files of probes, tunings and trials taken from other studies to their times.
@@ -65,7 +65,7 @@ class StoreState:
 
 
 def read_state(layout: Layout) -> StoreState:
-    """Return the state of a store now; no file is opened."""
+    """Return the current state of a store without opening a file."""
     trials, later = layout.root / "trials", [layout.root / dataset for dataset in (*MEASURED_LATER, "taken")]
     layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
     records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
@@ -87,7 +87,7 @@ def _files(dataset: Path) -> list[Path]:
 
 
 def _time(path: Path) -> int:
-    """Return the time of a file in nanoseconds; 0 if it is not there."""
+    """Return the modification time of a file in nanoseconds; 0 if it is missing."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116 -- many a second
     except OSError:
@@ -95,12 +95,12 @@ def _time(path: Path) -> int:
 
 
 class Store:
-    """The rows of finished trials, as partitioned Parquet that anyone can read.
+    """The rows of finished trials, as partitioned Parquet files.
 
-    `files` has what trials keep beside their rows, `records` the studies that have run, and `upkeep` checks,
-    merges and removes. Many processes may write, read and compact at once. A folder that does not exist is an
-    empty store. Every method that reads quarantines damaged files and raises `StoreError` for an unknown
-    schema version.
+    `files` has further files of trials, `records` the studies that have run, and `upkeep` checks, merges and
+    removes. Many processes may write, read and compact at once. A folder that does not exist is an empty
+    store. Every method that reads quarantines damaged files and raises `StoreError` for an unknown schema
+    version.
     """
 
     def __init__(self, root: Path | str) -> None:
@@ -140,7 +140,7 @@ class Store:
 
     @property
     def place(self) -> str:
-        """Return the address of the store, or its folder."""
+        """Return the store's address, or its folder."""
         return self.address or str(self.root)
 
     @property
@@ -150,7 +150,7 @@ class Store:
 
     @property
     def damaged(self) -> tuple[Path, ...]:
-        """The damaged files that this object has met, where they are now."""
+        """The current paths of the damaged files that this object has found."""
         return tuple(self._quarantine.paths)
 
     def write(
@@ -158,9 +158,9 @@ class Store:
     ) -> None:
         """Store one attempt; when this returns, it survives a crash of the machine.
 
-        Metrics and outputs come first, so that a trial whose row is there has all of them. Raises
-        `StoreError` if the attempt is stored already. That covers files of their own, not merged ones; the
-        numbers of attempts that `leases` hands out are new in any case.
+        Metrics and outputs are written first, so that a trial with a row has all of them. Raises `StoreError`
+        if the attempt has a file already. Merged files are not checked; attempt numbers from `leases` are
+        always new.
         """
         path = self._layout.attempt_file("trials", trial.study, trial.trial, trial.attempt)
         refused = StoreError(
@@ -177,7 +177,7 @@ class Store:
             raise refused from None
 
     def write_together(self, attempts: Sequence[AttemptRows]) -> None:
-        """Store several attempts as `write` does one, in one file of each dataset for all of a study."""
+        """Store several attempts like `write`, with one file per dataset for all attempts of a study."""
         for study in dict.fromkeys(each.trial.study for each in attempts):
             group, name = [each for each in attempts if each.trial.study == study], new_group_name()
             outputs = [output_frame(each.trial, each.outputs) for each in group if each.outputs]
@@ -189,9 +189,9 @@ class Store:
                     self._layout.place.put(path, encode(pl.concat(frames)))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
-        """Store what was measured in a trained model, as durably as its trial.
+        """Store measurements of a trained model, as durably as its trial.
 
-        Earlier probes of the attempt are replaced if they have the name of a new one, whatever their index.
+        Earlier probes of the attempt are replaced if they have the name of a new one, with any index.
         """
         family = pl.col("name").str.split("[").list.first()
         replaced = {row.name.partition("[")[0] for row in probes}
@@ -200,18 +200,18 @@ class Store:
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store which search for outputs was chosen for a trained model, and what it wrote, as durably."""
+        """Store the chosen decoding search of a trained model and its outputs, as durably as its trial."""
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def take(self, trial: str, study: str, factors: str) -> None:
-        """Record durably that a study counts a trial of another one, with these factors, as JSON."""
+        """Record durably that a study adopts a trial of another one, with these factors as JSON."""
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
 
     def taken(self, study: str) -> pl.DataFrame:
-        """Return the trials of others that a study counts: trial, study, factors and at."""
+        """Return the trials of others that a study has adopted: trial, study, factors and time."""
         return read_taken(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
@@ -220,36 +220,36 @@ class Store:
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
     def last_numbers(self) -> dict[str, int]:
-        """Return the number of each trial's last attempt, whether or not it is the one that counts."""
+        """Return the number of each trial's last attempt, even if another attempt is the valid one."""
         return last_numbers(self._quarantine)
 
     def leases(self, run: str) -> Leases:
-        """Return the leases of the store's trials, as this process claims them for a run.
+        """Return the leases of the store's trials, for claims by this process in a run.
 
-        Raises `StoreError` if a bucket's server has no conditional writes.
+        Raise `StoreError` if a bucket's server has no conditional writes.
         """
         self._layout.place.check_claims()
         return Leases(self._layout, this_process(run))
 
     def watched_leases(self) -> Leases:
-        """Return the leases of the store's trials for a process that claims none."""
+        """Return the leases of the store's trials for a process that only watches."""
         return Leases(self._layout, this_process("watch"))
 
     def state(self) -> StoreState:
-        """Return the names of what the store has, by which a later look sees what has changed."""
+        """Return the store's file names and times, to detect changes later."""
         return read_state(self._layout)
 
     def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return these columns of the latest attempts, which can be refreshed while the store grows."""
+        """Return these columns of the latest attempts, as a view that can be refreshed as the store grows."""
         latest = LatestAttempts(self._quarantine, columns)
         latest.refresh()
         return latest
 
     def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
-        """Return the latest attempt at each trial, a done one before all others, sorted by trial.
+        """Return the valid attempt of each trial (the latest done one, else the latest), sorted by trial.
 
-        Its final metrics are followed by the probes of these names, whether from probing or from tuning. If
-        searches count trials of other studies, the column `taken` says which, by which factors, since when.
+        The probes of these names, from probing or tuning, are added to its final metrics. If searches have
+        adopted trials of other studies, the column `taken` says which, by which factors, and when.
         """
         frame = read_latest(self._quarantine, TRIALS.names())
         open_columns = (name for name, count in frame.null_count().row(0, named=True).items() if count)
@@ -274,7 +274,7 @@ class Store:
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
         """Return one metric of these attempts at all steps, or all metrics, in the form of `metrics`.
 
-        `attempts` are rows of `trials`. Of files that hold one attempt, only theirs are read.
+        `attempts` are rows of `trials`. Files with a single other attempt are not read.
         """
         columns = [each for each in METRICS.names() if each != "study"]
         rows = latest_copies(read_attempts(self._quarantine, "metrics", columns, attempts))
@@ -282,10 +282,10 @@ class Store:
         return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
-        """Return what the models of the latest attempts wrote for the test split, of all trials or of these.
+        """Return the test outputs of the latest attempts' models, of all trials or of these.
 
-        A row for each line, sorted by trial and line, with the search that found it: the task's, or the one
-        that was chosen later.
+        There is a row for each line, sorted by trial and line, with the search that found it: the task's, or
+        with `tuned` the one chosen later.
         """
         return self._of_latest(("tuned_outputs" if tuned else "outputs",), trials)
 
@@ -299,7 +299,7 @@ class Store:
             self._layout.place.put(path, encode(frame))
 
     def _make_way(self, path: Path) -> None:
-        """Quarantine anything but a file that has the name of a file to be written."""
+        """Quarantine something other than a file that blocks the name of a new file."""
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it was in the way of a trial's")
 
@@ -315,10 +315,10 @@ class Store:
 
 
 def open_store(store: Store | Path | str) -> Store:
-    """Return the store itself, or the one in a folder or at an address."""
+    """Return the store itself, or open the one in a folder or at an address."""
     return store if isinstance(store, Store) else Store(store)
 
 
 def store_fault(store: object) -> str | None:
-    """Return why an argument is no store, folder or address; None if it is one."""
+    """Return why an argument is not a store, folder or address; None if it is one."""
     return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

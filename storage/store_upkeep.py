@@ -1,4 +1,4 @@
-"""Upkeep of a store: compaction, checks, repair, removal of trials, and new names of studies."""
+"""Upkeep of a store: compaction, checks, repair, removal of trials, and renaming of studies."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from .rows import SCHEMAS
 from .study_records import StudyRecords, rename_in_record
 
 _ORDER: Final = ("trials", *(dataset for dataset in SCHEMAS if dataset != "trials"))
-"""Rows go first: what is left of a trial after a crash is nothing that counts."""
+"""The order of removal: rows go first, so that a crash leaves nothing that counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class StoreUpkeep:
         self._records = StudyRecords(quarantine)
 
     def compact(self) -> int:
-        """Merge small files and remove what dead writers left; return how many files were merged.
+        """Merge small files and remove leftovers of dead writers; return the number of merged files.
 
         It may run beside writers, readers and other compactions, and may be killed at any moment.
         """
@@ -60,21 +60,21 @@ class StoreUpkeep:
         )
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the files of attempts that have ended, if there are at least this many, during a run."""
+        """Merge the files of ended attempts, if there are at least this many, during a run."""
         return merge_ended(self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:
-        """Read all files to their ends and return what is wrong with them; change nothing.
+        """Read all files to their ends and return the problems; change nothing.
 
-        What is written meanwhile may be reported as incomplete.
+        Files written meanwhile may be reported as incomplete.
         """
         return check_store(self._layout)
 
     def repair(self) -> list[Finding]:
-        """Move every damaged file to quarantine, and return what was wrong with each.
+        """Move every damaged file to quarantine, and return the problems.
 
         Trials that have lost their row or their metrics run again. A trial with a damaged checkpoint resumes
-        from the one before.
+        from the previous one.
         """
         quarantine = Quarantine(self._layout)
         damaged = [each for each in self.check().findings if each.kind is FindingKind.DAMAGED]
@@ -83,17 +83,17 @@ class StoreUpkeep:
         return damaged
 
     def clean(self, *, dry: bool = False) -> list[Finding]:
-        """Remove files that nothing reads any more, and return them; a `dry` run removes nothing.
+        """Remove unused files, and return them; a `dry` run removes nothing.
 
-        These are files of writers that have died, and the checkpoints of trials that have ended for good.
+        These are files of dead writers, and checkpoints of trials that have ended for good.
         """
         return remove_leftovers(self._layout, dry=dry)
 
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
-        """Remove these trials of a study with all that is kept of them; a `dry` run removes nothing.
+        """Remove these trials of a study with all their files; a `dry` run removes nothing.
 
-        Files of a trial that another study has run as well stay. Called again after a crash, it finishes the
-        removal. Raises `StoreError`, and removes nothing, while somebody trains one of them.
+        Files of a trial that another study has run as well are kept. Called again after a crash, it finishes
+        the removal. Raises `StoreError`, and removes nothing, while one of them is in training.
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
@@ -129,8 +129,8 @@ class StoreUpkeep:
         """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
 
         The old rows stay until all new rows are written, and duplicate rows count once. So a call after a
-        crash finishes the rename, or finds that it is finished. Raises `StoreError`, and moves nothing, while
-        somebody trains one of these or of the stored trials, or if the name is taken.
+        crash finishes the rename, or finds that it is finished. Raises `StoreError`, and changes nothing,
+        while one of these or of the stored trials is in training, or if the name is taken.
         """
         validate_study_name(new)
         if self.is_renamed(old, new):
@@ -161,16 +161,16 @@ class StoreUpkeep:
         return self._end_rename(new)
 
     def is_renamed(self, old: str, new: str) -> bool:
-        """Return whether the study `new` was called `old`, and nothing has that name any more."""
+        """Return whether the study `new` was called `old`, and the old name is unused."""
         if (self._records.load(new) or {}).get("renamed") != old:
             return False
         return self._records.load(old) is None and old not in set(self._studies_of_trials())
 
     def copy_outcome(self, trial: str, to: str) -> bool:
-        """Give the outcome of a trial, with metrics, outputs and weights, to another trial as well.
+        """Copy the outcome of a trial, with metrics, outputs and weights, to another trial.
 
-        Its row keeps the settings and the code of the training. Returns False, and copies nothing, if
-        somebody trains the other trial or has done so. Raises KeyError for an unknown trial. The row comes
+        Its row keeps the settings and the code of the training. Returns False, and copies nothing, if the
+        other trial is in training or has been trained. Raises KeyError for an unknown trial. The row comes
         last, as in any attempt: called again after a crash, it finishes the copy.
         """
         if to in last_numbers(self._quarantine):
@@ -203,7 +203,7 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Keep others from beginning any of these trials for the time of the context."""
+        """Keep other processes from starting these trials within the context."""
         leases, last = self._claims(purpose), last_numbers(self._quarantine)
         held: list[Lease] = []
         try:
@@ -234,7 +234,7 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Merge a study's files without some rows; what a compaction merges in that moment is done again."""
+        """Merge a study's files without some rows; repeat if a compaction merges them at the same moment."""
         for partition in self._layout.partitions(dataset, [study]):
             while contents := load_partition(partition, self._quarantine):
                 rows = merge(dataset, contents)
@@ -249,7 +249,7 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Note that a study has its new name in full, so that the old one is free; count its trials."""
+        """Record that a study's renaming is complete, so that the old name is free; count its trials."""
         record = self._records.load(new)
         if record is not None and not record.get("rename_ended"):
             self._records.save(new, {**record, "rename_ended": True})

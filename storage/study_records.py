@@ -1,4 +1,4 @@
-"""Study records: what a study was when it last ran, one JSON file each."""
+"""Study records: a study as it last ran, in a JSON file each."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ _NEXT_STEP: Final = "run the study again from its file: that writes its record a
 
 
 class _OwnCorpus(Record):
-    """The table that names files of the user's own, and what was read from them."""
+    """The table that names the user's own files, and the facts read from them."""
 
     written: str
     facts: dict[str, Any]
@@ -30,14 +30,14 @@ class _OwnCorpus(Record):
 
 
 class _FreeGpu(Record):
-    """The bytes of each GPU that a run found free."""
+    """The free memory of each GPU at the start of a run, in bytes."""
 
     run: str
     free: int
 
 
 class StudyRecord(BaseModel):
-    """A study file's text with its overrides, and what else a run knew of the study."""
+    """A study file's text with its overrides, and further facts from the run."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
 
@@ -74,9 +74,9 @@ class StudyRecords:
         self._layout.place.put(self._layout.study(name), encode_record(page, indent=2))
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """Return the record of a study, or None; raises `StoreError` for an unknown version.
+        """Return the record of a study, or None; raise `StoreError` for an unknown version.
 
-        It has `text` and, where they were saved, the other keys of `StudyRecord`.
+        It has `text` and, if saved, the other keys of `StudyRecord`.
         """
         path = self._layout.study(name)
         self._layout.place.fetch_file(path)
@@ -84,14 +84,14 @@ class StudyRecords:
         return None if page is None else page.record.model_dump(exclude_unset=True)
 
     def find_damaged(self, name: str) -> Path | None:
-        """Return where a damaged record of a study is in quarantine; None if there is none."""
+        """Return the path of a study's damaged record in quarantine; None if there is none."""
         folder = self._layout.quarantine / "studies"
         self._layout.place.list_names(folder)
         found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
         return found[-1] if found else None
 
     def latest(self) -> str | None:
-        """Return the name of the study that was recorded last."""
+        """Return the name of the most recently recorded study."""
         times: dict[str, str] = {}
         self._layout.place.fetch(self._layout.studies)
         for path in entries(self._layout.studies, ".json"):
@@ -104,7 +104,7 @@ class StudyRecords:
         self._layout.place.delete(self._layout.study(name))
 
     def _read(self, path: Path) -> _Page | None:
-        """Return a record as `read_page` does, or None where it cannot; quarantine a damaged file."""
+        """Return a record like `read_page`, or None on an error; quarantine a damaged file."""
         try:
             return read_page(path)
         except FileNotFoundError:
@@ -128,7 +128,7 @@ def read_page(path: Path) -> _Page:
 
 
 def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return the record of a study with another name in its text, and a note of its old name."""
+    """Return a study's record with another name in its text, and a note of the old name."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',

@@ -1,4 +1,4 @@
-"""Files of trials beside their rows: checkpoints with their notes, trained weights, last states."""
+"""Files of trials besides their rows: checkpoints with notes, trained weights, last states."""
 
 import json
 import os
@@ -23,18 +23,18 @@ NOTE_FILE: Final = "reached.json"
 STARTS_FILE: Final = "begun"
 """The file with the trial in its first line, and a line for each start: the run, and where it resumes.
 
-The engine adds a line after a start that ended in order before its trial ended.
+The engine adds a line after a start that stopped cleanly before its trial's end.
 """
 
 MAX_COURSE: Final = 200
-"""The most epochs of a metric in a note, as many as a line on a page can show."""
+"""The maximum number of epochs of a metric in a note, as many as a page can show."""
 
 Course = Mapping[str, Sequence[tuple[int, float]]]
-"""Epochs and the values after them, for each metric."""
+"""The epochs and values of each metric."""
 
 
 class StartRecord(Record):
-    """The trial of a checkpoint: its study, the levels of its factors, its settings as JSON."""
+    """The trial of a checkpoint: its study, its factor levels, and its settings as JSON."""
 
     study: str
     levels: dict[str, Any]
@@ -52,7 +52,7 @@ class _Note(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointNote:
-    """The last epoch with a checkpoint, its metrics, when it was saved, and the course of all epochs so far.
+    """The last epoch with a checkpoint, its metrics, its time, and the metric history so far.
 
     `seconds` is the training time up to this epoch. Notes of earlier releases lack `seconds` and `course`.
     """
@@ -73,7 +73,7 @@ def write_note(
 ) -> None:
     """Replace the note in a trial's folder if possible; a crash of the machine may lose it.
 
-    `rows` are the metrics of all epochs; those with an index are left out of the course.
+    `rows` are the metrics of all epochs; indexed metrics are left out of the history.
     """
     note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
     temporary = folder / f"reached.{os.getpid()}.tmp"
@@ -83,14 +83,14 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the first line of `STARTS_FILE` for a trial, given the values of `StartRecord` as JSON."""
+    """Return the first line of `STARTS_FILE` for a trial, given `StartRecord`'s values as JSON."""
     return encode_record(json.loads(trial)).decode()
 
 
 def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
-    """Return the trial of a checkpoint's folder and its starts; None if none is there, or only a part of one.
+    """Return the trial of a checkpoint's folder and its starts; None without a complete record.
 
-    Raises `DamagedError` and `UnreadableError`, which name the file, and OSError.
+    Raise `DamagedError` and `UnreadableError`, which name the file, and OSError.
     """
     path = folder / STARTS_FILE
     try:
@@ -107,14 +107,14 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the unfinished trials of a study below the folder of checkpoints: begun, or wanted for a run."""
+    """Return the unfinished trials of a study in the checkpoint folder: begun or requested ones."""
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
     begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
     return {name for name, trial in begun if trial is not None and trial.study == study}
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a folder says which trial it is for; a process that is killed early writes nothing."""
+    """Return whether a checkpoint folder names its trial; a process killed early has written nothing."""
     return _begun_or_none(folder) is not None
 
 
@@ -127,7 +127,7 @@ def _begun_or_none(folder: Path) -> StartRecord | None:
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
-    """Return the values of each metric by epoch; of many epochs every n-th and the last."""
+    """Return the values of each metric by epoch; many epochs are thinned to every n-th and the last."""
     found: dict[str, dict[int, float]] = {}
     for row in rows:
         if "[" not in row.name:
@@ -142,7 +142,7 @@ def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """Return the note in a trial's folder; None if there is none that can be read."""
+    """Return the note in a trial's folder; None without a readable one."""
     path = folder / NOTE_FILE
     try:
         saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -160,7 +160,7 @@ def read_note(folder: Path) -> CheckpointNote | None:
 
 
 def verify_note(folder: Path) -> None:
-    """Accept the note in a trial's folder; raises as `decode_record` and `read_regular`."""
+    """Verify the note in a trial's folder; raise as `decode_record` and `read_regular`."""
     if data := read_regular(folder / NOTE_FILE):  # empty where a crash of the machine lost it
         decode_record(data, _Note)
 
@@ -173,15 +173,15 @@ class TrialFiles:
 
     @property
     def place(self) -> Place:
-        """The place of the files; what is written there is put into it."""
+        """The place of the files; writes must be put into it."""
         return self._layout.place
 
     def checkpoint_dir(self, trial: str) -> Path:
-        """Return the folder for a trial's checkpoints, which need not exist."""
+        """Return the folder for a trial's checkpoints, which may not exist."""
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all folders of checkpoints, in which files of this name are up to date."""
+        """Return the folder of all checkpoint folders, with up-to-date files of this name."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 
@@ -192,28 +192,28 @@ class TrialFiles:
         return {trial for trial, folder in folders.items() if folder.is_dir() and any(folder.iterdir())}
 
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
-        """Return the progress of an unfinished trial, if its first epoch is over."""
+        """Return the progress of an unfinished trial after its first epoch; None before."""
         folder = self.checkpoint_dir(trial)
         self.place.fetch_file(folder / NOTE_FILE)
         return read_note(folder)
 
     def weights_file(self, trial: str) -> Path:
-        """Return the file for a trial's trained weights, which need not exist."""
+        """Return the file for a trial's trained weights, which may not exist."""
         path = self._layout.weights(trial)
         self.place.fetch_file(path)
         return path
 
     def trials_with_weights(self, trials: Iterable[str]) -> set[str]:
-        """Return the given trials whose trained weights are kept."""
+        """Return the given trials whose trained weights are stored."""
         self.place.list_names(self._layout.weights_folder)
         return {trial for trial in trials if self._layout.weights(trial).is_file()}
 
     def final_checkpoint_file(self, trial: str) -> Path:
-        """Return the file for the last state of a trial's training, which need not exist."""
+        """Return the file for the last state of a trial's training, which may not exist."""
         return self._layout.final_checkpoint(trial)
 
     def trials_with_final_checkpoint(self) -> frozenset[str]:
-        """Return the trials whose last state is kept."""
+        """Return the trials whose last state is stored."""
         self.place.list_names(self._layout.final_checkpoints_folder)
         files = entries(self._layout.final_checkpoints_folder, ".pt")
         return frozenset(path.stem for path in files if not path.name.startswith("."))
