@@ -34,19 +34,19 @@ ActivememError              a ValueError
         ServeError          pages that cannot be served this way      activemem.reporting.serve.access
         ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
-        LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
+        LeakError           a model or block that sees later inputs   activemem.engine.trial.evaluation
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
-        ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
+        ParameterGroupError groups that a model lacks           activemem.engine.optimisers.build
         PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
         LossTermError       a term that is no number                activemem.engine.trial.training_parts
         CallbackError       a callback that reports others          activemem.engine.trial.training_parts
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
-        PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
-        CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.compiled_body
+        PrecisionError      a device without the precision asked for  activemem.engine.core.models
+        CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.weights
     mend the machine
         TrackingError       a tracker that cannot be used             activemem.tracking.contract
-        MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
-            HeadLostError   a Ray cluster without its head            activemem.engine.trial.machine_failures
+        MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.failures
+            HeadLostError   a Ray cluster without its head            activemem.engine.trial.failures
         BucketError         a bucket that cannot be reached           activemem.storage.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files

@@ -23,8 +23,7 @@ from ray import tune
 from activemem.engine.core.events import Event, Listener
 from activemem.engine.core.interruption import Stop
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohort_sources import GridCohorts
-from activemem.engine.run.cohorts import Worker
+from activemem.engine.run.cohorts import GridCohorts, Worker
 from activemem.engine.run.ray_cluster import run_cohorts
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.trial.outcome import Job, Totals, trial_row

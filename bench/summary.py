@@ -30,9 +30,9 @@ import torch
 
 from activemem import __version__
 from activemem.engine.core.cpu import prepare_cpu
-from activemem.engine.trial import provenance
+from activemem.engine.core.models import float32_products
+from activemem.engine.trial import outcome
 from activemem.engine.trial.memory_retries import free_memory
-from activemem.engine.trial.precision import float32_products
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results" / "speed.md"
 MARKS = {
@@ -152,10 +152,10 @@ def trial_rows() -> Iterator[Row]:
 
 def machine(device: torch.device) -> str:
     """Return one line about the machine and the versions of a measurement."""
-    now, place = datetime.now(UTC).date(), provenance.device_name(device)
+    now, place = datetime.now(UTC).date(), outcome.device_name(device)
     if device.type == "cpu":
         place += f" of {os.cpu_count()} cores"
-    return f"activemem {__version__} ({provenance.commit()}), torch {torch.__version__}, {place}, {now}"
+    return f"activemem {__version__} ({outcome.commit()}), torch {torch.__version__}, {place}, {now}"
 
 
 def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, bool]:

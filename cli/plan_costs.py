@@ -11,7 +11,7 @@ _PLANNED_FLOPS = 3e10
 """The most FLOPs of a measured step: a slow core takes a few seconds for the largest."""
 
 if TYPE_CHECKING:
-    from ..engine.optimisers.parameter_groups import GroupSize
+    from ..engine.optimisers.build import GroupSize
     from ..studies.catalog.datasets import Dataset
     from ..studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
     from ..studies.planning.plan import Plan
@@ -94,7 +94,7 @@ def group_sizes_of(study: Study) -> list[GroupSize]:
     settings = [trial.settings for trial in study.trials or study.boundary_trials()]
     if not any(each.train.groups for each in settings):
         return []
-    from ..engine.optimisers.parameter_groups import group_sizes
+    from ..engine.optimisers.build import group_sizes
 
     return group_sizes(settings)
 

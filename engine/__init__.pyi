@@ -4,6 +4,7 @@ from .core.events import Event as Event
 from .core.events import Listener as Listener
 from .core.events import Started as Started
 from .core.model_file import ModelFileError as ModelFileError
+from .core.models import PrecisionError as PrecisionError
 from .core.resources import Machine as Machine
 from .corpora.availability import Availability as Availability
 from .corpora.availability import check_availability as check_availability
@@ -21,4 +22,3 @@ from .run.driver import run_study as run_study
 from .run.preflight import LeakError as LeakError
 from .tasks import Batch as Batch
 from .tasks import get_task as get_task
-from .trial.precision import PrecisionError as PrecisionError

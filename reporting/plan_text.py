@@ -36,7 +36,7 @@ from ..studies.text.units import (
 from .statistics.sequential import looks
 
 if TYPE_CHECKING:
-    from ..engine.optimisers.parameter_groups import GroupSize
+    from ..engine.optimisers.build import GroupSize
 
 NO_ESTIMATE = "no estimate before a first trial has run on this machine"
 

@@ -33,7 +33,7 @@ from .display import live_display
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
-    from ...engine.trial.machine_failures import MachineError
+    from ...engine.trial.failures import MachineError
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -80,7 +80,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     trackers = open_trackers(settings.track)
     print_waiting("loading torch")
     from ...engine.run.driver import run_study  # loads torch
-    from ...engine.trial.machine_failures import MachineError
+    from ...engine.trial.failures import MachineError
     from ...tracking.export import tracked_tables
     from ...tracking.listener import tracking
 
@@ -124,7 +124,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
     """Return the error for a failed machine; if its cluster's head is gone, end this process."""
-    from ...engine.trial.machine_failures import HeadLostError
+    from ...engine.trial.failures import HeadLostError
 
     told = f"stopped, and no trial has failed by it: {failure}. Continue: {request.resume_command}"
     if isinstance(failure, HeadLostError):

@@ -18,7 +18,7 @@ from ..output import bold, output_width
 from ..plan_devices import room, where
 
 if TYPE_CHECKING:
-    from ...engine.optimisers.parameter_groups import GroupSize
+    from ...engine.optimisers.build import GroupSize
 
 _CORE_FLOPS = 5e10
 """The operations that a CPU core does in a second at best; few trainings reach it."""

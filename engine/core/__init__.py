@@ -2,6 +2,6 @@
 
 A run emits `events`, and `progress` tracks a study from them. `resources` describes the cores, GPUs and
 memory of a trial. `gpus` finds its GPUs and their free memory, and `cpu` prepares the process.
-`random_streams` has seeds and generators, `models` builds a trial's model, and `model_file` stores it.
-`interruption` stops a run cleanly, even in the middle of an epoch.
+`random_streams` has seeds and generators, `models` builds a trial's model in its precision, and `model_file`
+stores it. `interruption` stops a run cleanly, even in the middle of an epoch.
 """

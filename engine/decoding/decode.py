@@ -10,10 +10,8 @@ from torch import Tensor
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...errors import ActivememError
 from ..data.vocabularies.base import END
-from .beam import Ranking, beam_search
-from .greedy import greedy_search
 from .length_search import SizeSearch, search_lengths, size_bounds
-from .outputs import Bounds, Outputs
+from .searches import Bounds, Outputs, Ranking, beam_search, greedy_search
 
 PLAIN_SIZES = SizeSearch()
 """Default search over sizes: up to twice the source's, without a cost."""

@@ -13,9 +13,7 @@ from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ..core.cpu import give_back_memory
-from .beam import Ranking, beam_search
-from .greedy import Race, greedy_search
-from .outputs import Bounds, NoCosts, OutputCosts, Outputs
+from .searches import Bounds, NoCosts, OutputCosts, Outputs, Race, Ranking, beam_search, greedy_search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linear
 from ..data.vocabularies.base import END, PADDING, START, Vocabulary
 from ..decoding.decode import decode
 from ..decoding.length_search import LengthLine, SizeSearch
-from ..decoding.outputs import Bounds, OutputCosts
+from ..decoding.searches import Bounds, OutputCosts
 from ..measures.bleu import bleu, bleu_by_length
 from ..measures.evalb import score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits

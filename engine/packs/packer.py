@@ -17,13 +17,12 @@ import torch
 from ...studies.planning.memory_estimates import step_memory, trials_together
 from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
-from ..trial.machine_failures import note_lost_gpu
+from ..trial.failures import note_lost_gpu
 from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
-from .stacked_optimiser import optimiser_key
-from .stacked_steps import StackedSteps, stacking_fault
+from .stacked_steps import StackedSteps, optimiser_key, stacking_fault
 
 CACHED_NUMBERS = 2**19
 """Limit on the numbers in a layer's outputs over a whole pack on a CPU; more would not fit its caches."""

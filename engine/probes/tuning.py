@@ -20,14 +20,13 @@ from ...studies.resolve.compatibility import covers_nothing
 from ...studies.schema.settings import DecodeSettings, read_recipe
 from ...studies.study import Study, study_fault
 from ..core.cpu import prepare_cpu, restored_process
-from ..core.models import autocast
+from ..core.models import autocast, float32_products
 from ..core.resources import ONE_CPU, Machine
 from ..data.sentence_pairs import PairSplit
 from ..measures.bleu import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
-from ..trial.machine_failures import check_gpu
+from ..trial.failures import check_gpu
 from ..trial.memory_retries import in_smaller_parts
-from ..trial.precision import float32_products
 from .study_probes import ProbeResult, within_limit
 from .trained_models import NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
 

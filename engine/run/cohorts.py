@@ -1,33 +1,195 @@
-"""Cohorts: trials that one worker receives together, and runs one after the other or in lockstep."""
+"""Cohorts: trials that one worker receives together, and runs one after the other or in lockstep.
+
+The missing trials of a grid come in cohorts so long that scheduling them is cheap.
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import accumulate
 from statistics import fmean
+from typing import Protocol
 
 import torch
 
 from ...storage import Store
+from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
+from ...studies.resolve.costs import flops_of_test, max_training_flops
+from ...studies.resolve.trial import Trial
 from ..core.cpu import prepare_cpu
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
 from ..core.interruption import Stop, StoppedMidway
 from ..core.resources import Machine
 from ..packs.form import form_of
 from ..packs.packer import Packer
-from ..trial import provenance
+from ..trial import outcome
 from ..trial.checkpoints import checkpoint_of
 from ..trial.claims import Claims
-from ..trial.machine_failures import MachineError, storing
+from ..trial.failures import MachineError, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
-from .cohort_sources import CohortSource
 from .gpu_share import device_bytes, gpu_memory
 from .memory_guard import MemoryGuard
+
+COHORT_S = 10.0
+"""The training time that a cohort should take, estimated from earlier cohorts."""
+
+MAX_COHORT_TRIALS = 64
+"""The maximum number of trials in a cohort."""
+
+ROUNDS = 3
+"""A cohort has at most 1 / ROUNDS of a worker's share of the remaining work, so that all workers end
+together."""
+
+SCHEDULING_S = 0.02
+"""The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
+
+FEW = 4
+"""The minimum number of packed trials for a worker, however little work is left."""
+
+PACKS_OF_A_FORM = 2
+"""The maximum number of packs of one form in a cohort; a form has several if trials differ in length."""
+
+ROUNDS_OF_PACKS = 1.25
+"""`ROUNDS` for packed trials, which gain more from larger cohorts."""
+
+_REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
+
+
+class CohortSource(Protocol):
+    """A source of cohorts. It learns how each one ends; a search uses this to choose the next."""
+
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
+        """Return the name and jobs of a worker's next cohort; None at the end."""
+        ...
+
+    def may_have_more(self) -> bool:
+        """Return whether the end of a running cohort may lead to another one."""
+        ...
+
+    def should_prune(self, name: str, epoch: int, value: float) -> bool:
+        """Return whether to prune a cohort whose metric has this value after an epoch."""
+        ...
+
+    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
+        """Record the end of a cohort, `completed` or pruned; return the events that follow."""
+        ...
+
+
+Work = Callable[[Trial], float]
+"""Maps a trial to its work, in any unit."""
+
+
+def expected_work(trial: Trial) -> float:
+    """Return an upper bound of a trial's FLOPs.
+
+    Tiny steps count as the smallest step whose time FLOPs predict.
+    """
+    settings = trial.settings
+    steps = settings.train.epochs * settings.train.steps_per_epoch
+    return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
+
+
+class GridCohorts:
+    """Cohorts of given jobs: in order for one worker, the largest first for several.
+
+    A cohort has the work of COHORT_S seconds, by the speed of finished cohorts. Towards the end cohorts
+    shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be
+    packed are scheduled together. A single worker gets as many as fit a cohort; one of several workers gets
+    its share of the remaining work.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        *,
+        pack: int = 1,
+        work: Work = expected_work,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._jobs = [(work(job.trial), job) for job in jobs]
+        self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
+        self._clock, self._pack = clock, pack
+        self._forms = {job.trial.id: form_of(job.trial.settings) for job in jobs} if pack > 1 else {}
+        self._begun: dict[str, tuple[float, float]] = {}
+        self._seconds_of_work, self._num_ended = deque[float](maxlen=_REMEMBERED), 0
+
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
+        if self._next == len(self._jobs):
+            return None
+        if workers > 1 and not self._is_sorted:
+            self._jobs[self._next :] = sorted(
+                self._jobs[self._next :], key=lambda each: (each[1].turn, -each[0])
+            )
+            self._is_sorted = True
+        limit = 0.0
+        if self._seconds_of_work:
+            second = 1 / max(self._seconds_of_work)  # the work of one
+            limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
+            limit = max(limit, self._least(second, workers)) if workers > 1 else limit
+        first, taken, together = self._next, 0.0, self._gather_alike(workers)
+        while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
+            work, _ = self._jobs[self._next]
+            if taken and taken + work > limit and self._next - first >= together:
+                break
+            taken += work
+            self._next += 1
+        self._left -= taken
+        name = f"cohort {first}"
+        self._begun[name] = self._clock(), taken
+        return name, [job for _, job in self._jobs[first : self._next]]
+
+    def _least(self, second: float, workers: int) -> float:
+        """Return the minimum work of a cohort that hides `SCHEDULING_S`; `second` is the work of one second.
+
+        Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work.
+        Among cohorts that started together the shortest end first, and they say little about the speed.
+        """
+        least = SCHEDULING_S * second * workers
+        return least if self._num_ended >= workers else min(least, self._left / workers)
+
+    def _gather_alike(self, workers: int) -> int:
+        """Move jobs that can be packed with the next job directly after it.
+
+        Return their number, this job included.
+        """
+        left = self._jobs[self._next :]
+        form = self._forms.get(left[0][1].trial.id) if self._forms else None
+        if form is None:
+            return 1
+        alike = [place for place, (_, job) in enumerate(left) if self._forms[job.trial.id] == form]
+        chosen = dict.fromkeys(alike[: self._share([left[place][0] for place in alike], workers)])
+        others = [each for place, each in enumerate(left) if place not in chosen]
+        self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
+        return len(chosen)
+
+    def _share(self, work: Sequence[float], workers: int) -> int:
+        most = PACKS_OF_A_FORM * self._pack
+        even = -(-len(work) // -(-len(work) // most))  # no few are left behind
+        if workers == 1:
+            return even
+        share = self._left / (ROUNDS_OF_PACKS * workers)
+        fitting = sum(until <= share for until in accumulate(work[:even]))
+        return max(fitting, min(FEW, even, -(-len(work) // workers)))
+
+    def may_have_more(self) -> bool:
+        return False
+
+    def should_prune(self, name: str, epoch: int, value: float) -> bool:
+        return False
+
+    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
+        begun, work = self._begun.pop(name)
+        self._num_ended += 1
+        self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
+        return []
+
 
 FLUSH_S = 1.0
 """The minimum seconds between two flushes; an outcome waits at most until the first step after that."""
@@ -129,7 +291,7 @@ class Worker:
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device)
         self._buffer = OutcomeBuffer(store)
-        provenance.commit()  # now: the files may change while it trains
+        outcome.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
         """Return the attempts of these jobs; each is claimed when it starts."""

@@ -29,19 +29,18 @@ from ...studies.text.units import plural
 from ..core.cpu import restored_process
 from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay
 from ..core.interruption import Stop, on_interrupt
+from ..core.progress import notebook_listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.own_files import keep_files
-from ..optimisers.parameter_groups import group_sizes
+from ..optimisers.build import group_sizes
 from ..packs.form import count_packs
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.claims import taken
-from ..trial.machine_failures import MachineError, check_gpu, lost_gpu, storing
+from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
 from ..trial.outcome import Job
 from ..trial.training_parts import check_watched
-from .cohort_sources import CohortSource, GridCohorts
-from .cohorts import run_local
+from .cohorts import CohortSource, GridCohorts, run_local
 from .gpu_share import with_gpu_bytes, with_whole_gpu
-from .notebook_progress import notebook_listener
 from .preflight import (
     check_device,
     check_leaks,

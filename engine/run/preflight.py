@@ -30,7 +30,7 @@ from ...studies.catalog.tasks import (
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.schema.epoch_metrics import epoch_metrics
 from ...studies.schema.settings import TrialSettings
-from ..core.models import build_model
+from ..core.models import build_model, check_precision
 from ..core.resources import Machine
 from ..corpora.files import DataError
 from ..data.labelled_sequences import open_labelled
@@ -38,10 +38,9 @@ from ..data.sentence_pairs import open_pairs
 from ..data.text.corpus import open_corpus
 from ..data.treebanks import open_treebank
 from ..objectives.base import RegisteredMetrics
-from ..optimisers.compiled_body import check_compile
+from ..optimisers.weights import check_compile
 from ..tasks.generated import draw_examples, draw_test_set
-from ..trial.leaks import LeakError
-from ..trial.precision import check_precision
+from ..trial.evaluation import LeakError
 from ..trial.training import Training
 
 

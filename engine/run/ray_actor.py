@@ -23,7 +23,7 @@ from ...storage import Store
 from ..core.events import MachineFailed
 from ..core.interruption import StoppedMidway, stop_soon
 from ..core.resources import Machine
-from ..trial.machine_failures import MachineError, lost_gpu
+from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Worker, collect
 from .memory_guard import MemoryGuard

@@ -26,11 +26,11 @@ from ..core.events import Listener
 from ..core.gpus import service_fault
 from ..core.interruption import StartLeft, Stop, left_when_asked
 from ..core.resources import Machine
-from ..trial.machine_failures import MachineError
+from ..trial.failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import FitNodes, StorePlace, marked
-from .cohort_sources import CohortSource
+from .cohorts import CohortSource
 from .gpu_share import with_share
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
 from .ray_connection import HeadWatch, connected

@@ -21,7 +21,7 @@ from ...studies.text.units import plural
 from ..core.events import Listener
 from ..core.gpus import count_gpus_of_processes
 from ..core.resources import Machine, cpus_here
-from ..trial.machine_failures import HeadLostError, MachineError
+from ..trial.failures import HeadLostError, MachineError
 from .worker_code import search_path
 
 LOST_AFTER_S = 5.0

@@ -10,7 +10,7 @@ from typing import TypedDict
 import ray
 import ray.exceptions
 
-from ..trial.machine_failures import MachineError
+from ..trial.failures import MachineError
 
 START_S = 300.0
 """The time limit for this machine's first worker to start and import the package, in seconds."""

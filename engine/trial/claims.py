@@ -13,7 +13,7 @@ from ...storage import Store
 from ...storage.leases import Lease, LeaseState
 from ..core.events import ClaimedElsewhere, Ended
 from . import checkpoints
-from .machine_failures import storing
+from .failures import storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 
 REFRESH_S = 1800.0

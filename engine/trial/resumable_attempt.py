@@ -20,11 +20,11 @@ from ...studies.schema.settings import TrialSettings
 from ..core.cpu import give_back_memory
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
-from . import checkpoints, crash_report, provenance
+from . import checkpoints, failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
-from .leaks import LeakError
-from .machine_failures import MachineError, lost_gpu, machine_failure, note_lost_gpu, storing
+from .evaluation import LeakError
+from .failures import MachineError, lost_gpu, machine_failure, note_lost_gpu, storing
 from .memory_retries import OomRetries, free_memory, is_out_of_memory, may_be_out_of_memory
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
 from .training import NotANumberError, Training
@@ -75,7 +75,7 @@ class Attempt:
         save_after_s: float = 0.0,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
-        guard: crash_report.Guard | None = None,
+        guard: failures.Guard | None = None,
         buffer: OutcomeBuffer | None = None,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
         device_suffix: str = "",
@@ -160,7 +160,7 @@ class Attempt:
         """Build the training and load its checkpoint, unless the trial has killed its workers too often."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
-        words = crash_report.take_crash_report(self._checkpoint.folder)
+        words = failures.take_crash_report(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(_CPU)
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
@@ -170,10 +170,10 @@ class Attempt:
             tries = f"/{self._tries.tries}" if self._tries.tries else ""
             place = f"{'0' if saved is None else saved.place}{tries}"
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
-        if (reason := crash_report.failure_by_death(deaths, words, self._limit, self._place())) is not None:
+        if (reason := failures.failure_by_death(deaths, words, self._limit, self._place())) is not None:
             return self._end("failed", reason)
         with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
-            provenance.reset_peak_memory(self._device)
+            outcome.reset_peak_memory(self._device)
             if (fault := code_fault(self.job.trial.settings)) is not None:
                 raise MachineError(fault)
             training = self._make_training(self._tries.settings, self._device, self._data)
@@ -335,11 +335,11 @@ class Attempt:
         """Set a time limit for a context; if the process dies in it, it leaves a crash report."""
         folder = self._checkpoint.folder
         with (
-            crash_report.recording_crashes(folder, self._limit) as descriptor,
+            failures.recording_crashes(folder, self._limit) as descriptor,
             interruptible(seconds, descriptor),
         ):
             if self._guard is not None:
-                self._guard(crash_report.crash_report_file(folder))
+                self._guard(failures.crash_report_file(folder))
             yield
 
     def _between_steps(self, training: Training) -> None:

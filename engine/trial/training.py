@@ -17,14 +17,12 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import ModelSettings, TrialSettings
 from ..core.interruption import Interruption
-from ..core.models import autocast, checkpoint_activations, sequence_flops
+from ..core.models import autocast, check_precision, checkpoint_activations, float32_products, sequence_flops
 from ..core.random_streams import DeviceStream, derive_seed
 from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
-from .evaluation import Stopping, ends_training, evaluate_epoch
-from .leaks import LeakError
-from .precision import check_precision, float32_products
+from .evaluation import LeakError, Stopping, ends_training, evaluate_epoch
 from .schedules import Schedule
 from .training_parts import Callbacks, GradientMeasures, LossTerms, to_device
 

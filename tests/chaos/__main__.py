@@ -130,12 +130,12 @@ def main() -> int:
     options = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # before torch is imported: a process with threads must not be forked
-    from activemem.engine.trial import provenance
+    from activemem.engine.trial import outcome
 
     from .bucket import Server
     from .disk import Disk
 
-    provenance.commit()  # once, for all that is forked
+    outcome.commit()  # once, for all that is forked
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         disk = Disk(Path(folder, "disk"))

@@ -9,8 +9,7 @@ from typing import get_args
 
 import pytest
 
-from activemem.engine.optimisers.build import weight_state
-from activemem.engine.optimisers.parameter_groups import group_sizes
+from activemem.engine.optimisers.build import group_sizes, weight_state
 from activemem.engine.run.driver import run_study
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store

@@ -11,10 +11,8 @@ from torch.testing import assert_close
 from activemem.blocks.core.transducer import State
 from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.engine.decoding.beam import Ranking, beam_search
 from activemem.engine.decoding.decode import Decoded, DecodingError, decode
-from activemem.engine.decoding.greedy import greedy_search
-from activemem.engine.decoding.outputs import Bounds
+from activemem.engine.decoding.searches import Bounds, Ranking, beam_search, greedy_search
 
 from . import references as plain
 from .references import END, KINDS, SIZED, log_likelihood, make_model, make_sources

@@ -13,7 +13,7 @@ from activemem.engine.core.cpu import _glibc
 from activemem.engine.decoding import length_search
 from activemem.engine.decoding.decode import decode
 from activemem.engine.decoding.length_search import LengthLine, SizeSearch
-from activemem.engine.decoding.outputs import OutputCosts
+from activemem.engine.decoding.searches import OutputCosts
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources

@@ -12,7 +12,7 @@ from torch.nn import functional
 from activemem import IGNORED, Examples, GeneratedTask, TaskSizes, register_task
 from activemem.blocks.core.block import BLOCKS, Block
 from activemem.engine.tasks.generated import draw_test_set
-from activemem.engine.trial.leaks import LeakError
+from activemem.engine.trial.evaluation import LeakError
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.metrics import METRICS, register_metric
 from activemem.studies.catalog.tasks import TASKS, TaskError

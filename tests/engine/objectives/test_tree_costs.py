@@ -9,7 +9,7 @@ from activemem.engine.data.vocabularies.base import END, FIRST_SYMBOL, PADDING, 
 from activemem.engine.data.vocabularies.words import SymbolVocabulary
 from activemem.engine.decoding.decode import decode
 from activemem.engine.decoding.length_search import SizeSearch
-from activemem.engine.decoding.outputs import Bounds, OutputCosts
+from activemem.engine.decoding.searches import Bounds, OutputCosts
 from activemem.engine.objectives.generation import BRACKET_COST, TAG_COST, TreeCosts
 
 from ..decoding.references import SIZED, greedy, log_likelihood, make_model, make_sources

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 from activemem import build
 from activemem.cli.app import app
 from activemem.engine.core.resources import ONE_CPU
-from activemem.engine.optimisers.build import build_optimizer
-from activemem.engine.optimisers.parameter_groups import ParameterGroupError, group_sizes
+from activemem.engine.optimisers.build import ParameterGroupError, build_optimizer, group_sizes
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
 from activemem.storage import Store

@@ -13,12 +13,11 @@ from activemem.engine.objectives.base import StepShape
 from activemem.engine.packs import packer
 from activemem.engine.packs.packer import Packer
 from activemem.engine.packs.stacked_steps import StackedSteps
-from activemem.engine.run.cohort_sources import GridCohorts
-from activemem.engine.run.cohorts import Worker
+from activemem.engine.run.cohorts import GridCohorts, Worker
 from activemem.engine.run.driver import run_study
-from activemem.engine.trial import machine_failures
+from activemem.engine.trial import failures
 from activemem.engine.trial.checkpoints import checkpoint_of
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
@@ -265,7 +264,7 @@ def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study)
 
 
 def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(study, store, notes, monkeypatch):
-    monkeypatch.setattr(machine_failures, "_lost", [])
+    monkeypatch.setattr(failures, "_lost", [])
 
     def fail(*_):
         raise RuntimeError("CUDA error: device-side assert triggered")
@@ -276,7 +275,7 @@ def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(stud
         with pytest.raises(MachineError, match="a GPU is lost to this process"):
             run(study, store, notes)
     assert not notes.of(Ended)
-    machine_failures._lost.clear()  # as in another process
+    failures._lost.clear()  # as in another process
     begun = []
     monkeypatch.setattr(
         packer,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.engine.core.interruption import TimeLimitPassed
-from activemem.engine.packs import stacked_optimiser
+from activemem.engine.packs import stacked_steps
 from activemem.engine.packs.form import alone_reason, form_of
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
@@ -184,8 +184,8 @@ RULES = [
 
 def test_each_has_its_own_rule_and_neighbours_of_one_are_moved_at_once(make, monkeypatch):
     made = []
-    make_as = stacked_optimiser._made_as
-    monkeypatch.setattr(stacked_optimiser, "_made_as", lambda *given: made.append(1) or make_as(*given))
+    make_as = stacked_steps._made_as
+    monkeypatch.setattr(stacked_steps, "_made_as", lambda *given: made.append(1) or make_as(*given))
 
     def with_rule(seed, **options):
         return make(seed, **RULES[seed], **options)
@@ -247,7 +247,7 @@ def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error, 
     before = [storages(training) for training in trainings]
     with pytest.raises(error), StackedSteps(trainings) as stacked:
         stacked.step()
-        monkeypatch.setattr(stacked_optimiser.StackedOptimisers, "unstack", fail)  # is not asked for any more
+        monkeypatch.setattr(stacked_steps.StackedOptimisers, "unstack", fail)  # is not asked for any more
         raise error
     assert [storages(training) for training in trainings] == before
     assert not any(training.is_stacked for training in trainings)
@@ -256,7 +256,7 @@ def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error, 
 def test_weights_are_as_they_were_where_a_pack_cannot_begin(make, monkeypatch):
     trainings = [make(seed) for seed in range(3)]
     before = [(storages(each), copy.deepcopy(each.weights())) for each in trainings]
-    monkeypatch.setattr(stacked_optimiser.StackedOptimisers, "__init__", fail)
+    monkeypatch.setattr(stacked_steps.StackedOptimisers, "__init__", fail)
     with pytest.raises(RuntimeError, match="no room"), StackedSteps(trainings):
         pass
     for training, (places, weights) in zip(trainings, before, strict=True):
@@ -281,7 +281,7 @@ def test_no_gradient_is_held_behind_a_step(make, optimizer):
 
 def test_counts_of_steps_may_be_on_several_devices():
     counts = [torch.tensor(2.0), torch.tensor(3.0), torch.tensor(4.0)]
-    assert stacked_optimiser._numbers(counts) == [2.0, 3.0, 4.0]
-    assert stacked_optimiser._numbers([]) == []
+    assert stacked_steps._numbers(counts) == [2.0, 3.0, 4.0]
+    assert stacked_steps._numbers([]) == []
     with pytest.raises(NotImplementedError, match="meta"):  # one device is asked after the other
-        stacked_optimiser._numbers([counts[0], counts[1].to("meta")])
+        stacked_steps._numbers([counts[0], counts[1].to("meta")])

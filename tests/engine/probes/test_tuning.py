@@ -15,8 +15,8 @@ from activemem.engine.objectives.generation import Decoding, PairData, generate
 from activemem.engine.probes import trained_models, tuning
 from activemem.engine.probes.tuning import tune_study
 from activemem.engine.run.driver import run_study
-from activemem.engine.trial import machine_failures
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial import failures
+from activemem.engine.trial.failures import MachineError
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
@@ -241,6 +241,6 @@ def test_what_the_machine_has_failed_by_is_no_models_reason(store, monkeypatch):
 
 
 def test_a_gpu_that_cuda_fails_with_is_told_and_no_cpu_decodes(store, monkeypatch):
-    monkeypatch.setattr(machine_failures, "gpu_fault", lambda: "Error 805")
+    monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")
     with pytest.raises(MachineError, match=r"gpus = 0 to compute on CPUs, .*, as CUDA fails: Error 805"):
         next(tune_study(make_study(SEQ2SEQ), store, Machine(gpus="auto", data=store.root.parent)))

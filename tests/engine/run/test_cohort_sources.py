@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from activemem.engine.run import cohort_sources
-from activemem.engine.run.cohort_sources import (
+from activemem.engine.run import cohorts
+from activemem.engine.run.cohorts import (
     COHORT_S,
     SCHEDULING_S,
     GridCohorts,
@@ -82,7 +82,7 @@ def grids(count=4608):
 @pytest.mark.parametrize("kind", grids())
 @pytest.mark.parametrize("pack", [1, 16])
 def test_workers_end_nearly_together(kind, workers, pack, monkeypatch):
-    monkeypatch.setattr(cohort_sources, "form_of", str)  # those that take as long are of one form
+    monkeypatch.setattr(cohorts, "form_of", str)  # those that take as long are of one form
     tasks = grids()[kind]
     took, sizes = makespan(tasks, workers, pack=pack)
     assert sum(sizes) == len(tasks)
@@ -101,7 +101,7 @@ def test_cohorts_of_few_trials_take_little_longer_than_each_alone(kind, count, w
 
 @pytest.mark.parametrize("count", [432, 1536])
 def test_packs_of_trials_that_only_seem_alike_are_no_larger_than_a_share(count, monkeypatch):
-    monkeypatch.setattr(cohort_sources, "form_of", str)
+    monkeypatch.setattr(cohorts, "form_of", str)
     tasks = alike_on_paper(count)["shortest first"]
     took, _ = makespan(tasks, 256, pack=16)
     assert took <= 1.1 * one_by_one(tasks, 256)
@@ -109,13 +109,13 @@ def test_packs_of_trials_that_only_seem_alike_are_no_larger_than_a_share(count, 
 
 @pytest.mark.parametrize(("workers", "sizes"), [(1, [32] * 3), (2, [32, 25, 15, 9, 6, 4]), (16, [4] * 12)])
 def test_trials_of_a_form_are_handed_out_as_many_as_train_together(workers, sizes, monkeypatch):
-    monkeypatch.setattr(cohort_sources, "form_of", str)
+    monkeypatch.setattr(cohorts, "form_of", str)
     found = makespan(jobs(np.full(96, 20.0)), workers, pack=16)[1]
     assert found[: len(sizes)] == sizes
 
 
 def test_trials_of_a_form_are_parted_evenly_for_one_worker(monkeypatch):
-    monkeypatch.setattr(cohort_sources, "form_of", str)
+    monkeypatch.setattr(cohorts, "form_of", str)
     assert makespan(jobs([1.0, 2.0] * 33), 1, pack=16)[1] == [17, 17, 16, 16]
 
 

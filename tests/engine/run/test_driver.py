@@ -13,9 +13,9 @@ from activemem.engine.core.events import NOBODY, Ended, EpochFinished, Started
 from activemem.engine.core.interruption import Stop
 from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.cohorts import GridCohorts
 from activemem.engine.run.driver import Summary, run_study
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store

@@ -29,8 +29,8 @@ from activemem.engine.run.gpu_share import (
 from activemem.engine.run.ray_actor import see_own_gpus, share_cores
 from activemem.engine.run.ray_cluster import _ready, _resources
 from activemem.engine.run.ray_connection import connected, gpus_to_hand_out
-from activemem.engine.trial import machine_failures
-from activemem.engine.trial.machine_failures import MachineError, check_gpu
+from activemem.engine.trial import failures
+from activemem.engine.trial.failures import MachineError, check_gpu
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, room_on_gpu, step_memory
 from activemem.studies.study import load_study
@@ -320,7 +320,7 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tin
 def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
     tmp_path, tiny, monkeypatch, gpus, asked
 ):
-    monkeypatch.setattr(machine_failures, "gpu_fault", lambda: "Error 805")
+    monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")
     store = Store(tmp_path / "results")
     with pytest.raises(MachineError) as refused:
         run_study(load_study(tiny), store, Machine(gpus=gpus), local=True)

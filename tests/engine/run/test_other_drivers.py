@@ -20,8 +20,7 @@ from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.engine.trial.claims import Claims, store_pruned
-from activemem.engine.trial.crash_report import MAX_WORKER_DEATHS
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.failures import MAX_WORKER_DEATHS, MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.reporting.results import StudyResults

@@ -5,7 +5,7 @@ import pytest
 from activemem.blocks.core.block import BLOCKS
 from activemem.blocks.layers.convolutions import Conv
 from activemem.engine.run.preflight import check_leaks, check_test_lengths
-from activemem.engine.trial.leaks import LeakError
+from activemem.engine.trial.evaluation import LeakError
 from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
 from activemem.studies.catalog.tasks import TaskError
 from activemem.studies.schema.settings import TrialSettings

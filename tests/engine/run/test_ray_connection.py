@@ -16,7 +16,7 @@ from activemem.engine.run import ray_connection
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.ray_connection import STARTS, connected
 from activemem.engine.run.worker_code import check_workers_here, code_fault, look_at_code
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.failures import MachineError
 from activemem.storage import Store
 from activemem.studies.study import load_study
 

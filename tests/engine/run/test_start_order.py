@@ -7,7 +7,7 @@ import pytest
 
 from activemem.engine.core.events import Ended, Started
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.cohorts import GridCohorts
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job
 from activemem.storage import Store

@@ -207,7 +207,7 @@ def test_parts_of_a_batch_add_up_to_its_gradient():
 LONGEST = """
 import torch
 
-from activemem.engine.trial.provenance import peak_mib
+from activemem.engine.trial.outcome import peak_mib
 from activemem.engine.trial.training import Training
 from activemem.studies.study import load_study
 

@@ -3,7 +3,7 @@
 import faulthandler
 import os
 
-from activemem.engine.trial.crash_report import crash_report_file, recording_crashes, take_crash_report
+from activemem.engine.trial.failures import crash_report_file, recording_crashes, take_crash_report
 
 TIMEOUT = "Timeout (0:00:12)!\nThread 0x1 (most recent call first):\n"
 

@@ -13,8 +13,8 @@ from activemem.engine.core.events import NOBODY
 from activemem.engine.core.resources import ONE_CPU
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.preflight import check_leaks
-from activemem.engine.trial import leaks
-from activemem.engine.trial.leaks import LeakError, check_future_is_hidden
+from activemem.engine.trial import evaluation
+from activemem.engine.trial.evaluation import LeakError, check_future_is_hidden
 from activemem.engine.trial.training import Training
 from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
 from activemem.reporting.results import StudyResults
@@ -224,7 +224,7 @@ def test_a_training_whose_check_makes_room_goes_on_with_the_same_bits(tmp_path, 
     asked = settings("conv(k=3)", TEXT, average=0.9)
     plain, short = (Training(asked, CPU, tmp_path) for _ in range(2))
     expected, tries = [plain.advance() for _ in range(2)], []
-    look = leaks._check_on
+    look = evaluation._check_on
 
     def check_on(device, model, view):
         tries.append(any(weight.grad is not None for weight in short.model.parameters()))
@@ -232,7 +232,7 @@ def test_a_training_whose_check_makes_room_goes_on_with_the_same_bits(tmp_path, 
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         look(device, model, view)
 
-    monkeypatch.setattr(leaks, "_check_on", check_on)
+    monkeypatch.setattr(evaluation, "_check_on", check_on)
     found = [short.advance() for _ in range(2)]
     assert tries == [True, False, False] * 2
     for one, other in zip(expected, found, strict=True):

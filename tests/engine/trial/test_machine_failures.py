@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from activemem.engine.trial import machine_failures
-from activemem.engine.trial.machine_failures import lost_gpu, machine_failure, note_lost_gpu
+from activemem.engine.trial import failures
+from activemem.engine.trial.failures import lost_gpu, machine_failure, note_lost_gpu
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_gpu_is_asked_where_a_library_says_that_something_failed(said, monkeyp
         if said is not None:
             raise torch.AcceleratorError(f"CUDA error: {said}\nmore of it")
 
-    monkeypatch.setattr(machine_failures, "_lost", [])
+    monkeypatch.setattr(failures, "_lost", [])
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(query=query))
     note_lost_gpu(RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"))

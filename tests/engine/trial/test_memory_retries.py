@@ -9,7 +9,7 @@ import torch
 from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import memory_retries
-from activemem.engine.trial.crash_report import crash_report_file
+from activemem.engine.trial.failures import crash_report_file
 from activemem.engine.trial.memory_retries import (
     OomRetries,
     free_memory,

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.nn import functional
 
+from activemem.engine.core.models import PrecisionError, check_precision, float32_products
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.preflight import check_device
 from activemem.engine.trial import training
-from activemem.engine.trial.precision import PrecisionError, check_precision, float32_products
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.resolve.trial import settings_to_json

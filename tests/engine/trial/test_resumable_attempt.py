@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial import machine_failures
+from activemem.engine.trial import failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
 from activemem.engine.trial.claims import store_pruned
-from activemem.engine.trial.crash_report import MAX_DEATHS, MAX_WORKER_DEATHS
+from activemem.engine.trial.failures import MAX_DEATHS, MAX_WORKER_DEATHS
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
@@ -130,7 +130,7 @@ def test_what_is_on_a_lost_gpu_is_given_back_as_it_was_saved(store, task, monkey
     attempt = Attempt(task(), store, CPU, save_after_s=30.0)
     for _ in range(3):
         attempt.advance()
-    monkeypatch.setattr(machine_failures, "_lost", ["a GPU is lost"])
+    monkeypatch.setattr(failures, "_lost", ["a GPU is lost"])
     monkeypatch.setattr(Training, "state", lambda _: pytest.fail("its tensors cannot be read"))
     attempt.release()
     assert attempt.ended

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import groupby, islice, pairwise
+from functools import lru_cache, reduce
+from itertools import groupby, islice, pairwise, product
 from operator import itemgetter
 from random import Random
 from statistics import NormalDist
@@ -30,6 +30,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.trial import FrozenTrial
+from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 
 from .....grammar.nodes import ChoiceDimension, Dimension
@@ -37,7 +38,6 @@ from .....studies.schema.settings import Level
 from .....studies.study import Study
 from .dimensions import at, distribution, draw, place_of
 from .evolution import PointChanges, cross
-from .gaussian_process import GaussianProcess, KernelSettings, likeliest, settings_grid, squared_distances
 from .recipe_features import PLACES, RecipeFeatures
 from .search_observations import (
     EliteWindow,
@@ -47,6 +47,83 @@ from .search_observations import (
     SearchObservations,
     point_key,
 )
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSettings:
+    """The length scale of each group of features, and the noise variance relative to the signal's."""
+
+    lengths: tuple[float, ...]
+    noise: float
+
+    def scaled(self, points: Sequence[Numbers]) -> Numbers:
+        """Return the features of all groups divided by their length scales, a row for each point."""
+        pairs = zip(points, self.lengths, strict=True)
+        return np.hstack([each / length for each, length in pairs])
+
+
+def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
+    """Return the correlation of points from their squared distances in each group."""
+    scaled = [each / length**2 for each, length in zip(distances, settings.lengths, strict=True)]
+    return np.exp(-0.5 * reduce(np.add, scaled))
+
+
+def squared_distances(first: Numbers, second: Numbers) -> Numbers:
+    """Return the squared distances between the rows of two matrices."""
+    lengths = (first**2).sum(1)[:, None] + (second**2).sum(1)[None]
+    return np.maximum(lengths - 2 * first @ second.T, 0.0)
+
+
+class GaussianProcess:
+    """A zero-mean Gaussian process fitted to values at points; the signal variance is estimated.
+
+    `points` has an array for each group of features, with a row for each point.
+    """
+
+    def __init__(self, points: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> None:
+        self._settings, self._points, self._values = settings, settings.scaled(points), values
+        distances = [squared_distances(each, each) for each in points]
+        self._root = _cholesky(distances, settings)
+        self._whitened = solve_triangular(self._root, values, lower=True, check_finite=False)
+
+    def predict(self, points: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
+        """Return the mean and the standard deviation of the signal at points."""
+        across = np.exp(-0.5 * squared_distances(self._points, self._settings.scaled(points)))
+        inner = solve_triangular(self._root, across, lower=True, check_finite=False)
+        signal = (self._whitened @ self._whitened) / len(self._whitened)
+        return inner.T @ self._whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
+
+    def smooth(self) -> Numbers:
+        """Return the posterior mean at the observed points: their values without noise."""
+        solved = solve_triangular(self._root, self._whitened, lower=True, trans=1, check_finite=False)
+        return self._values - self._settings.noise * solved
+
+
+def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
+    """Return the settings with the highest likelihood of the values; the first among equals."""
+    distances = [squared_distances(each, each) for each in points]
+    return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
+
+
+def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
+    """Return the log marginal likelihood at the best signal variance, up to a constant."""
+    root = _cholesky(distances, settings)
+    whitened = solve_triangular(root, values, lower=True, check_finite=False)
+    signal = max((whitened @ whitened) / len(values), 1e-300)
+    return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))
+
+
+def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -> list[KernelSettings]:
+    """Return all combinations of the groups' length scales and the noise levels."""
+    return [KernelSettings(lengths=tuple(each), noise=noise) for *each, noise in product(*lengths, noises)]
+
+
+def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
+    covariance = kernel(distances, settings) + settings.noise * np.eye(len(distances[0]))
+    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+
 
 WIDTH = 0.15
 """The standard deviation of the best value around the prior's value, relative to its range."""
@@ -117,7 +194,6 @@ def _bounds(middle: float) -> tuple[float, float]:
     return _NORMAL.cdf(-middle / WIDTH), _NORMAL.cdf((1 - middle) / WIDTH)
 
 
-Numbers = NDArray[np.float64]
 Values = dict[str, Level]
 Goodness = tuple[bool, int, float]
 

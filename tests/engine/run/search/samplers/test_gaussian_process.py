@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from activemem.engine.run.search.samplers.gaussian_process import (
+from activemem.engine.run.search.samplers.gp_trees import (
     GaussianProcess,
     KernelSettings,
     kernel,

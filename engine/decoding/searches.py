@@ -1,14 +1,169 @@
-"""Beam search that keeps only hypotheses that can still win."""
+"""Searches for an output of each source: greedy, or by a beam that keeps what can still win."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
-from .outputs import Bounds, Outputs, log_probabilities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Bounds on the number of symbols of each output, its end included, each (batch,).
+
+    An output must not end before `min_length` symbols, and ends after at most `max_length`.
+    """
+
+    min_length: Tensor
+    max_length: Tensor
+
+    def select(self, index: Tensor) -> Self:
+        """Select the bounds of these outputs."""
+        return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
+
+    def after(self, place: int) -> Self:
+        """Return the bounds on the symbols that remain after `place` symbols."""
+        return type(self)(
+            min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Decoded symbols (batch, longest), each row with its end and then padding, and scores (batch,) in nats.
+
+    A score is the sum of the log-probabilities of a row's symbols, in double precision. It is minus infinity
+    if the model outputs NaN, and the row then holds only an end.
+    """
+
+    symbols: Tensor
+    scores: Tensor
+
+    def select(self, index: Tensor) -> Self:
+        """Select these rows."""
+        return type(self)(symbols=self.symbols[index], scores=self.scores[index])
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """Return the log-probabilities of all symbols, at least in single precision."""
+    return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+class OutputCosts(ABC):
+    """Costs of outputs in nats, none below 0."""
+
+    @abstractmethod
+    def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
+        """Return the costs of outputs (rows, longest) of these sentences (rows,), in float64.
+
+        Each row has its end, and padding after it.
+        """
+
+    def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
+        """Return a lower bound on the costs of outputs that begin with (rows, written); 0 by default.
+
+        `left` bounds the number of symbols that may follow, end included. A tight bound lets the search drop
+        hopeless outputs early.
+        """
+        return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
+
+
+class NoCosts(OutputCosts):
+    """No costs: outputs are compared only by their likelihood."""
+
+    def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
+        """Return zeros."""
+        return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """Competing outputs of the same sentences, of which only the best is wanted.
+
+    `sentence` (rows,) maps rows to sentences. `best` (sentences,) is the best score of a finished output so
+    far, minus its cost.
+    """
+
+    sentence: Tensor
+    best: Tensor
+    costs: OutputCosts
+
+    def record(self, rows: Tensor, outputs: Outputs) -> None:
+        """Record finished outputs of these rows."""
+        sentence = self.sentence[rows]
+        worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
+        self.best.scatter_reduce_(0, sentence, worth, "amax")
+
+    def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
+        """Return which unfinished outputs, with at most `left` more symbols, already score below the best."""
+        sentence = self.sentence[rows]
+        worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
+        return worth < self.best[sentence]
+
+
+def greedy_search(
+    model: TransductionModel, sources: Tensor, bounds: Bounds, *, end: int, race: Race | None = None
+) -> Outputs:
+    """Generate an output for each source (batch, n), symbol by symbol; finished rows are dropped.
+
+    With a race, outputs that cannot win may stay unfinished; their scores are minus infinity.
+    """
+    batch, device = len(sources), sources.device
+    symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
+    scores = torch.zeros(batch, dtype=torch.float64, device=device)
+    rows, place = torch.arange(batch, device=device), 0  # the outputs that have not ended
+    if race is not None:
+        going = torch.ones(batch, dtype=torch.bool, device=device)
+        nothing = Outputs(symbols=symbols[:, :0], scores=scores)
+        rows = rows[_still_racing(race, rows, nothing, going, bounds)]
+    if not len(rows):
+        return Outputs(symbols=symbols, scores=scores)
+    bounds = bounds.select(rows)
+    state, previous = model.begin(sources[rows], bounds.max_length), sources.new_full((len(rows),), PAD)
+    while len(rows):
+        logits, state = model.step(state, previous)
+        place += 1
+        previous, gains = _likeliest(log_probabilities(logits), bounds, place, end)
+        symbols[rows, place - 1] = previous
+        scores[rows] += gains
+        going = previous != end
+        if race is not None:
+            written = Outputs(symbols=symbols[:, :place], scores=scores)
+            going = _still_racing(race, rows, written, going, bounds.after(place))
+        kept = torch.nonzero(going).squeeze(1)
+        if len(kept) < len(rows):
+            rows, previous, bounds, state = (
+                rows[kept],
+                previous[kept],
+                bounds.select(kept),
+                state.select_rows(kept),
+            )
+    return Outputs(symbols=symbols, scores=scores)
+
+
+def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tensor, Tensor]:
+    """Return the most likely symbols (rows,) at a 1-based position, and their log-probabilities (float64)."""
+    allowed = logs.clone()
+    allowed[:, PAD] = -torch.inf
+    allowed[:, end].masked_fill_(place < bounds.min_length, -torch.inf)
+    best, symbols = allowed.max(1)
+    must = (place >= bounds.max_length) | ~torch.isfinite(best)
+    symbols = torch.where(must, end, symbols)
+    gains = logs.gather(1, symbols[:, None]).squeeze(1).double()
+    return symbols, gains.nan_to_num(nan=-torch.inf)
+
+
+def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
+    """Return which rows continue, with at most `left` more symbols; the others get their score here."""
+    race.record(rows[~going], written.select(rows[~going]))
+    beaten = going & race.beaten(rows, written.select(rows), left)
+    written.scores[rows[beaten]] = -torch.inf
+    return going & ~beaten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
