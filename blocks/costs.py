@@ -1,4 +1,4 @@
-"""Costs read from modules on the meta device, where shapes are computed and nothing is allocated.
+"""Costs measured from modules on the meta device, which computes shapes without allocating memory.
 
 Each function returns plain numbers by name, so that they can be stored (`grammar.analysis.measured_costs`).
 """
@@ -42,28 +42,28 @@ from .reach_check import check_reach
 Numbers = dict[str, int]
 
 _SHORT_LENGTHS = (4, 5, 6)
-"""A block that loops over positions is measured at these lengths: FLOPs are a parabola over the length."""
+"""The lengths at which a block with a loop over positions is measured; FLOPs are quadratic in the length."""
 
 _LONG_LENGTHS = (32, 64, 96)
-"""A model that loops over positions is measured at these lengths where its sequences are longer."""
+"""The lengths at which a model with a loop over positions is measured, if its sequences are longer."""
 
 _MAX_LAYOUTS = 50_000
-"""The largest number of results whose shapes are cached."""
+"""The maximum number of cached result shapes."""
 
 _INPUTS = ("embedding", "source", "target")
 """The modules of a model that read its inputs."""
 
 
 def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the parameters of a block, and under "shared KEY" those that it shares with other blocks."""
+    """Return the parameters of a block, with those shared with other blocks under "shared KEY"."""
     return _count_parameters(*_build(node, config))
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return the parameters of a block, and the FLOPs of a sequence of `length` after `past` positions.
+    """Return the parameters of a block, and the FLOPs for a sequence of `length` after `past` positions.
 
-    In a stream only new positions count, not past positions that are computed again. Raises PluginError if a
-    plug-in's block sees further than it states.
+    In a stream only new positions count, not recomputed past ones. Raises PluginError if a plug-in's block
+    exceeds its stated reach.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
@@ -81,8 +81,8 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
     """Return the parameters and FLOPs of everything outside the body, as "parameters PART".
 
-    Outputs are computed at `scored` positions. With a clustered vocabulary all targets count as members of
-    the first cluster, to which most tokens belong.
+    Outputs are computed at `scored` positions. With a clustered vocabulary all targets are assumed to be in
+    the first cluster, which has most tokens.
     """
     if isinstance(config.position_kind, RandomisedPairs):  # which need a mixer, and add nothing to the frame
         config = replace(config, position="none")
@@ -135,8 +135,8 @@ def measure_step(
 ) -> Numbers:
     """Return the bytes of a training step: at its "peak", and "kept MODULE" for the backward pass.
 
-    The peak counts all that the step allocates, gradients among it, and neither the weights nor what an
-    optimiser keeps. A step that `accumulates` adds to gradients that are there already.
+    The peak counts all memory that the step allocates, gradients included, but neither weights nor optimiser
+    state. A step that `accumulates` adds to existing gradients.
     """
     model = _build_model(root, config)
     for stack in outermost_stacks(model):
@@ -173,7 +173,7 @@ def _run_step(
 
 @contextmanager
 def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    """Turn what a plug-in's block raises in a model into a PluginError, told by the files it went through."""
+    """Convert exceptions of a plug-in's block in a model to a PluginError, attributed by traceback."""
     try:
         yield
     except Exception as error:
@@ -188,7 +188,7 @@ def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
-    """Return the state behind `past` positions of a stream; one position fills what blocks can keep."""
+    """Return the stream state after `past` positions; a single position fills the blocks' states."""
     if not past or not isinstance(model, Model):
         return None
     blocks = [each for each in model.modules() if isinstance(each, Block)]
@@ -220,7 +220,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss of what enters the output layer, of numbers their squared error."""
+    """Return the loss from the output layer's input; for numbers the squared error."""
     if model.config.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
@@ -248,7 +248,7 @@ def _build_model(root: Node, config: ModelConfig) -> Model | TransductionModel:
 
 
 def _widen_spans(module: nn.Module) -> None:
-    """Make learnt spans as long as they can become."""
+    """Set learnt spans to their maximum."""
     for each in module.modules():
         if isinstance(each, WindowedBlock) and each.window.spans is not None:
             each.window.spans.note(1.0)
@@ -269,7 +269,7 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Return what is measured at a length, or the parabola through what is measured at three shorter ones."""
+    """Return a measurement at a length, or extrapolate the parabola through three shorter lengths."""
     if not lengths or length <= lengths[-1]:
         return measure(length)
     points = [measure(each) for each in lengths]
@@ -287,7 +287,7 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the FLOPs of each sequence, from batches of two sizes: what is done once a batch is in both."""
+    """Return the FLOPs per sequence, from two batch sizes, so that work done once per batch cancels."""
 
     def forward(batch: int) -> None:
         x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
@@ -308,7 +308,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass, each counted for the innermost module that does it."""
+    """Return the FLOPs of a forward pass by innermost module."""
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -328,10 +328,10 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Yield the names of the modules that compute now, the innermost last; `leave` is called before a change.
+    """Yield the names of the active modules, the innermost last; `leave` is called before a change.
 
-    What a model does between its parts counts for the part that reads its inputs, or for its output. Methods
-    beside `forward` count as "MODULE:METHOD".
+    Work between a model's parts counts for the part that reads its inputs, or for its output. Methods other
+    than `forward` count as "MODULE:METHOD".
     """
     names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
 
@@ -373,7 +373,7 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 
 
 class _KeptBytes:
-    """The tensors that a forward pass keeps, by the module that keeps each of them first."""
+    """The tensors kept by a forward pass, by the module that keeps each of them first."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model, self._names = model, [""]
@@ -382,7 +382,7 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Yield a context in which each tensor is assigned to the module that computes it."""
+        """Attribute each tensor to the module that computes it, within a context."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 
@@ -394,7 +394,7 @@ class _KeptBytes:
         return tensor.detach()
 
     def counted(self) -> Mapping[str, int]:
-        """Return the bytes that each module keeps."""
+        """Return the kept bytes of each module."""
         found: Counter[str] = Counter()
         for storage, name in self._kept.items():
             found[name] += storage.nbytes()
@@ -402,7 +402,7 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """The shapes of results that were computed before, by function and arguments.
+    """A cache of result shapes, by function and arguments.
 
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
@@ -435,7 +435,7 @@ class _ShapeCache(TorchDispatchMode):
 
 @cache
 def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
-    """Return whether a function returns tensors that share no memory with its arguments."""
+    """Return whether a function's results share no memory with its arguments."""
     schema = func._schema
     values = (*schema.arguments, *schema.returns)
     tensors = all(str(each.type) == "Tensor" for each in schema.returns)
@@ -443,7 +443,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """Everything in a tensor on the meta device on which the results of a function depend."""
+    """The properties of a meta tensor on which a function's results depend."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -452,7 +452,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-    """Return the value with layouts in the place of tensors; numbers differ by their types, too."""
+    """Replace tensors in a value by layouts; numbers also differ by type."""
     if isinstance(value, Tensor):
         return _Layout(value.shape, value.stride(), value.dtype, value.device)
     if isinstance(value, tuple | list):
@@ -461,14 +461,14 @@ def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
 
 
 def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
-    """Return new tensors of a layout."""
+    """Create empty tensors with a layout."""
     if isinstance(layout, _Layout):
         return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
     return None if layout is None else tuple(map(_empty, layout))
 
 
 class _AllocationMode(TorchDispatchMode):
-    """A count of the bytes that are allocated and not yet freed, and of the most there have been."""
+    """A counter of allocated bytes that are not freed yet, and of their maximum."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -506,9 +506,10 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return the result of a convolution with channels last where its input has them last.
+    """Return a convolution's result with channels last if its input has them last.
 
-    Other devices do so; the meta device (torch 2.13) puts them first, and the next layer would make a copy.
+    Other devices do so; the meta device (torch 2.13) puts channels first, and the next layer would make a
+    copy.
     """
     if given is None or found is None or found.dim() != 4:
         return found
@@ -530,10 +531,10 @@ def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorag
 
 
 class _MetaMode(TorchFunctionMode):
-    """Functions that the meta device lacks: fused attention, and the choice of targets in rare clusters.
+    """Implementations of what the meta device lacks: fused attention, and selection of rare targets.
 
-    No target counts as one in a rare cluster. Fused attention computes products where FLOPs are counted,
-    and else allocates only its output.
+    No target counts as a member of a rare cluster. Fused attention computes products if FLOPs are counted,
+    and otherwise only allocates its output.
     """
 
     def __init__(self, *, counts_flops: bool = True) -> None:
@@ -564,7 +565,7 @@ class _FusedAttention(torch.autograd.Function):
     def forward(
         ctx: FunctionCtx, counts_flops: bool, q: Tensor, k: Tensor, v: Tensor, *mask: Tensor
     ) -> Tensor:
-        """Return the outputs of heads; keys and values of fewer heads serve several queries."""
+        """Return the outputs of heads; keys and values may have fewer heads than queries."""
         if counts_flops:
             fewer = q.dim() == 4 and k.shape[1] != q.shape[1]
             keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if fewer else x for x in (k, v))

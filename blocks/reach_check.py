@@ -1,4 +1,4 @@
-"""Check of the reach that a plug-in's block states against what its module does."""
+"""Check of a plug-in block's stated reach against its module."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .core.block import Block
 from .testing.fixtures import WIDTH, make_block, random_sequences
 
 ROUNDING = 1e-9
-"""The share of the largest output by which outputs may change: rounding differences in double precision."""
+"""The largest relative change of outputs that counts as rounding in double precision."""
 
 LENGTH, MAX_LENGTH = 40, 128
-"""A block is tried on sequences of this length, of up to the larger one where its stated reach is long."""
+"""The sequence length for trying a block, and the maximum for a long stated reach."""
 
 
 @torch.no_grad()
 def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Return which outputs of a block in double precision move with which input, (inputs, outputs).
+    """Return which outputs of a block in double precision change with which input, (inputs, outputs).
 
-    By more than rounding: a product may be computed otherwise in another row of a batch.
+    Changes must exceed rounding: products may differ in another row of a batch.
     """
     x = random_sequences(1, length, width=width)
     # one row for each place that is changed, and the sequence itself in front
@@ -40,10 +40,10 @@ def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> 
 
 @torch.no_grad()
 def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
-    """Raise PluginError if a plug-in's block sees further than it states, or later inputs if it is causal.
+    """Raise PluginError if a plug-in's block exceeds its stated reach, or sees later inputs if causal.
 
-    Blocks of this package are tested instead. Pools have no reach. A block that cannot run on the CPU in
-    double precision is not checked, nor one whose outputs are random.
+    Built-in blocks are covered by tests. Pools have no reach. A block is not checked if it cannot run on the
+    CPU in double precision, or has random outputs.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None or spec.role is Role.POOL:

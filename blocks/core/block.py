@@ -1,4 +1,4 @@
-"""Blocks, their contexts, their states in endless sequences, and the registry of modules by block name."""
+"""Base class of blocks, their context, their stream states, and the registry of block modules."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class BuildError(ActivememError):
-    """A recipe that is well formed but cannot become a module."""
+    """A well-formed recipe that cannot become a module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The model's settings around a block, and the parts that its blocks share."""
+    """The model's settings for a block, and the modules that blocks share."""
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
@@ -57,18 +57,20 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """Return the model's one module under this key, made when it is first asked for."""
+        """Return the model's shared module for this key; `make` creates it on first use."""
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])
 
 
 class Block(nn.Module, ABC):
-    """A map of sequences to sequences of the same shape, from its parameters, its input and its mask alone.
+    """A map from sequences to sequences of the same shape.
+
+    The result depends only on parameters, input and mask.
 
     Inputs at masked positions never affect a valid position of the output. `context_length` is how many past
-    inputs a causal stream must hold for exact outputs, None if there is no bound. `build_block` takes it from
-    the reach in the specification. A block that sees the whole past through a state of fixed size overrides
+    inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives it from the
+    reach in the specification. A block that sees the whole past through a state of fixed size overrides
     `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions` in Python
     are measured at short lengths.
     """
@@ -79,10 +81,10 @@ class Block(nn.Module, ABC):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """Build the block with these settings; its `Initialisable` parts draw their weights later.
+        """Build the block with these settings; `Initialisable` parts draw their weights later.
 
-        A constructor that has a parameter `context` gets `settings` and `context`; any other gets the model's
-        `width`, whether it is `causal`, and each parameter of the block.
+        A constructor with a parameter `context` gets `settings` and `context`. Any other constructor gets the
+        model's `width`, whether it is `causal`, and each parameter of the block.
         """
         make: Callable[..., Self] = cls
         if "context" in signature(cls).parameters:
@@ -96,15 +98,15 @@ class Block(nn.Module, ABC):
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
         """Return the outputs at x (batch, length, width) that follow the inputs `past` (batch, p, width).
 
-        p is `context_length`, or less where the stream began p positions ago. Blocks of causal models only.
+        p is `context_length`, or less if the stream began p positions ago. Only for blocks of causal models.
         """
         return self(torch.cat([past, x], 1))[:, past.shape[1] :]
 
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Read one piece of a stream: return the outputs at x, and the state for the next piece.
 
-        A state has the batch first and no gradient; None stands before the first piece. Raises BuildError
-        where the state would grow with the stream.
+        A state has the batch as its first dimension and no gradient; it is None before the first piece.
+        Raises BuildError if the state would grow with the stream.
         """
         if self.context_length is None and not self.state_is_bounded:
             raise BuildError(f"{type(self).__name__} sees all of the past, and a stream has no beginning")
@@ -112,7 +114,7 @@ class Block(nn.Module, ABC):
         return y, None if state is None else state.detach()
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece as `step`, but with gradients through the state, which may grow with the sequence."""
+        """Read a piece like `step`, but with gradients through the state, which may grow over time."""
         length = self.context_length
         if length == 0:
             return self(x), None
@@ -124,12 +126,12 @@ class Block(nn.Module, ABC):
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """The map that ends the block, which it has as `output` or `outer`; None where it ends otherwise."""
+        """Return the block's last linear map, `output` or `outer`; None if it ends differently."""
         named = (getattr(self, name, None) for name in ("output", "outer"))
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 
     def after_optimiser_step(self) -> None:
-        """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
+        """Update values derived from weights; called after every optimiser step and after loading weights."""
 
     def penalty(self) -> Tensor | None:
         """Return a term to add to the task's loss, or None."""
@@ -138,7 +140,7 @@ class Block(nn.Module, ABC):
 
 @contextmanager
 def told_by_name(registry: Registry[Any], name: str) -> Iterator[None]:
-    """Enter a context that turns what a plug-in raises into a BuildError with its name."""
+    """Convert a plug-in's exceptions within a context to a BuildError with the plug-in's name."""
     try:
         yield
     except Exception as error:
@@ -152,7 +154,7 @@ ClassT = TypeVar("ClassT", bound=type[nn.Module])
 
 
 def register_module(registry: Registry[Any], base: type, name: str, cls: ClassT) -> ClassT:
-    """Add the module of a block; raise ValueError for a taken name, and for a class that lacks something."""
+    """Register the module of a block; raise ValueError for a taken name, or an incomplete class."""
     if faults := contract_faults(cls, base):
         raise ValueError("; ".join(faults))
     registry.register(name, cls, own=cls.__module__.startswith(f"{OWN}."))
@@ -170,12 +172,12 @@ def register_block(
     source: str = "",
     check: Callable[[Settings], str | None] | None = None,
 ) -> Callable[[BlockT], BlockT]:
-    """Return a decorator that makes a class the module of the block of that name.
+    """Return a decorator that registers a class as the module of the named block.
 
     With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured.
     Without a `reach`, the block is assumed to see the whole sequence, or the whole past in a causal model. A
-    `channelwise` block sees no other position. `check` returns what is wrong with arguments together, or
-    None. Raises ValueError for a taken name, a class that is no Block, and parameters that cannot be.
+    `channelwise` block sees no other position. `check` returns a fault of the arguments in combination, or
+    None. Raises ValueError for a taken name, a class that is not a Block, and invalid parameters.
     """
     if parameters is None:
         return lambda cls: register_module(BLOCKS, Block, name, cls)
@@ -201,7 +203,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures the state of one size that a block hands on in a stream."""
+    """Return a function that measures the fixed-size stream state of a block."""
 
     def window(settings: Settings, context: CostContext) -> int:
         with torch.device("meta"):
@@ -215,7 +217,7 @@ def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
 def build_block(node: nodes.BlockNode, context: Context) -> Block:
     """Build the module of one block of a recipe.
 
-    Raises BuildError for a block without one, and PluginError where a plug-in's constructor raises.
+    Raise BuildError for a block without a module, and PluginError if a plug-in's constructor raises.
     """
     spec, cls = lookup(node.name), BLOCKS.get(node.name)
     if spec is None or cls is None:
@@ -231,7 +233,7 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The position of a batch of streams, and the state of each block there.
+    """The position of a batch of streams, and the state of each block.
 
     `block_states` has an entry for every application of a block, in order; it is empty at first.
     """
@@ -256,10 +258,10 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The next piece of a batch of streams on its way through a model, with the states of its blocks.
+    """The next piece of a batch of streams during its pass through a model, with the states of the blocks.
 
-    Gradients pass through states only `with_grad`; a state may then grow with the sequence. With
-    `zero_past` zero vectors fill the past of each block up to its context length.
+    Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
+    zero vectors fill the past of each block up to its context length.
     """
 
     def __init__(
@@ -271,7 +273,7 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, block: Block, x: Tensor) -> Tensor:
-        """Apply a block at x (batch, length, width), from x and what it has kept."""
+        """Apply a block to x (batch, length, width) and its state."""
         kept = self._before[len(self._kept)] if self._before else None
         if self._zero_past and block.context_length:
             kept = x[:, :0] if kept is None else kept
@@ -281,7 +283,7 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that makes a chunk with the states that this one has left to hand on."""
+        """Return a function that makes a chunk with the states that this one has not used yet."""
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 

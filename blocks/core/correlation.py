@@ -1,10 +1,10 @@
-"""Weights that slide along sequences: by position, or on a CPU by frequencies where that is faster.
+"""Correlation of sequences with filters: by position, or on a CPU in the frequency domain if that is faster.
 
-By frequencies there are fewer products. Correlation around a circle is multiplication frequency by frequency
-(the correlation theorem). Half of the frequencies determine the others. So inputs and weights are multiplied
-at N / 2 complex numbers, not at each pair of a position and a tap. A complex product is three real ones
-(Gauss). The transforms to and fro are products by small fixed matrices. They grow with the square of the
-length, so a long sequence is cut into tiles that overlap by the taps (overlap-save, Stockham 1966).
+The frequency domain needs fewer products: circular correlation is multiplication frequency by frequency (the
+correlation theorem). Half of the frequencies determine the others. So inputs and weights are multiplied at N
+/ 2 complex numbers, not at each pair of a position and a tap. A complex product takes three real ones
+(Gauss). The transforms are products with small fixed matrices. They grow with the square of the length, so a
+long sequence is cut into tiles that overlap by the taps (overlap-save, Stockham 1966).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from torch.nn import functional
 from .operations import SavedContext, are_operations_rewritten
 
 GAIN = 1.25
-"""Frequencies must need this many times fewer products: these are smaller, and more of them move memory."""
+"""The frequency domain must save products by this factor: they are smaller and move more memory."""
 
 GAIN_BESIDE_WIDER_VECTORS = 2.0
-"""The same factor where torch's convolutions use wider vectors than its products."""
+"""The same factor on processors where torch's convolutions use wider vectors than its matrix products."""
 
 GAIN_OF_TILES = 1.5
-"""Tiles must need this many times fewer products still: they are cut out of the inputs and put together."""
+"""The additional factor for tiles, which must be cut out of the inputs and put together."""
 
 LEAST_PRODUCTS = 2**19
-"""With fewer products, calls take most of the time."""
+"""The minimum number of products; with fewer, call overhead dominates."""
 
 MOST_NUMBERS, MOST_FACTORS = 2**23, 2**19
-"""Bounds on transformed numbers and on entries of the transforms: more of them leave the caches."""
+"""The maximum sizes of transformed inputs and of transform matrices; larger ones would leave the caches."""
 
 
 def correlate(
@@ -44,11 +44,11 @@ def correlate(
     right: int = 0,
     by_frequencies: bool,
 ) -> Tensor:
-    """Slide (outputs, taps, width) over (batch, length, width), padded with `left` and `right` zeros.
+    """Correlate (batch, length, width), padded with `left` and `right` zeros, with (outputs, taps, width).
 
-    Returns (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency form
-    where it is faster. Each output then depends on all positions, if only by rounding, so causal models
-    never use it.
+    Returns (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency domain
+    if it is faster. Rounding errors then make each output depend on all positions, so causal models never use
+    it.
     """
     tile = choose_tile(x, weight, left, right) if by_frequencies else None
     if tile is None:
@@ -58,17 +58,17 @@ def correlate(
 
 
 WHOLE = 0
-"""The tile that is the whole sequence."""
+"""The tile size that stands for the whole sequence."""
 
 TILES = (32, 64)
-"""The numbers of output positions that are computed together where a sequence is too long for one circle."""
+"""The possible numbers of output positions in a tile, for sequences too long for one transform."""
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
-    """Return the number of positions to compute at once by frequencies; None where positions are faster.
+    """Return the tile size for the frequency domain; None if the direct form is faster.
 
-    WHOLE means the sequence in one piece. The choice follows from sizes alone, so that a training repeats to
-    the last bit.
+    WHOLE means one tile for the whole sequence. The choice depends only on sizes, so that trainings are
+    bit-identical.
     """
     if not _are_plain(x, weight):
         return None
@@ -78,7 +78,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
 
     def products_of(tile: int) -> float:
-        """Return the products by frequencies; infinite where they would leave the caches."""
+        """Return the number of products for a tile size; infinite if they would leave the caches."""
         many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
@@ -103,8 +103,8 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
 def _are_plain(x: Tensor, weight: Tensor) -> bool:
     """Return whether both are plain tensors of one precision on a CPU, and nothing rewrites operations.
 
-    Transforms such as `torch.vmap` do not know our operations, and autocast changes the precision. A compiled
-    or exported program must not depend on sizes.
+    Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision. A
+    compiled or exported program must not depend on sizes.
     """
     return (
         x.device.type == weight.device.type == "cpu"
@@ -119,7 +119,7 @@ def _are_plain(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def onednn_has_wider_vectors() -> bool:
-    """Return whether this processor has vectors that oneDNN uses everywhere, and MKL on Intel's alone."""
+    """Return whether oneDNN uses wider vectors than MKL here: MKL uses them only on Intel's processors."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return False
     if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
@@ -134,15 +134,14 @@ def onednn_has_wider_vectors() -> bool:
 def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, right: int) -> Tensor:
     """Convolve an image of height one.
 
-    Its channels-last form takes both as they lie in memory; on a CPU it is up to 1.9 times as fast as
-    `conv1d`.
+    Its channels-last form needs no copies; on a CPU it is up to 1.9 times as fast as `conv1d`.
     """
     image = functional.pad(x, (0, 0, left, right)).transpose(1, 2).unsqueeze(2)
     return functional.conv2d(image, weight.transpose(1, 2).unsqueeze(2), bias).squeeze(2).transpose(1, 2)
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """The same correlation by frequencies, up to rounding: of whole sequences, or tile by tile."""
+    """Correlation in the frequency domain, equal up to rounding: for whole sequences, or by tiles."""
 
     @staticmethod
     def forward(
@@ -172,7 +171,7 @@ class _ByFrequencies(torch.autograd.Function):
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        """Return the gradients; position by position where these are to have gradients in turn."""
+        """Return the gradients; by position if second-order gradients are needed."""
         if torch.is_grad_enabled():
             dx, dw, db = _gradients_by_positions(ctx, dy)
             return dx, dw, db, None
@@ -191,7 +190,7 @@ class _ByFrequencies(torch.autograd.Function):
 
 
 def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
-    """Return what each tile of outputs reads, (tile + taps - 1, batch * tiles, width)."""
+    """Return the inputs of each tile of outputs, (tile + taps - 1, batch * tiles, width)."""
     left, right, tile = layout
     positions = left + x.shape[1] + right - taps + 1
     padded = functional.pad(x, (0, 0, left, right + -positions % tile))
@@ -200,7 +199,7 @@ def _cut(x: Tensor, layout: tuple[int, int, int], taps: int) -> Tensor:
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
-    """Return (batch, positions, width), to which each position adds all that was read of it by tiles."""
+    """Add overlapping tiles to (batch, positions, width), the adjoint of `_cut`."""
     window, _, width = read.shape
     read = read.view(window, sequences, -1, width).permute(1, 2, 0, 3)  # (batch, tiles, window, width)
     total = read.new_zeros(sequences, read.shape[1] + 1, tile, width)
@@ -210,7 +209,7 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
 
 
 def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
-    """Return the gradients of inputs, weights and biases, which have gradients themselves."""
+    """Return differentiable gradients of inputs, weights and biases."""
     x, weight, bias, *_ = ctx.saved_tensors
     given = [each.view_as(each) for each in (x, weight, bias)]  # which may depend on one another
     needed = ctx.needs_input_grad[:3]

@@ -1,6 +1,6 @@
 """Dropout, and random keys that order positions.
 
-Trainings that take steps together draw their random numbers beforehand:
+Packed trainings draw their random numbers in advance:
 
 - `record_dropout` records which draws a model makes in a forward pass.
 - `draw_dropout` makes these draws for each training.
@@ -21,7 +21,7 @@ _KEY_BOUNDS = -(2**63), 2**63 - 1
 
 
 class Dropout(nn.Module):
-    """Zero each number with probability `rate` in training, and scale the others so that the mean stays."""
+    """Dropout: zero numbers with probability `rate` in training, and scale the others to keep the mean."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -29,12 +29,12 @@ class Dropout(nn.Module):
 
     @property
     def active(self) -> bool:
-        """Return whether the layer drops anything in its present mode."""
+        """Return whether the layer drops anything in its current mode."""
         return self.training and self.rate > 0.0
 
     @property
     def scale(self) -> float:
-        """The factor of the numbers that are kept."""
+        """Return the factor of the kept numbers."""
         return 1.0 / (1.0 - self.rate)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -45,9 +45,9 @@ class Dropout(nn.Module):
         return functional.dropout(x.contiguous(), self.rate)  # draws depend on strides
 
     def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
-        """Return which numbers of this shape are kept, or None where nothing is dropped now.
+        """Return a mask of kept numbers, or None if nothing is dropped now.
 
-        In a step that trainings take together these are factors, which are scaled already.
+        In a packed step it has factors that are scaled already.
         """
         if not self.active:
             return None
@@ -59,7 +59,7 @@ class Dropout(nn.Module):
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
-    """Return random whole numbers (count,); every order of them is equally likely."""
+    """Return random whole numbers (count,) whose order is a uniform permutation."""
     if _current is not None:
         return _current.keys(count, device)
     return torch.randint(*_KEY_BOUNDS, (count,), device=device)
@@ -67,7 +67,7 @@ def draw_keys(count: int, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class DropoutCall:
-    """One dropout of a forward pass."""
+    """The shape and rate of one dropout in a forward pass."""
 
     shape: torch.Size
     rate: float
@@ -76,7 +76,7 @@ class DropoutCall:
 
 @dataclass(frozen=True, slots=True)
 class KeyCall:
-    """One draw of keys in a forward pass."""
+    """The number of keys of one draw in a forward pass."""
 
     count: int
 
@@ -86,7 +86,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Factors and keys in the order of the calls that take them; without any, the calls are noted."""
+    """Factors and keys in the order of the calls; without them, the calls are recorded."""
 
     drawn: Iterator[Tensor] | None = None
     calls: list[RandomCall] = field(default_factory=list[RandomCall])
@@ -96,7 +96,7 @@ class _Recording:
         return x if factors is None else x * factors
 
     def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
-        """Return the next factors, or None while calls are noted."""
+        """Return the next factors, or None while calls are recorded."""
         if self.drawn is None:
             self.calls.append(DropoutCall(shape, rate, dtype))
             return None
@@ -127,7 +127,7 @@ def _using(given: _Recording) -> Iterator[None]:
 
 @contextmanager
 def record_dropout() -> Iterator[list[RandomCall]]:
-    """Enter a context in which nothing is dropped, and yield the list of the draws that would be made."""
+    """Record the random draws of a forward pass within a context, in which nothing is dropped."""
     given = _Recording()
     with _using(given):
         yield given.calls
@@ -135,7 +135,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Enter a context in which each call takes the next of these, as `draw_dropout` drew them."""
+    """Replay numbers from `draw_dropout` within a context, one for each call."""
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -143,7 +143,7 @@ def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
 def draw_dropout(
     calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """Draw for each call the factors or keys of all trainings, (trainings, …), each as it draws alone."""
+    """Draw the factors or keys of all trainings for each call, (trainings, …), as each would alone."""
     return [torch.stack([_draw(call, each, device) for each in generators]) for call in calls]
 
 
@@ -157,7 +157,7 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Drop ones by a generator of our own; torch's kernel draws only from the process's generator."""
+    """Zero ones at random with our own generator; torch's kernel only uses the process's generator."""
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
     before = process.graphsafe_get_state()

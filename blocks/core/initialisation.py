@@ -1,4 +1,4 @@
-"""Initial weights by their roles: one generator draws them in order, by default Glorot uniform."""
+"""Initial weights by role: one generator draws them in order, by default Glorot uniform."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...grammar.model_config import BiasInit, EmbeddingInit, Init
 
 
 class WeightRoleError(ActivememError):
-    """A module that declares an unknown role, or the role of a parameter that it does not have."""
+    """A module that declares an unknown role, or a role for a parameter that it lacks."""
 
 
 class WeightRole(StrEnum):
@@ -44,7 +44,7 @@ _KNOWN = tuple(role.value for role in WeightRole)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A parameter with its role, and the module that owns it under a name."""
+    """A parameter with its role, its owning module, and its name there."""
 
     module: nn.Module
     name: str
@@ -52,7 +52,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """The number of inputs that each output of a matrix sums; 1 for every other role."""
+        """Return the number of inputs that each output of a matrix sums; 1 for every other role."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -61,7 +61,7 @@ class Weight:
         return parameter[0].numel() if own is None else own(parameter)
 
     def split_maps(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Return views of the separate maps in the weight, or in a tensor of its shape."""
+        """Return views of the separate matrices in the weight, or in a tensor of its shape."""
         own: Callable[[str, Tensor], Sequence[Tensor]] | None = getattr(self.module, "split_maps", None)
         if own is not None:
             return own(self.name, tensor)
@@ -96,7 +96,7 @@ def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
 
 
 def declare_role(module: nn.Module, role: WeightRole) -> None:
-    """Declare one role for all parameters of a module that has been built elsewhere and declares none."""
+    """Declare one role for all parameters of a foreign module that declares none."""
     for part in module.modules():
         if not hasattr(part, "weight_roles"):
             names = [name for name, _ in part.named_parameters(recurse=False)]
@@ -143,28 +143,28 @@ def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> Weig
 
 
 class Initialisable(nn.Module, ABC):
-    """A module whose own weights are empty until they are drawn; `weight_roles` says what each one is."""
+    """A module whose own weights are uninitialised until drawn; `weight_roles` has their roles."""
 
     weight_roles: ClassVar[Mapping[str, WeightRole]]
 
     @abstractmethod
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the module's own weights in a fixed order; None draws from the global generator."""
+        """Draw the module's own weights in a fixed order; None uses the global generator."""
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return how many inputs an output of one of its matrices adds up."""
+        """Return the number of inputs that an output of one of its matrices sums."""
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Return views of the separate maps in the weight of this name, or in a tensor of its shape."""
+        """Return views of the separate matrices in the named weight, or in a tensor of its shape."""
         return [tensor]
 
 
 class Linear(nn.Linear, Initialisable):
-    """A linear map, or several maps of one input side by side, drawn by the model's rule or as N(0, std²).
+    """A linear map, or several maps of one input stacked, initialised by the model's rule or as N(0, std²).
 
-    `outputs` is the size of each of `maps` equal maps, or a size for each of several unequal ones. Each map
-    has its own bound, unless they are `drawn_as_one`, as in programs that hold a single map.
+    `outputs` is the size of each of `maps` equal maps, or a list of sizes. Each map has its own
+    initialisation bound, unless they are `drawn_as_one`, as in programs with a single map.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -187,7 +187,7 @@ class Linear(nn.Linear, Initialisable):
         self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
-        """Leave the weights empty, so that building leaves the global generator alone."""
+        """Leave the weights uninitialised, so that building does not use the global generator."""
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
         return tensor.split(self.map_sizes)
@@ -195,7 +195,7 @@ class Linear(nn.Linear, Initialisable):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight, then the bias by its rule, or uniform as one map's."""
+        """Draw the weight, then the bias: by its rule, or uniformly for the size of one map."""
         inputs, sizes = self.in_features, (self.out_features,) if self.drawn_as_one else self.map_sizes
         match "given" if self.std is not None else rule:
             case "given":
@@ -218,7 +218,7 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Vectors by token, drawn by a rule; what they are multiplied by is left to the model."""
+    """Token embeddings, initialised by a rule; the model applies any scaling."""
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)
 
@@ -227,7 +227,7 @@ class Embedding(nn.Embedding, Initialisable):
         self.rule: EmbeddingInit = rule
 
     def reset_parameters(self) -> None:
-        """Leave the weights empty, so that building leaves the global generator alone."""
+        """Leave the weights uninitialised, so that building does not use the global generator."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
         match self.rule:
@@ -244,7 +244,7 @@ class Embedding(nn.Embedding, Initialisable):
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:
     """Fill with U(-a, a), a = sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010, equation 16).
 
-    The fans are given, since one weight may hold several maps side by side.
+    The fans are arguments, since one weight may hold several stacked maps.
     """
     bound = math.sqrt(6.0 / (inputs + outputs))
     nn.init.uniform_(weight, -bound, bound, generator=generator)
@@ -252,7 +252,7 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 @torch.no_grad()
 def widen_output(output: Linear, base: int, rule: Init) -> None:
-    """Scale a map that was drawn by a rule as if it had `base` inputs (Yang et al. 2022, Table 8)."""
+    """Rescale an initialised map as if it had `base` inputs (Yang et al. 2022, Table 8)."""
     if output.std is None:
         outputs = output.out_features if rule == "glorot" else 0
         output.weight.mul_(math.sqrt((output.in_features + outputs) / (base + outputs)))
@@ -261,7 +261,7 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Clear or draw the biases of maps with this many inputs and these sizes.
+    """Zero or draw the biases of maps with this many inputs and these sizes.
 
     Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows torch.
     """
@@ -283,7 +283,7 @@ def initialise(
     *,
     uniform_bias: bool = False,
 ) -> None:
-    """Draw everything inside in one pass, a shared module where it is first met; all maps by one rule."""
+    """Initialise all parts in one pass, a shared module at its first occurrence; all maps by one rule."""
     for module in model.modules():
         if isinstance(module, Linear):
             module.initialise(generator, rule, uniform_bias=uniform_bias)

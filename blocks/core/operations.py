@@ -22,22 +22,22 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def saturating_sigmoid(x: Tensor) -> Tensor:
-    """Return clip(1.2 sigmoid(x) - 0.1, 0, 1), a gate that can close and open fully."""
+    """Return clip(1.2 sigmoid(x) - 0.1, 0, 1), a gate that can close and open completely."""
     return (1.2 * torch.sigmoid(x) - 0.1).clamp(0.0, 1.0)
 
 
 SavedContext = Any
-"""The context of a `torch.autograd.Function`: its saved tensors, and what the forward pass has noted."""
+"""The context of a `torch.autograd.Function`: its saved tensors and attributes."""
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context in which operations on a device have the precision of their inputs.
+    """Return a context without autocast, in which operations keep the precision of their inputs.
 
-    Autocast does not know the meta device.
+    Autocast does not support the meta device.
     """
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
 def are_operations_rewritten() -> bool:
-    """Return whether a compiler or a transform such as `torch.vmap` is under way."""
+    """Return whether a compiler or a transform such as `torch.vmap` is active."""
     return torch.compiler.is_compiling() or _are_functorch_transforms_active()

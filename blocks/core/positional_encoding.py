@@ -1,4 +1,4 @@
-"""Positional encodings: sinusoids of consecutive or random positions, or learned vectors."""
+"""Positional encodings: sinusoids at consecutive or random positions, or learned vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):
-    """Vectors by position, in front of a body; learned ones begin and are used as embeddings are."""
+    """Position vectors before a body; learned ones are initialised and scaled like embeddings."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class PositionalEncoding(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return x (batch, length, width) plus the vectors from position `start` on.
 
-        The second result is these vectors, (length, width), or (batch, length, width) where they differ
-        between sequences, if sub-layers get them as well. `lengths` (batch,) says where padding begins.
+        The second result has these vectors if sub-layers need them, too: (length, width), or (batch, length,
+        width) if they differ between sequences. `lengths` (batch,) are the lengths without padding.
         """
         self._check(start, x.shape[1])
         if not self.kind.adds_vectors:
@@ -67,7 +67,7 @@ class PositionalEncoding(nn.Module):
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
-    """Return the signal (length, width) in the type of `like`, from position `start` on."""
+    """Return sinusoids (length, width) in the type of `like`, from position `start` on."""
     if start or type(like) is not Tensor or are_operations_rewritten():
         return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
     return whole_encoding(length, width, like.device, like.dtype)
@@ -75,15 +75,18 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 
 @lru_cache(maxsize=8)
 def whole_encoding(length: int, width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return the signal of a whole sequence; small models would spend a tenth of a step on it."""
+    """Return the cached sinusoids of a whole sequence.
+
+    Computing them takes a tenth of a small model's step.
+    """
     with torch.inference_mode(False):
         return sinusoids(torch.arange(length, device=device), width, dtype)
 
 
 def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Return the signal (…, width) of whole numbers (…,): sin, then cos channels.
+    """Return the sinusoids (…, width) of whole numbers (…,): sine channels, then cosine channels.
 
-    Timescales are geometric from 1 to 10^4 (Vaswani et al. 2017, as tensor2tensor lays it out); an odd width
+    Timescales are geometric from 1 to 10^4 (Vaswani et al. 2017, in tensor2tensor's layout); an odd width
     leaves its last channel zero.
     """
     scales = width // 2
@@ -97,7 +100,7 @@ def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 def draw_positions(
     count: int, length: int, lengths: Tensor | None, *, device: torch.device, training: bool
 ) -> Tensor:
-    """Draw as many of `count` positions as a sequence is long: (length,), or (batch, length)."""
+    """Draw sorted random positions below `count` for a sequence: (length,), or (batch, length)."""
     keys = draw_keys(count, device) if training else _fixed_keys(count, device)
     return choose_positions(keys, length, lengths)
 
@@ -105,7 +108,7 @@ def draw_positions(
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
     """Return the positions with the smallest keys in increasing order: (length,), or (batch, length).
 
-    Each sequence has as many as its length; padding gets the number of all positions.
+    Each sequence gets as many as its length; padding gets the total number of positions.
     """
     rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
     chosen = rank < (length if lengths is None else lengths[:, None])
@@ -113,7 +116,7 @@ def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tenso
 
 
 def _fixed_keys(count: int, device: torch.device) -> Tensor:
-    """Return keys that look random and are always the same, by the mixing function of MurmurHash3."""
+    """Return fixed pseudo-random keys, by the mixing function of MurmurHash3."""
     low = 2**32 - 1
     keys = (torch.arange(1, count + 1, device=device) * 0x9E3779B1) & low
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):

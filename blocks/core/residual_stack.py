@@ -1,6 +1,6 @@
-"""Joins of blocks: sums of parts on one input, and residual series with norms, dropout and timing signals.
+"""Composition of blocks: sums of parts, and residual stacks with norms, dropout and timing signals.
 
-Behind a pool the vector continues as a sequence of one position, without mask and timing signal.
+After a pool the vector continues as a sequence of one position, without mask and timing signal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .initialisation import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """Build a normalisation of vectors as wide as the model, (…, width) to the same."""
+    """Build a normalisation of vectors of the model's width, (…, width) to the same shape."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with told_by_name(NORMS, config.norm_kind):
@@ -36,16 +36,16 @@ def build_norm(config: ModelConfig) -> nn.Module:
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:
-    """Build the norm behind a stack, which only pre-norm has."""
+    """Build the final norm of a stack, which only pre-norm has."""
     return build_norm(config) if config.norm == "pre" else None
 
 
 class SideInputs(NamedTuple):
-    """Inputs of a stack beside the sequence (batch, length, width); each may be None.
+    """Further inputs of a stack besides the sequence (batch, length, width); each may be None.
 
     `mask` (batch, length) is true at valid positions. `signal` is the timing signal, (length, width), or
-    (batch, length, width) where it differs between sequences. `chunk` is a piece of a stream, which gives
-    each block its state.
+    (batch, length, width) if it differs between sequences. `chunk` is a piece of a stream, which has each
+    block's state.
     """
 
     mask: Tensor | None = None
@@ -57,11 +57,11 @@ _NO_SIDE_INPUTS = SideInputs()
 
 
 class CompositeBlock(nn.Module, ABC):
-    """Several blocks as one."""
+    """A module composed of several blocks."""
 
     @abstractmethod
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """Map (batch, length, width) to the same, or to (batch, 1, width) where a pool ends the sequence."""
+        """Map (batch, length, width) to the same shape, or to (batch, 1, width) after a pool."""
 
 
 class Sum(CompositeBlock):
@@ -92,7 +92,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Take the step whose f is `function`."""
+        """Take the step with `function` as f."""
         norm = self.norm
         y = function(norm(x) if norm is not None and self.normalises_input else x)
         if self.dropout is not None:
@@ -101,7 +101,7 @@ class ResidualStep(nn.Module):
 
 
 class Sublayer(CompositeBlock, ResidualStep):
-    """A residual step with one part in it; if positions mix there, the timing signal is added first."""
+    """A residual step around one part; if the part mixes positions, the timing signal is added first."""
 
     def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class Sublayer(CompositeBlock, ResidualStep):
 
 
 class PoolingLayer(CompositeBlock):
-    """The end of a sequence: a pool, or a sum of branches that pool; no norm and no residual around it."""
+    """The end of a sequence: a pool, or a sum of pooling branches, without norm and residual."""
 
     def __init__(self, part: Block | CompositeBlock) -> None:
         super().__init__()
@@ -128,9 +128,9 @@ class PoolingLayer(CompositeBlock):
 
 
 class ResidualStack(CompositeBlock):
-    """A residual stack: its sub-layers in the given order, one that comes again with the same weights.
+    """A residual stack: its sub-layers in order; a repeated one shares its weights.
 
-    One that `checkpoints` keeps in training the inputs of its sub-layers alone.
+    With `checkpoints` only the inputs of its sub-layers are kept in training.
     """
 
     def __init__(self, sublayers: Sequence[Sublayer | PoolingLayer]) -> None:
@@ -148,7 +148,7 @@ class ResidualStack(CompositeBlock):
         return x
 
     def apply_layer(self, place: int, x: Tensor, side: SideInputs) -> Tensor:
-        """Apply the sub-layer of that number among those with weights of their own."""
+        """Apply the sub-layer with this index among those with separate weights."""
         layer = self.layers[place]
         if not self.recomputes:
             return layer(x, side)
@@ -162,15 +162,16 @@ class ResidualStack(CompositeBlock):
 
     @property
     def recomputes(self) -> bool:
-        """Return whether the backward pass computes this sub-layer again."""
+        """Return whether the backward pass recomputes this sub-layer."""
         return self.checkpoints and self.training and torch.is_grad_enabled()
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Compute `first` and keep only its inputs; the backward pass computes `again`.
+    """Compute `first`, keeping only its inputs.
 
-    Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost. `again` draws from the process's
-    generators what `first` has drawn, and leaves them as they are then.
+    The backward pass computes `again` (activation checkpointing). Chen et al. 2016, Training Deep Nets with
+    Sublinear Memory Cost. `again` uses the same random numbers as `first`, and leaves the process's
+    generators unchanged.
     """
     functions = iter((first,))
 
@@ -183,7 +184,7 @@ def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inpu
 
 
 def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
-    """Return the residual stacks of a model that are not inside another one."""
+    """Yield the residual stacks of a model that are not inside another one."""
     for child in module.children():
         if isinstance(child, ResidualStack):
             yield child
@@ -192,7 +193,7 @@ def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
 
 
 def build_body(root: nodes.Node, context: Context) -> ResidualStack:
-    """Build the residual stack of a whole recipe; a lone block or sum is a stack of one part."""
+    """Build the residual stack of a whole recipe; a single block or sum is a stack of one part."""
     return ResidualStack(_sublayers(root, context))
 
 
@@ -209,7 +210,7 @@ def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
 
 
 def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
-    """Return the sub-layers that a node contributes to the series around it, repeats unrolled."""
+    """Return the sub-layers that a node adds to its series, repeats unrolled."""
     match node:
         case nodes.SeriesNode():
             return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]

@@ -21,17 +21,17 @@ ValueT = TypeVar("ValueT")
 class State:
     """Everything on which the next step of a transducer depends.
 
-    Fields that are tensors have the batch as their first dimension; states and tuples are nested states;
-    any other field is the same for all rows.
+    Tensor fields have the batch as their first dimension; states and tuples are nested states; any other
+    field is the same for all rows.
     """
 
     def select_rows(self, index: Tensor) -> Self:
-        """Return the state of the rows with these indices (rows,), in their order; a row may come again."""
+        """Return the state of the rows with these indices (rows,), in their order; a row may occur twice."""
         return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Return the rows of one field, of whatever kind it is."""
+    """Return the selected rows of one field of any kind."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
@@ -47,12 +47,11 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Transducer(nn.Module, ABC, Generic[StateT]):
-    """A map of a source and of the outputs so far to the next output, for every output at once or in steps.
+    """A map from a source and the outputs so far to the next output, for all outputs at once or in steps.
 
-    The steps give what `forward` gives. Output t sees the targets before t alone. What stands at masked
-    positions of the source or of the target never reaches a valid position of the output.
-    `output_width` is the width of what it gives to the output layer, `depends_on_target_length` what its
-    specification says of that.
+    The steps equal `forward`. Output t only sees the targets before t. Masked positions of the source or the
+    target never affect a valid position of the output. `output_width` is the width of its outputs, and
+    `depends_on_target_length` comes from its specification.
     """
 
     output_width: int
@@ -73,16 +72,16 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     ) -> Tensor:
         """Map source (batch, n, width) and target (batch, m, width) to (batch, m, outputs).
 
-        Position t of the target is what was written before output t: a start symbol at position 0, then the
-        embedded outputs 0 to m - 2. The masks (batch, n) and (batch, m) are true on a prefix of each row.
+        Position t of the target is the embedded input of output t: the start symbol at position 0, then
+        outputs 0 to m - 2. The masks (batch, n) and (batch, m) are true on a prefix of each row.
         """
 
     @abstractmethod
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
         """Return the state before the first output; `lengths` (batch,) are the lengths of the targets.
 
-        `forward` derives them from the target's mask. A transducer whose outputs do not depend on their
-        number may be asked for more outputs than these.
+        `forward` derives them from the target's mask. If outputs do not depend on their number, more outputs
+        than these may be requested.
         """
 
     @abstractmethod
@@ -92,7 +91,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     def attention_weights(self, state: StateT) -> Tensor | None:
         """Return the attention of the last output to each position of the source, (batch, n).
 
-        None for a transducer that has no such weights.
+        None without attention.
         """
         return None
 
@@ -103,12 +102,12 @@ TransducerT = TypeVar("TransducerT", bound=type[AnyTransducer])
 
 
 def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
-    """Return a decorator that makes a class the module of the transducer of that name."""
+    """Return a decorator that registers a class as the module of the named transducer."""
     return lambda cls: register_module(TRANSDUCERS, Transducer, name, cls)
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """Return the module of a transducer of a recipe; raises BuildError for one without."""
+    """Return the module of a recipe's transducer; raise BuildError for one without a module."""
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no module")

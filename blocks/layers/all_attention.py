@@ -43,13 +43,13 @@ class Persistent(Initialisable):
         nn.init.normal_(self.vectors, std=count**-0.5, generator=generator)
 
     def keys_values(self) -> tuple[Tensor, Tensor]:
-        """Return the keys and values as they are seen, each (heads, N, head_width)."""
+        """Return the scaled keys and values, each (heads, N, head_width)."""
         _, count, head_width = self.keys.shape
         return self.keys * math.sqrt(head_width), self.vectors * math.sqrt(count)
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Attend with scaled queries (heads, batch, queries, width) to vectors with their own softmax."""
+    """Attend with scaled queries (heads, batch, queries, width) to the vectors, with a separate softmax."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
@@ -90,7 +90,7 @@ class PersistentAttention(WindowedBlock):
 
 @register_block("all_attn")
 class AllAttention(PersistentAttention):
-    """One softmax over the window and the persistent vectors."""
+    """A single softmax over the window and the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         extra = None if self.persistent is None else self.persistent.keys_values()
@@ -99,7 +99,7 @@ class AllAttention(PersistentAttention):
 
 @register_block("attn_split")
 class AttentionSplit(PersistentAttention):
-    """A softmax over the window and one over the persistent vectors, their outputs added."""
+    """A softmax over the window plus one over the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         y = self.window(q, k, v, mask)
@@ -110,14 +110,14 @@ class AttentionSplit(PersistentAttention):
 
 @register_block("head_split")
 class HeadSplit(PersistentAttention):
-    """The first half of the heads sees the window, the second the persistent vectors."""
+    """Attention in which half of the heads see the window, the others the persistent vectors."""
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
         return heads // 2, (heads // 2, count, head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend by half of the heads each; without vectors the second half gives nothing."""
+        """Attend with half of the heads each; without persistent vectors the second half outputs zeros."""
         of_window, of_vectors = q.split(self.window_heads)
         y = self.window(of_window, k, v, mask)
         beside = (
@@ -128,14 +128,14 @@ class HeadSplit(PersistentAttention):
 
 @register_block("single_head")
 class SingleHead(PersistentAttention):
-    """A block like `attn_split`, with the persistent vectors in one head as wide as all heads together."""
+    """A block like `attn_split`, but with a single wide head for the persistent vectors."""
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend to the vectors by one head, whose queries are scaled by its own width."""
+        """Attend to the vectors with a single head, whose queries are scaled by its own width."""
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y
@@ -145,7 +145,7 @@ class SingleHead(PersistentAttention):
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """The persistent vectors of `single_head` in a sub-layer of their own, with queries and an output map."""
+    """The persistent vectors of `single_head` as a separate sub-layer, with queries and an output map."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -35,8 +35,8 @@ from .windows.pieces import MAX_UNFUSED_LENGTH, capped
 class SelfAttention(Block):
     """Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
 
-    Every position attends to every valid one, or to those up to itself if causal. Heads of keys and values
-    may be fewer, each for a group of queries (Ainslie et al. 2023).
+    Every position attends to every valid one, or to those up to itself if causal. Keys and values may have
+    fewer heads, each shared by a group of queries (Ainslie et al. 2023).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -57,7 +57,7 @@ class SelfAttention(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
-        """Return the block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
+        """Build the block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
         return cls(settings, context)
@@ -83,7 +83,7 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _bias(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Return what is added to scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
+        """Return the bias of scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
         if self.bias is None:
             return None
         return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1], q.dtype)
@@ -105,7 +105,7 @@ class SelfAttention(Block):
         return each if groups == 1 else each.repeat_interleave(groups, 1)
 
     def _merge(self, y: Tensor) -> Tensor:
-        """Return the output of what the heads give, (batch, heads, length, head_width)."""
+        """Map the heads' outputs (batch, heads, length, head_width) to the block's output."""
         return self.output(y.transpose(1, 2).flatten(2))
 
 
@@ -114,12 +114,12 @@ def _heads_first(each: Tensor) -> Tensor:
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """Return the temperature of attention; with maximal updates logits are divided by head_width / 8."""
+    """Return the temperature of attention; under μP logits are divided by head_width / 8."""
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
 
 class WindowedSelfAttention(WindowedBlock):
-    """SelfAttention within a window; with position vectors all maps are initialised as UniformLinear."""
+    """SelfAttention within a window; with position vectors all maps are initialised like UniformLinear."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -170,12 +170,12 @@ class Scoring(NamedTuple):
 
     @property
     def can_be_fused(self) -> bool:
-        """Return whether fused kernels can compute these scores; the kernels return no gradient of a bias."""
+        """Return whether fused kernels support these scores; they compute no gradient for a bias."""
         return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 
 PLAIN_SCORING = Scoring()
-"""Scores by √head_width."""
+"""Scores scaled by √head_width."""
 
 
 def attend(
@@ -214,7 +214,7 @@ def attend(
 
 
 def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context in which fused attention is computed by torch's own kernels on a device.
+    """Return a context in which fused attention uses torch's own kernels on a device.
 
     For 16 bits torch prefers cuDNN on an H100. This context excludes cuDNN for three reasons:
 
@@ -228,12 +228,12 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether a GPU's kernel would keep nothing for a gradient that a vmap hides from it."""
+    """Return whether a GPU's kernel would save nothing for backward because a vmap hides the gradient."""
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return what is added to scores, (batch or 1, heads, queries, keys), −∞ where a key is hidden."""
+    """Return the bias of scores, (batch or 1, heads, queries, keys), −∞ at hidden keys."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 
@@ -266,6 +266,6 @@ def attend_unfused(
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:
-    """Return which keys each query sees, (queries, keys), where the last query stands at the last key."""
+    """Return which keys each query sees, (queries, keys), where the last query is at the last key."""
     queries, keys = q.shape[2], k.shape[2]
     return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)

@@ -1,4 +1,4 @@
-"""Attention whose scores, weights, keys or values are made otherwise: all positions, by plain products."""
+"""Attention with modified scores, weights, keys or values, over all positions, by plain products."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .pair_positions import PairPositions
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
     """Attend causally over a whole sequence; all are (batch, heads, length, head_width).
 
-    The logarithms of gates, (batch, heads, length), fade what stands before them.
+    The log gates, (batch, heads, length), fade everything before them.
     """
     return _fading_weights(q, k, log_gates, scale) @ v
 
@@ -33,7 +33,7 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Causal attention, to whose scores the logarithms of gates since a key are added (Lin et al. 2025)."""
+    """Causal attention whose scores include the log gates since the key (Lin et al. 2025)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ForgettingAttention(Block):
         self.dropout = Dropout(config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; nothing later is seen, so that padding needs no mask."""
+        """Compute all positions; the block is causal, so that padding needs no mask."""
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -76,7 +76,7 @@ def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> 
 
 
 class DifferenceShare(Initialisable):
-    """λ, how much of the second weights is taken away: vectors begin as N(0, 0.1²)."""
+    """λ, the factor of the second softmax: its vectors are initialised as N(0, 0.1²)."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -89,14 +89,17 @@ class DifferenceShare(Initialisable):
         nn.init.normal_(self.weight, std=0.1, generator=generator)
 
     def forward(self) -> Tensor:
-        """Return λ, a number."""
+        """Return λ as a scalar."""
         more, less = (self.weight[:2] * self.weight[2:]).sum(1).exp().unbind(0)
         return more - less + self.share
 
 
 @register_block("diff_attn")
 class DifferentialAttention(Block):
-    """Weights are a softmax less λ times a second one; values are as wide as both keys (Ye et al. 2024)."""
+    """Attention by a softmax minus λ times a second one; values have twice the keys' width (Ye et al.
+
+    2024).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -127,7 +130,10 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, None, causal=True)), known
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries and keys (batch, 2 · heads, length, head_width), first ones in front, and values."""
+        """Return queries, keys (batch, 2 · heads, length, head_width.
+
+        The first ones in front), and values.
+        """
         q, k, v = self.qkv(x).chunk(3, -1)
         q, k = (each.unflatten(2, (2 * self.heads, -1)).transpose(1, 2) for each in (q, k))
         v = v.unflatten(2, (self.heads, -1)).transpose(1, 2)
@@ -153,7 +159,7 @@ class DifferentialAttention(Block):
 class LatentAttention(Block):
     """Attention whose keys and values are maps of one narrow vector, the only state (DeepSeek-AI 2024).
 
-    A rotated key that all heads share carries the position.
+    A rotated key, shared by all heads, carries the position.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -180,18 +186,18 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has latents and turned keys, (batch, positions, latent + rope_width)."""
+        """Read a piece; the state has latents and rotated keys, (batch, positions, latent + rope_width)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)
         return self._attend(self._queries(x, angles), known, None, causal=True), known
 
     def _angles(self, x: Tensor, start: int, mask: Tensor | None) -> Tensor | None:
-        """Return the angles that turn keys and queries, ((batch,) length, rope_width / 2)."""
+        """Return the rotation angles of keys and queries, ((batch,) length, rope_width / 2)."""
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return what is kept of each position, (batch, length, latent + rope_width)."""
+        """Return the kept vector of each position, (batch, length, latent + rope_width)."""
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:
             key = turn(key, angles)

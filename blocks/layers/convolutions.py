@@ -18,24 +18,24 @@ from ..core.operations import ACTIVATIONS, saturating_sigmoid
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the sequences with zeros at their masked positions."""
+    """Return the sequences with zeros at masked positions."""
     return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
 def taps_within(x: Tensor, taps: int) -> int:
-    """Return how many of the taps to one side can touch data of x (batch, length, width).
+    """Return how many of the taps on one side can reach data of x (batch, length, width).
 
-    An exported program has all of them: it must hold for every length.
+    An exported program has all of them, because it must hold for every length.
     """
     return taps if torch.compiler.is_exporting() else min(taps, x.shape[1] - 1)
 
 
 class Convolution(Initialisable):
-    """W ∗ x + b with zero padding, for one or several maps of the same input side by side.
+    """W ∗ x + b with zero padding, for one or several stacked maps of the same input.
 
-    Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right.
-    Only the taps that can touch data are computed. `use_frequencies` set to False slides them from position
-    to position everywhere, which is the same up to rounding.
+    Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right. Only
+    taps that can reach data are computed. `use_frequencies = False` always uses the direct form, which is
+    equal up to rounding.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -108,14 +108,14 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Convolve twice; the second convolution sees what the reset gate lets through."""
+        """Convolve twice; the second convolution sees the input times the reset gate."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
 
 
 class LearnedPadding(Initialisable):
-    """The rows that stand before and after every sequence: a matrix for each side that has any."""
+    """Learned padding rows before and after every sequence: a matrix for each side with padding."""
 
     weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 
@@ -136,7 +136,7 @@ class PersistentConv(Block):
     """y = act(W ∗ x + b), padded with trainable vectors instead of zeros (active memory in a Transformer).
 
     The contribution of the padding does not depend on the data, so it is computed once for the whole batch.
-    The padding lies directly before the first and after the last valid position of each sequence.
+    The padding is directly before the first and after the last valid position of each sequence.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -158,7 +158,7 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """Return what the left rows add, (1, length, width); only the first positions see them."""
+        """Return the left padding's contribution, (1, length, width); only the first positions see it."""
         rows = self.padding.left
         if rows is None:
             return None
@@ -171,7 +171,7 @@ class PersistentConv(Block):
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
-        """Return what the right rows add, (1 or batch, length, width), at the last valid positions."""
+        """Return the right padding's part, (1 or batch, length, width), at the last valid positions."""
         rows = self.padding.right
         if rows is None:
             return None

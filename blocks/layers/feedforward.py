@@ -19,12 +19,12 @@ GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "relu": functional.relu,
     "none": None,
 }
-"""The activation that one map of a gated linear unit passes through; None for a bilinear unit."""
+"""The activation of one map of a gated linear unit; None for a bilinear unit."""
 
 
 @register_block("ff")
 class FeedForward(Block):
-    """width to filter to width, with dropout after the activation, as in the released program."""
+    """Map width to filter to width, with dropout after the activation, as in the released program."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Activation(Block):
 
 @register_block("dense")
 class Dense(Block):
-    """y = act(W x + b), of the width of its input."""
+    """y = act(W x + b), with the input's width."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

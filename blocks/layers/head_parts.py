@@ -1,7 +1,7 @@
 """Common parts of heads and recurrences: norms, rotations, short convolutions and gates.
 
-Convolution and gate have their own gradients, which keep their inputs and compute the rest again; on a CPU
-this is faster than keeping it.
+Convolution and gate have custom gradients, which keep their inputs and recompute the rest; on a CPU this is
+faster than keeping it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "gelu": functional.gelu,
 }
-"""Gates as functions of a map of the input."""
+"""Gates as functions of a linear map of the input."""
 
 
 def _silu_gradient(of_silu: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of SiLU in a form that can be differentiated again; torch's cannot."""
+    """Return the gradient of SiLU in a twice differentiable form; torch's is not."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(of_silu, x)
     share = torch.sigmoid(x)
@@ -37,14 +37,14 @@ _GATE_GRADIENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sigmoid": lambda of_gate, x: torch.ops.aten.sigmoid_backward(of_gate, torch.sigmoid(x)),
     "gelu": torch.ops.aten.gelu_backward,
 }
-"""Gradients of the map, from the gradient of the gate."""
+"""Gradients for the gate's input, from the gradient of the gate."""
 
 NORM_EPSILON = 1e-5
-"""The number that is added to the mean square of a head."""
+"""The constant added to the mean square of a head."""
 
 
 class ShortConvolution(Initialisable):
-    """A convolution of each channel with its own taps, the last at the position itself.
+    """A causal convolution of each channel with its own taps; the last tap is at the current position.
 
     SiLU follows if `active`.
     """
@@ -57,12 +57,12 @@ class ShortConvolution(Initialisable):
         self.weight = nn.Parameter(torch.empty(taps, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw uniformly up to taps^-0.5, as torch's convolution of one channel."""
+        """Draw uniformly within ±taps^-0.5, like torch's convolution of one channel."""
         bound = len(self.weight) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the outputs at x (batch, length, channels) behind `past`, and what is then past."""
+        """Return the outputs at x (batch, length, channels) after `past`, and the new past."""
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
@@ -72,7 +72,7 @@ class ShortConvolution(Initialisable):
 
 
 class _Convolution(torch.autograd.Function):
-    """The last `length` outputs of a causal convolution of each channel, SiLU behind it if `active`."""
+    """The last `length` outputs of a causal convolution of each channel, followed by SiLU if `active`."""
 
     generate_vmap_rule = True
 
@@ -103,7 +103,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """Return each tap's lag, the positions that it sees, and which of the last `length` see them."""
+    """Return each tap's lag, its input positions, and the outputs among the last `length` that use it."""
     first = positions - length
     return [
         (
@@ -116,7 +116,7 @@ def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slic
 
 
 def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
-    """Return the last outputs of the convolution; nothing precedes x."""
+    """Return the last outputs of the convolution; x starts the sequence."""
     if torch.compiler.is_exporting():  # zeros in front, so that each tap sees positions at every length
         x = functional.pad(x, (0, 0, len(weight) - 1, 0))
     y = x[:, x.shape[1] - length :] * weight[-1]
@@ -126,7 +126,7 @@ def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
 
 
 class HeadNorm(nn.Module):
-    """Each head divided by its root mean square; the gains begin at one (Zhang and Sennrich 2019)."""
+    """RMS norm of each head, with gains initialised as one (Zhang and Sennrich 2019)."""
 
     weight_roles = roles(weight=WeightRole.NORM)
 
@@ -139,7 +139,7 @@ class HeadNorm(nn.Module):
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:
-    """Turn each two neighbours of (…, width) by an angle of (…, width / 2)."""
+    """Rotate each pair of neighbours in (…, width) by an angle of (…, width / 2)."""
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
@@ -148,7 +148,7 @@ def turn(x: Tensor, angles: Tensor) -> Tensor:
 def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str) -> Tensor:
     """Normalise and gate heads (batch, length, heads, width) to (batch, length, heads * width).
 
-    `gate` is the map of the input, (batch, length, heads * width), `kind` what is made of it.
+    `gate` is a map of the input, (batch, length, heads * width), and `kind` its activation.
     """
     if gate is None:
         return (y if norm is None else norm(y)).flatten(2)
@@ -159,7 +159,7 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
 
 
 class _GatedHeads(torch.autograd.Function):
-    """The outputs of heads, divided by their root mean square if there are gains, times a gate."""
+    """RMS-normalised heads (if there are gains) times a gate."""
 
     generate_vmap_rule = True
 
@@ -189,5 +189,5 @@ class _GatedHeads(torch.autograd.Function):
 
 
 def _inverse_scale(y: Tensor) -> Tensor:
-    """Return one over the root mean square of each head, (…, 1)."""
+    """Return the inverse root mean square of each head, (…, 1)."""
     return (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()

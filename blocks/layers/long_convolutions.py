@@ -1,7 +1,7 @@
 """Blocks that convolve each channel separately, with filters as long as a sequence, and gates.
 
 A convolution is computed by products with strips of the Toeplitz matrix, not by Fourier transforms. So later
-positions have no effect at all. Up to a few hundred positions, this is as fast.
+positions have no effect at all. Up to a few hundred positions, this is just as fast.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """The factors of each channel of a filter's network inside its sines."""
+    """The learned frequency of each channel inside the sines of a filter's network."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -90,7 +90,7 @@ class ImplicitFilters(Initialisable):
         self.skip = nn.Parameter(torch.empty(filters, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw what passes at no lag; the maps are drawn by themselves."""
+        """Draw the weight of lag 0; the linear maps are initialised by themselves."""
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:
@@ -149,7 +149,7 @@ class Hyena(Block):
         self.output = Linear(channels, context.width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; nothing later is seen, so that padding behind a sequence moves nothing."""
+        """Compute all positions; the block is causal, so that padding after a sequence has no effect."""
         mapped = self.input(zero_masked(x, mask))
         if self.short_conv is not None:
             mapped = self.short_conv(mapped, None)[0]

@@ -1,4 +1,4 @@
-"""Position comparisons in attention: consecutive or random position numbers, and biases by distance.
+"""Positions in attention scores: consecutive or random position numbers, and biases by distance.
 
 Biases are ALiBi's slopes or T5's buckets.
 """
@@ -20,7 +20,7 @@ from ..core.initialisation import Initialisable, WeightRole, roles
 from ..core.positional_encoding import draw_positions
 
 FURTHEST = 128
-"""Distances from this on share the last bucket of a side."""
+"""Distances from this one on share the last bucket of a side."""
 
 
 class DistanceBias(nn.Module, ABC):
@@ -28,10 +28,10 @@ class DistanceBias(nn.Module, ABC):
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
-        """Return biases (heads, …) of whole numbers (…,), negative for keys to the right."""
+        """Return biases (heads, …) for whole numbers (…,), negative for keys to the right."""
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """Return (heads, queries, keys) for all distances, greatest first, (keys + queries − 1,).
+        """Return (heads, queries, keys) from all distances, greatest first, (keys + queries − 1,).
 
         Distances for each sequence, (batch, keys + queries − 1), give (batch, heads, queries, keys).
         """
@@ -47,8 +47,8 @@ class DistanceBias(nn.Module, ABC):
 class LinearBias(DistanceBias):
     """Biases of −2^(−8 h / heads) for each position of distance (Press et al. 2022, section 3).
 
-    Heads h count from 1. Departure: the authors' program has other slopes where the number of heads is no
-    power of two, as with 3, 6 or 12. It takes the slopes of the next smaller power of two, and then every
+    Heads h count from 1. Difference: the authors' program has other slopes if the number of heads is not a
+    power of two, such as 3, 6 or 12. It takes the slopes of the next smaller power of two, and then every
     second slope of the next larger.
     """
 
@@ -65,7 +65,8 @@ class LinearBias(DistanceBias):
 class BucketBias(DistanceBias, Initialisable):
     """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1, and their program).
 
-    Half of the buckets of a side have one distance each; the others grow, and the last has all the rest.
+    Half of the buckets of a side have one distance each; the others grow, and the last has all larger
+    distances.
     """
 
     weight_roles = roles(weight=WeightRole.BIAS)
@@ -93,7 +94,7 @@ class BucketBias(DistanceBias, Initialisable):
 
 
 def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> DistanceBias | None:
-    """Return the bias of `pos=alibi` or `pos=t5`, None for any other."""
+    """Return the bias of `pos=alibi` or `pos=t5`; None for other values."""
     match kind:
         case "alibi":
             return LinearBias(heads)
@@ -104,7 +105,7 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """The numbers of positions for rotations, and their distances for biases.
+    """Position numbers for rotations, and distances for biases.
 
     Random positions differ between batches in training and are fixed afterwards. Each sequence has as many
     positions as its length, which its mask (batch, length) gives (Ruoss et al. 2023).
@@ -116,7 +117,7 @@ class PairPositions(nn.Module):
         self.count = kind.count if isinstance(kind, RandomisedPairs) else None
 
     def angles(self, x: Tensor, width: int, *, start: int = 0, mask: Tensor | None = None) -> Tensor:
-        """Return the angles of x (batch, length, …), (length, width / 2), with rates from 1 to 10⁻⁴.
+        """Return the rotation angles of x (batch, length, …), (length, width / 2), with rates from 1 to 10⁻⁴.
 
         For random positions with a mask, the angles are (batch, length, width / 2).
         """
@@ -130,7 +131,7 @@ class PairPositions(nn.Module):
         return places.double().unsqueeze(-1) * rates
 
     def distances(self, queries: int, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return all distances, from the first key on the left to the last one on the right of a query.
+        """Return all distances, from a query's leftmost key to its rightmost one.
 
         They are (batch, distances) for random positions with a mask, otherwise (distances,).
         """
@@ -143,12 +144,12 @@ class PairPositions(nn.Module):
         return functional.pad(others, (1, 0))[..., distances.abs()] * distances.sign()
 
     def _draw(self, count: int, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Draw as many numbers of 0 … count − 1 as sequences are long, in increasing order."""
+        """Draw sorted random numbers below `count`, as many as sequences are long."""
         lengths = None if mask is None else mask.sum(1)
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Raise BuildError for random positions of a piece with a `start`, or of too long a sequence."""
+        """For random positions, raise BuildError for a piece with a `start`, or a too long sequence."""
         if self.count is None:
             return
         if start:

@@ -1,13 +1,13 @@
-"""Pools, which reduce a sequence to one vector; mapped inputs are pooled in pieces that stay in a cache.
+"""Pools, which reduce a sequence to one vector, with a cache-friendly form for mapped inputs.
 
-This is about `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width, an
-activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
+That form computes `activation >> pool` on linearly mapped inputs. A map of a few input columns to the width,
+an activation and a pool are bound by memory, not by arithmetic. For a long batch the activations alone take
 gigabytes. This module computes pieces in one buffer, and computes them again in its own backward pass. So it
-never holds anything of size length × width.
+never holds a tensor of size length × width.
 
 A rectifier, leaky or not, is linear on both sides of 0: h = act'(z) z, z = W x. So for any weights α_t
 
-    Σ α_t h_t = W · S,    S = Σ α_t act'(z_t) x_t,    d(Σ α_t h_t)/dW = S,
+Σ α_t h_t = W · S, S = Σ α_t act'(z_t) x_t, d(Σ α_t h_t)/dW = S,
 
 and S has as many numbers for each row and unit as there are input columns: the sum of x, and its sum where z
 is positive. The result equals the result of the separate modules up to rounding.
@@ -32,7 +32,7 @@ from .feedforward import Activation
 
 
 class AttentionScore(Initialisable):
-    """A score of each position, tanh(w · x + b); w begins as N(0, 1 / width), b as zero.
+    """The score of each position, tanh(w · x + b); w is drawn as N(0, 1 / width), b is zero.
 
     As in the program of Raffel and Ellis 2016.
     """
@@ -98,18 +98,18 @@ class Last(Block):
 
 
 _MAX_BUFFER_CPU, _MAX_BUFFER_ACCELERATOR = 2**17, 2**27
-"""The buffer holds at most this many numbers: half of a second-level cache, or 512 MiB of an accelerator."""
+"""The maximum size of the buffer: half of a second-level cache, or 512 MiB on an accelerator."""
 
 _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
-"""Slopes below 0 of the activations that are the identity above it."""
+"""Slopes below 0 of the activations that are the identity above 0."""
 
 
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """Return body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
+    """Return body(entry(inputs), mask), (batch, 1, width), for a body that begins with `activation >> pool`.
 
-    Return None in all other cases; the caller then applies the modules one after another. These cases are:
+    Return None in these cases, in which the caller applies the modules one after another:
 
     - The body begins with other parts, or the activation is no rectifier.
     - A norm, a dropout or a residual sum stands between the parts.
@@ -148,7 +148,7 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """Some rows of a batch, or some times of one row, and z = W x there."""
+    """Some rows of a batch, or some times of one row, with z = W x."""
 
     rows: slice
     times: slice
@@ -159,15 +159,15 @@ class _Chunk(NamedTuple):
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add what α x sums to where z > 0 to sums (batch, columns, width); z is overwritten.
+        """Add Σ α x over z > 0 to sums (batch, columns, width).
 
-        Of x (batch, columns, length), and α (rows, times) of the piece.
+        Z is overwritten. x is (batch, columns, length), and α (rows, times).
         """
         sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
 
 def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
-    """Yield a batch (batch, length, columns) in pieces, each of which overwrites the one before."""
+    """Yield a batch (batch, length, columns) in chunks; each overwrites the one before."""
     batch, length, _ = x.shape
     width = len(weight)
     most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)
@@ -181,9 +181,9 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """Return S, (batch, columns, width), of x (batch, columns, length) and α (batch, length).
+    """Return S, (batch, columns, width), for x (batch, columns, length) and α (batch, length).
 
-    Above is what α x sums to where z > 0.
+    `above` is Σ α x over z > 0.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
@@ -192,7 +192,7 @@ def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: floa
 class _FusedAttentionPool(torch.autograd.Function):
     """Σ α_t h_t of h = act(W x), α = softmax(e), e = tanh(w · h + b).
 
-    No e is above 1, so that exp(e) needs no greatest e.
+    Since e is at most 1, exp(e) needs no stabilisation.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""`lstm` and `gru`: fused kernels where they exist, and the same steps written out."""
+"""`lstm` and `gru`: fused kernels if available, and the same steps in Python."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ from ..core.operations import without_autocast
 from ..core.transducer import State
 
 HELD = 1e9
-"""The number that moves a gate until it is exactly open or closed."""
+"""The offset that opens or closes a gate exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentState(State):
-    """The state that recurrent layers pass to the next position, each tensor (batch, layers, width).
-
-    The state h, and the cell s where there is one.
-    """
+    """The state that recurrent layers pass on: h, and the cell s if any; each (batch, layers, width)."""
 
     tensors: tuple[Tensor, ...]
 
@@ -37,8 +34,8 @@ class RecurrentState(State):
 class Trace:
     """A record of one layer at every position, each tensor (batch, length, width).
 
-    `cell` is the state passed on, for a gru the hidden state itself; `gates` always has `forget`, the share
-    of the cell that was kept.
+    `cell` is the state passed on, for a gru the hidden state itself; `gates` always has `forget`, the kept
+    share of the cell.
     """
 
     hidden: Tensor
@@ -47,7 +44,7 @@ class Trace:
 
 
 class RecurrentLayer(Initialisable):
-    """One layer: maps of the input and of the state side by side, and the step that joins them."""
+    """One layer: stacked maps of the input and of the state, and the step that combines them."""
 
     weight_roles = roles(weight_x=WeightRole.MATRIX, weight_h=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
@@ -75,27 +72,30 @@ class RecurrentLayer(Initialisable):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run the kernel; return outputs (batch, length, width) and the final states of each row.
 
-        With a mask (batch, length) a row ends at its last valid position; outputs behind it are undefined.
-        States are contiguous, as cuDNN requires; gradients exist where training was announced.
+        With a mask (batch, length) a row ends at its last valid position; later outputs are undefined. States
+        are contiguous, as cuDNN requires; gradients need training mode.
         """
 
     @abstractmethod
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Return the next state, its first tensor the output, and the gates, from the mapped input.
+        """Return the next state (its first tensor is the output) and the gates.
 
-        That is (batch, maps * width), all else (batch, width).
+        The mapped input is (batch, maps * width), all others (batch, width).
         """
 
     @abstractmethod
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the trace, from states and gates of all positions, each (batch, length, width)."""
+        """Return the trace from the states and gates of all positions, each (batch, length, width)."""
 
     def unrolled(
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
-        """Write the steps out: return the states (batch, length, width) and the gates of each position."""
+        """Run the steps in Python.
+
+        Return all states (batch, length, width) and the gates of each position.
+        """
         mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []
@@ -107,13 +107,13 @@ class RecurrentLayer(Initialisable):
 
 
 class LSTMLayer(RecurrentLayer):
-    """An LSTM cell with a forget gate, whose bias begins at 1 (Jozefowicz, Zaremba and Sutskever 2015)."""
+    """An LSTM cell with a forget gate and its bias of 1 (Jozefowicz, Zaremba and Sutskever 2015)."""
 
     maps = 4  # input gate, forget gate, candidate, output gate: the kernels' order
     state_count = 2
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw as any layer, with the forget gate open."""
+        """Draw as for any layer, but with an open forget gate."""
         super().initialise(generator)
         with torch.no_grad():
             self.bias.chunk(self.maps)[1].fill_(1.0)
@@ -121,10 +121,10 @@ class LSTMLayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.lstm, whose second bias is zero.
+        """Run torch.lstm, with a second bias of zero.
 
-        Where a mask ends a row, an additional input closes the input gate and opens the forget gate, both
-        exactly. So the cell reaches the end of the batch unchanged.
+        After a row's end, an additional input closes the input gate and opens the forget gate, both exactly.
+        So the cell reaches the end of the batch unchanged.
         """
         weight_x = self.weight_x
         if mask is not None:
@@ -149,13 +149,13 @@ class LSTMLayer(RecurrentLayer):
         return (o * torch.tanh(s), s), (i, f, o)
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the cell beside the output, and three gates."""
+        """Return the trace of cell, output and three gates."""
         names = ("input", "forget", "output")
         return Trace(hidden=states[0], cell=states[1], gates=dict(zip(names, gates, strict=True)))
 
 
 class GRULayer(RecurrentLayer):
-    """A GRU cell; the reset gate acts on the mapped state, which has a bias of its own, as in cuDNN."""
+    """A GRU cell; the reset gate acts on the mapped state, which has its own bias, as in cuDNN."""
 
     weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
@@ -172,7 +172,7 @@ class GRULayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run torch.gru, whose second bias is zero but for the candidate's; its outputs are its states."""
+        """Run torch.gru, with a second bias of zero except for the candidate; its outputs are its states."""
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
         y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)
@@ -190,7 +190,7 @@ class GRULayer(RecurrentLayer):
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast makes them narrower
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the output as the cell; the update gate says how much of it is kept."""
+        """Return the output as the cell; the update gate is its kept share."""
         return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
@@ -198,10 +198,10 @@ class GRULayer(RecurrentLayer):
 
 
 class Recurrent(Block):
-    """Layers of one kind, each on the outputs of the one below it, with dropout between them.
+    """Stacked recurrent layers with dropout between them.
 
-    Since nothing later is seen, padding behind a sequence needs no mask but for the last states. The kernels
-    know no vmap; `use_fused` set to False writes the steps out everywhere, which is slower and the same.
+    The block is causal, so padding after a sequence only needs a mask for the last states. The kernels do not
+    support vmap; `use_fused = False` always runs the steps in Python, which is slower but equal.
     """
 
     layer_class: ClassVar[type[RecurrentLayer]]
@@ -216,7 +216,7 @@ class Recurrent(Block):
         self.dropout = Dropout(context.config.dropout)
 
     def set_input_width(self, inputs: int) -> None:
-        """Have the first layer read vectors of this width, before weights are drawn."""
+        """Set the input width of the first layer, before weights are drawn."""
         self.layers[0] = self.layer_class(self.width, inputs)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -236,7 +236,7 @@ class Recurrent(Block):
     def run(
         self, x: Tensor, start: RecurrentState, mask: Tensor | None = None
     ) -> tuple[Tensor, RecurrentState]:
-        """Return outputs (batch, length, width), and the state behind each row's last valid position."""
+        """Return outputs (batch, length, width), and the state after each row's last valid position."""
         lasts: list[tuple[Tensor, ...]] = []
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, RecurrentLayer)
@@ -246,7 +246,7 @@ class Recurrent(Block):
         return x, RecurrentState(tensors=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
 
     def traces(self, x: Tensor) -> tuple[Trace, ...]:
-        """Return what each layer does at every position of x, which begins the sequence, without dropout."""
+        """Return the trace of each layer over x, which begins the sequence, without dropout."""
         found: list[Trace] = []
         start = self.zero_state(x)
         for place, layer in enumerate(self.layers):
@@ -260,7 +260,7 @@ class Recurrent(Block):
     def _run(
         self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer: return its outputs, and the states behind each row's last valid position."""
+        """Run one layer: return its outputs, and the states after each row's last valid position."""
         has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
         if has_kernels and _needs_single_precision(x):
             with without_autocast(x.device):
@@ -273,43 +273,43 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights; on a GPU as views of one block: others cuDNN copies, with a warning."""
+    """Return a layer's weights; on a GPU as views of one block, since cuDNN copies others with a warning."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)
 
 
 def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return copies of tensors in one block of memory, one behind the other."""
+    """Copy tensors into one contiguous block of memory and return the views."""
     block = torch.cat([each.flatten() for each in tensors])
     parts = block.split([each.numel() for each in tensors])
     return tuple(part.view_as(each) for part, each in zip(parts, tensors, strict=True))
 
 
 def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return each row of a mask (batch, length), and the place of its last valid position."""
+    """Return the row indices of a mask (batch, length), and each row's last valid position."""
     return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 
 def _needs_single_precision(x: Tensor) -> bool:
-    """Return whether autocast is on and the device's kernel does not support its sixteen bits.
+    """Return whether autocast is on and the device's kernel lacks its 16-bit type.
 
-    The kernel of a GPU takes float16 for any of them. OneDNN's LSTM has none without AVX-512.
+    A GPU's kernel accepts float16 for either type. OneDNN's LSTM has none without AVX-512.
     """
     has_half = not x.is_cuda and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
     return torch.is_autocast_enabled(x.device.type) and not has_half
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
-    """Return whether a GPU computes one position, for which its kernel would copy the weights.
+    """Return whether a GPU computes a single position, for which its kernel would copy the weights.
 
-    A decoder whose attention is fed back asks for one after the other: copies of all are kept for gradients.
+    A decoder with input feeding needs many such steps: a copy for each would be kept for gradients.
     """
     return x.is_cuda and x.shape[1] == 1
 
 
 def _has_kernels(*tensors: Tensor) -> bool:
-    """Return whether fused kernels take these tensors: on a device of theirs, and not within a vmap."""
+    """Return whether fused kernels support these tensors: on their devices, and not within a vmap."""
     if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
         return False
     return not any(is_batchedtensor(tensor) for tensor in tensors)

@@ -34,11 +34,11 @@ GRANULARITY = 64
 """Adaptive spans are rounded up to a multiple of this number of tokens."""
 
 MAX_WHOLE_SCORES = 512
-"""Up to this many scores of a query, a CPU computes plain products of all heads at once; above it, tiles."""
+"""The number of scores per query up to which a CPU uses plain products of all heads; above it, tiles."""
 
 
 class UniformLinear(Linear):
-    """Linear maps without bias that begin as U(-a, a), a = 1 / sqrt(inputs), whatever the model's rule is."""
+    """Linear maps without bias, always initialised as U(-a, a), a = 1 / sqrt(inputs)."""
 
     def __init__(self, inputs: int, outputs: int | Sequence[int], *, maps: int = 1) -> None:
         super().__init__(inputs, outputs, bias=False, maps=maps)
@@ -63,7 +63,9 @@ class PositionVectors(Initialisable):
 
 
 class AdaptiveSpans(Initialisable):
-    """A span for each head, z · span tokens and a ramp over which it fades out; z begins as 0.
+    """A learned span for each head: z · span tokens, then a ramp over which it fades out.
+
+    Z is initialised as 0.
 
     Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5; as in their program
     distances count from the `nearest` position that a head sees.
@@ -84,7 +86,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """Return the logarithm of what remains, the greatest distance first, (heads, 1, 1, distances)."""
+        """Return the log of the fading factor, the greatest distance first, (heads, 1, 1, distances)."""
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
         tiny = torch.finfo(left.dtype).tiny
@@ -92,17 +94,17 @@ class AdaptiveSpans(Initialisable):
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def note(self, highest: float) -> None:
-        """Note how far the furthest head sees, by its z."""
+        """Record the furthest head's span from its z."""
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance that is not faded out, rounded up."""
+        """Return the greatest distance that is not completely faded out, rounded up."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 
 
 class WindowAttention(nn.Module):
-    """Softmax over the keys in a window, with vectors for distances and spans that each head learns.
+    """Softmax over the keys in a window, with distance vectors and learned spans.
 
     Scores are q · (k + u_distance); a cap applies to scores by content.
     """
@@ -127,18 +129,18 @@ class WindowAttention(nn.Module):
 
     @property
     def max_distance(self) -> int:
-        """The greatest distance that any head sees now."""
+        """Return the greatest distance that any head sees now."""
         furthest = self.window.max_distance
         return furthest if self.spans is None else min(furthest, self.spans.max_distance)
 
     @property
     def min_distance(self) -> int:
-        """The smallest distance that any head sees now."""
+        """Return the smallest distance that any head sees now."""
         nearest = self.window.min_distance
         return nearest if self.spans is None or nearest > 0 else max(nearest, -self.spans.max_distance)
 
     def penalty(self) -> Tensor | None:
-        """Return the mean span in tokens, where heads learn it."""
+        """Return the mean span in tokens, if heads learn it."""
         return None if self.spans is None else self.spans.span * self.spans.z.mean()
 
     def forward(
@@ -149,11 +151,13 @@ class WindowAttention(nn.Module):
         mask: Tensor | None = None,
         extra: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return what each query sees, (heads, batch, queries, head_width).
+        """Return the output for each query, (heads, batch, queries, head_width). q is scaled.
 
-        q is scaled; of the keys and values (heads, batch, keys, head_width) the last ones are at the
-        queries, those in front are past. `mask` (batch, keys) is true where a key is valid. Every query sees
-        the `extra` keys and values too, each (heads, n, head_width), in the same softmax.
+        The last keys and values (heads, batch, keys, head_width) are at the queries' positions, earlier ones
+        are past.
+
+        `mask` (batch, keys) is true where a key is valid. Every query sees the `extra` keys and values too,
+        each (heads, n, head_width), in the same softmax.
         """
         past = k.shape[2] - q.shape[2]
         pieces = tuple(iter_chunks(q.shape[2], past, self.min_distance, self.max_distance))
@@ -176,7 +180,7 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """Draw which weights of each piece are kept; nothing is drawn where all are."""
+        """Draw dropout masks for the weights of each piece; none without dropout."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
@@ -184,7 +188,7 @@ class WindowAttention(nn.Module):
 
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return what each query sees, (heads, batch, queries, head_width), by the fastest way on this device."""
+    """Return the output for each query, (heads, batch, queries, head_width), by the fastest method here."""
     if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
         most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # of any query
         if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
@@ -197,7 +201,7 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
 def build_window_attention(
     window: Window, heads: int, context: Context, *, cap: float = 0.0
 ) -> WindowAttention:
-    """Build the window; windows of one kind in a model share their position vectors."""
+    """Build the window; equal windows in a model share their position vectors."""
     positions = None
     if window.relative:
         positions = context.share(
@@ -210,7 +214,7 @@ def build_window_attention(
 class WindowedBlock(Block):
     """A block whose positions attend within a window.
 
-    A subclass sets `window`, which learns how far heads see, and with it `context_length`.
+    A subclass sets `window`, which tracks learned spans and with them `context_length`.
     """
 
     window: WindowAttention
@@ -221,13 +225,13 @@ class WindowedBlock(Block):
 
     @abstractmethod
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Return the outputs at x (batch, length, width) behind a past; the mask belongs to x."""
+        """Return the outputs at x (batch, length, width) after a past; the mask belongs to x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Attend with queries of x alone to keys and values of what they can see."""
+        """Attend with queries of x to the keys and values that they can see."""
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
         return self.attend(x, seen if seen.shape[1] else None, None)
 
@@ -239,7 +243,7 @@ class WindowedBlock(Block):
 
 
 def note_new_spans(blocks: Sequence[WindowedBlock]) -> None:
-    """Let blocks keep z within [0, 1] and note how far they see; a GPU is waited for once for all of them."""
+    """Clamp z to [0, 1] and record the spans of blocks; a GPU is synchronised once for all."""
     learnt = [spans for block in blocks if (spans := block.window.spans) is not None]
     if learnt:
         with torch.no_grad():
@@ -266,23 +270,23 @@ def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tup
 
 
 def split_heads(y: Tensor, heads: int) -> Tensor:
-    """Lay out (batch, length, width) as (heads, batch, length, head_width)."""
+    """Reshape (batch, length, width) to (heads, batch, length, head_width)."""
     return _by_head(y, heads, 1)[0].contiguous()
 
 
 def _by_head(y: Tensor, heads: int, maps: int) -> Tensor:
-    """Lay out (batch, length, maps · width) as (maps, heads, batch, length, head_width)."""
+    """Reshape (batch, length, maps · width) to (maps, heads, batch, length, head_width)."""
     batch, length, width = y.shape
     return y.view(batch, length, maps, heads, width // (maps * heads)).permute(2, 3, 0, 1, 4)
 
 
 def merge_heads(y: Tensor) -> Tensor:
-    """Lay out (heads, batch, length, head_width) as (batch, length, width)."""
+    """Reshape (heads, batch, length, head_width) to (batch, length, width)."""
     return y.permute(1, 2, 0, 3).flatten(2)
 
 
 def looks_at_weights(module: nn.Module) -> bool:
-    """Return whether a part of a model takes note of its weights after each step."""
+    """Return whether a module needs a call after each optimiser step (adaptive spans, overridden hooks)."""
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step
     return isinstance(module, AdaptiveSpans)

@@ -1,6 +1,6 @@
-"""A model is a body in its surroundings: embeddings before it, predictions behind it.
+"""Models: a body with embeddings before it and an output layer after it.
 
-`sequence_model` is the model around a recipe and has `build`, `seq2seq_model` the one around a transducer,
-`base_model` what both have in common; `adaptive_softmax` is for large vocabularies.
-`released_weights` are those that the program of the all-attention paper has saved.
+`sequence_model` has the model of a recipe and `build`, `seq2seq_model` that of a transducer, and `base_model`
+their common parts. `adaptive_softmax` is for large vocabularies. `released_weights` loads weights saved by
+the program of the all-attention paper.
 """

@@ -2,7 +2,7 @@
 
 Symbols are numbered by falling frequency. Each cluster's vectors are narrower than the previous cluster's,
 and a projection widens them to the model's width. The first cluster's vectors have that width already, and
-are projected only if the config says so.
+are only projected if the config says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.initialisation import Embedding, Initialisable, Linear, WeightRole, 
 
 
 class TiedLinear(Initialisable):
-    """A linear map whose weight another module owns and draws; its bias, if any, is its own."""
+    """A linear map with another module's weight; its bias, if any, is its own."""
 
     weight_roles = roles(bias=WeightRole.BIAS)
 
@@ -42,7 +42,7 @@ class TiedLinear(Initialisable):
 
 
 class TransposedLinear(nn.Module):
-    """The transpose of a linear map that another module owns and draws."""
+    """The transpose of another module's linear map."""
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class TransposedLinear(nn.Module):
 
 
 class AdaptiveEmbedding(nn.Module):
-    """Vectors by token, each cluster's from a table of its own (Baevski and Auli 2019, section 3)."""
+    """Token embeddings with a separate table for each cluster (Baevski and Auli 2019, section 3)."""
 
     def __init__(self, clusters: Sequence[Cluster], width: int, *, rule: EmbeddingInit = "scaled") -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class AdaptiveEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Map (batch, length) to (batch, length, width).
 
-        Every table is asked for every token, and gives zeros for tokens of other clusters, so that shapes
-        do not depend on the data.
+        Every table looks up every token, with zeros for tokens of other clusters, so that shapes do not
+        depend on the data.
         """
         found: list[Tensor] = []
         for cluster, table in zip(self.clusters, self.embeddings, strict=True):
@@ -79,9 +79,9 @@ class AdaptiveEmbedding(nn.Module):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """A distribution over the first cluster's symbols and the other clusters, and one within each of those.
+    """A softmax over the first cluster's symbols and the other clusters, and one within each of those.
 
-    Grave et al. 2017, section 4. With an embedding its tables and projections are used.
+    Grave et al. 2017, section 4. With an embedding its tables and projections are shared.
     """
 
     words: Linear | TiedLinear
@@ -122,9 +122,9 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(parts, -1)
 
     def nll(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Return minus the log-probability of each target (...), in nats, from x (..., width).
+        """Return the negative log-likelihood of each target (...), in nats, from x (..., width).
 
-        A cluster's symbols are scored only where the target is one of them.
+        A cluster's symbols are only scored for targets in it.
         """
         shape, x, targets = targets.shape, x.reshape(-1, x.shape[-1]), targets.reshape(-1)
         first = self.clusters[0].size
@@ -143,8 +143,8 @@ class AdaptiveSoftmax(nn.Module):
     def _head(self, x: Tensor) -> Tensor:
         """Return scores of the first cluster's symbols, then of the other clusters.
 
-        Both read the projection for the first cluster, where there is one. One product with the weights
-        side by side computes them: the scores are larger than the weights, and are not copied.
+        Both use the first cluster's projection, if there is one. A single product with the concatenated
+        weights avoids copying the scores, which are larger than the weights.
         """
         words, choice = self.words, self.choice
         if self.clusters[0].projected:

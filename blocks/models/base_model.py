@@ -1,4 +1,4 @@
-"""The common parts of all models: the recipe, the settings outside it, and the blocks of the body."""
+"""The common parts of all models: recipe, settings outside it, and the blocks of the body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Body = TypeVar("Body", bound=nn.Module)
 
 
 class BaseModel(nn.Module, Generic[Body]):
-    """A recipe with its settings; each model makes its `body` and what stands around it."""
+    """A recipe with its settings; subclasses define the `body` and the layers around it."""
 
     body: Body
 
@@ -31,7 +31,7 @@ class BaseModel(nn.Module, Generic[Body]):
         return self.recipe.text
 
     def after_optimiser_step(self) -> None:
-        """Let every block take note of new weights, as after each step of the optimiser."""
+        """Notify every block of new weights, after each optimiser step."""
         windows = [block for block in self._noting_blocks if isinstance(block, WindowedBlock)]
         note_new_spans(windows)
         for block in self._noting_blocks:
@@ -39,13 +39,13 @@ class BaseModel(nn.Module, Generic[Body]):
                 block.after_optimiser_step()
 
     def penalty(self) -> Tensor | None:
-        """Return the sum of what blocks add to the loss; None if none of them does."""
+        """Return the sum of the blocks' additional losses; None if there are none."""
         terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
         return sum(terms[1:], start=terms[0]) if terms else None
 
     @cached_property
     def _noting_blocks(self) -> list[Block]:
-        """Those that do anything with new weights."""
+        """Return the blocks that must be notified of new weights."""
         nothing = Block.after_optimiser_step
         return [block for block in self._blocks() if type(block).after_optimiser_step is not nothing]
 
@@ -54,20 +54,20 @@ class BaseModel(nn.Module, Generic[Body]):
 
 
 def find_places(chosen: Tensor) -> Tensor:
-    """Return where a mask (batch, length) holds: positions counted row after row, (chosen,).
+    """Return the flat positions at which a mask (batch, length) is true, (chosen,).
 
-    A GPU is waited for where the mask is on it: what the host knows is best asked there.
+    A mask on a GPU forces a synchronisation, so it should be on the host.
     """
     return chosen.flatten().nonzero().squeeze(1)
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
-    """Return the rows of (batch, length, …) at these places, (chosen, …)."""
+    """Return the rows of (batch, length, …) at flat positions, (chosen, …)."""
     return rows.flatten(0, 1).index_select(0, places)
 
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    """Put values (chosen,) at these places, and 0 elsewhere, in the shape (batch, length)."""
+    """Scatter values (chosen,) to flat positions of zeros with the shape (batch, length)."""
     return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 

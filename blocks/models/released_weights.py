@@ -1,7 +1,7 @@
-"""Weights that the program of Sukhbaatar et al. 2019 (facebookresearch/adaptive-span) saves, in our models.
+"""Loading of weights saved by the program of Sukhbaatar et al.
 
-Its all-attention layer is `all_attn`, its Transformer layer `sa(pos=relative) >> ff`, and it has a vector for
-each distance that all layers share.
+2019 (facebookresearch/adaptive-span). Its all-attention layer is `all_attn`, its Transformer layer
+`sa(pos=relative) >> ff`, and all layers share a vector for each distance.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ _PREFIX = "module."  # of all names, since what was saved stood in a module for 
 
 
 class WeightsError(ActivememError):
-    """Weights that a model cannot take, or a model for which there are none; the message has all reasons."""
+    """Weights that do not fit a model, or a model that the program does not have.
+
+    The message lists all reasons.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tensor:
-    """A tensor of the program: its name, its shape, and what it becomes as part of one of ours.
+    """A tensor of the program: its name, its shape, and its counterpart in our model.
 
-    Without `ours` nothing is made of it: it follows from its shape, or is saved once more as `same_as`.
+    Without `ours` it is not loaded: it follows from its shape, or is a copy of `same_as`.
     """
 
     name: str
@@ -50,11 +53,11 @@ class _Tensor:
 
 
 def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
-    """Give a model the weights of a checkpoint of the program, or of the `model` in it alone.
+    """Load the weights of the program's checkpoint, or of its `model` part, into a model.
 
-    Its symbols are then numbered as the program does it (`adaptive_span_symbols`). The file does not say over
-    how many tokens spans fade, which is the `ramp` of a block. Raises WeightsError with all that the model
-    has otherwise than the program, or with all that is missing, of another shape or left over in the file.
+    Its symbols are then numbered as in the program (`adaptive_span_symbols`). The file does not contain the
+    length of the fading ramp, a block's `ramp`. Raises WeightsError with all differences between model and
+    program, or all missing, surplus or differently shaped tensors.
     """
     _refuse(f"{model.recipe.text} is no model of the program", [*_config_faults(model), *_body_faults(model)])
     saved, wanted = _read(path), list(_tensors(model))
@@ -71,10 +74,10 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Return the program's number of each of our symbols, from the training text in ours.
+    """Return the program's number of each of our symbols, from the training text in our numbers.
 
-    It counts them as they first appear; where there are clusters by frequency, of equally frequent ones the
-    last first. Raises WeightsError where a number below the greatest is not in the text.
+    The program numbers them by first appearance or, with clusters, by frequency, ties in reverse order.
+    Raises WeightsError if a number below the greatest does not occur in the text.
     """
     known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
     if len(known) <= known[-1]:
@@ -84,7 +87,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
 
 
 def _read(path: Path | str) -> Mapping[str, Tensor]:
-    """Return the tensors of a checkpoint by name, without what parallel training puts before each."""
+    """Return the tensors of a checkpoint by name, without the prefix of parallel training."""
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
@@ -97,7 +100,7 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Return what is missing, left over, of another shape, or not the same as it should be."""
+    """Yield missing, surplus, differently shaped and unequal tensors."""
     for one in wanted:
         if one.name not in saved:
             yield f"expected {one.name} {one.shape}, got none"
@@ -141,7 +144,7 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Return which sub-layers the program does not have, or not at their places."""
+    """Yield sub-layers that the program does not have, or not at their positions."""
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
@@ -178,7 +181,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
-    """Return every tensor that the program saves of such a model, by parts of ours in their order."""
+    """Yield every tensor that the program saves for such a model, in the order of our parts."""
     if model.config.cutoffs:
         yield from _clustered_ends(model)
     else:
@@ -213,7 +216,7 @@ def _parts(model: Model) -> list[nn.Module]:
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Return tables and projections of clusters, saved twice where tied; clusters count backwards."""
+    """Yield tables and projections of clusters, saved twice if tied; clusters count backwards."""
     config = model.config
     width, others = config.d_model, len(config.cutoffs)
     for place, cluster in enumerate(config.clusters):
@@ -237,7 +240,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Return the projections (concatenated in our model), the spans and the persistent vectors."""
+    """Yield the projections (concatenated in our model), the spans and the persistent vectors."""
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
@@ -279,7 +282,7 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the parameters that have the same name and shape in both modules."""
+    """Yield the parameters with the same name and shape in both programs."""
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

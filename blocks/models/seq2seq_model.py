@@ -1,4 +1,4 @@
-"""The model around a transducer: embeddings of source and target, and the output."""
+"""The model of a transducer: embeddings of source and target, and the output layer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..core.transducer import AnyTransducer, State, build_transducer_block
 from .base_model import BaseModel, fill_places, find_places, take_places
 
 PAD = 0
-"""The symbol after the end of a sequence; before a target it is the start symbol."""
+"""The padding symbol, which is also the start symbol of a target."""
 
 
 class TransductionModel(BaseModel[AnyTransducer]):
-    """A model of targets given sources: tokens (batch, n) and (batch, m) to logits (batch, m, vocab).
+    """A sequence-to-sequence model: tokens (batch, n) and (batch, m) to logits (batch, m, vocab).
 
     Symbol 0 is padding: it follows sequences and never occurs within them. Each position of the target sees
     the source and the symbols before it. A scaled embedding is multiplied by sqrt(d_model).
@@ -39,11 +39,11 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
-        """Return the logits at some places of the target alone, (places, vocab), counted row after row."""
+        """Return the logits at flat positions of the target, (places, vocab)."""
         return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return minus the log-probability of each target, in nats, (batch, m); 0 at padding."""
+        """Return the negative log-likelihood of each target in nats, (batch, m); 0 at padding."""
         places = find_places(target != PAD)
         logits = self.outputs_at(source, target, places)
         lost = functional.cross_entropy(logits, target.flatten()[places], reduction="none")
@@ -65,7 +65,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.dropout(self.target(tokens) * self.scale)
 
     def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return what enters the output layer, (batch, m, width)."""
+        """Return the input of the output layer, (batch, m, width)."""
         written = self._embed_target(shift_right(target))
         return self.dropout(self.body(self._embed_source(source), written, _mask(source), _mask(target)))
 
@@ -81,12 +81,12 @@ def _mask(tokens: Tensor) -> Tensor:
 
 
 def shift_right(target: Tensor) -> Tensor:
-    """Return the symbol before each one of a target (batch, m): the start symbol at first."""
+    """Shift a target (batch, m) right by one, with the start symbol first."""
     return torch.cat([torch.full_like(target[:, :1], PAD), target[:, :-1]], 1)
 
 
 def transduction_faults(config: ModelConfig) -> list[str]:
-    """Return what a model of one sequence has that a model of two cannot have."""
+    """Return the settings of single-sequence models that a transduction model does not support."""
     rules = (
         (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
         (config.classes is None, "expected symbols out, got classes"),

@@ -1,4 +1,4 @@
-"""The model around a recipe: embedding, residual stack, final norm, output; and `build`, which makes it."""
+"""The model of a recipe: embedding, residual stack, final norm, output layer; and `build`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BottleneckDecoder(nn.Module):
         self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """Map (batch, length, width) to the same; only the last valid position is read."""
+        """Map (batch, length, width) to the same shape; only the last valid position is read."""
         batch, length, width = x.shape
         rows = torch.arange(batch, device=x.device)
         code = x[:, -1] if lengths is None else x[rows, lengths - 1]
@@ -52,16 +52,16 @@ class BottleneckDecoder(nn.Module):
 
 
 MAX_PARAMETERS = 1_000_000_000
-"""Larger models are not built unless it is asked for: they take 4 GB, and in training 16."""
+"""The default limit on parameters: larger models take 4 GB, and 16 GB in training."""
 
 
 class Model(BaseModel[ResidualStack]):
     """A sequence model: symbols (batch, length), or numbers (batch, length, columns), to outputs.
 
-    Outputs are logits (batch, length, vocab or classes), log-probabilities where the softmax is adaptive, or
-    numbers (batch, length, targets). After a pool they have no length. A scaled embedding is multiplied by
-    sqrt(d_model). The timing signal, if any, is added to the embedded inputs. It is added again to the
-    residual stream before every sub-layer that mixes positions (the active memory paper's program).
+    Outputs are logits (batch, length, vocab or classes), log-probabilities with an adaptive softmax, or
+    numbers (batch, length, targets). After a pool they have no length dimension. A scaled embedding is
+    multiplied by sqrt(d_model). The timing signal, if any, is added to the embedded inputs. It is added again
+    to the residual stream before every sub-layer that mixes positions (the active memory paper's program).
     """
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
@@ -89,14 +89,14 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the outputs at some places alone, (places, …), which count positions row after row."""
+        """Return the outputs at flat positions, (places, …)."""
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return minus the log-probability of each target, in nats: (batch, length), or (batch,) when pooled.
+        """Return the negative log-likelihood of targets in nats: (batch, length), or (batch,) when pooled.
 
-        0 at padding, where any symbol may stand and no output is computed. An adaptive softmax is not
-        computed where it need not be.
+        It is 0 at padding, where targets are arbitrary and no output is computed. An adaptive softmax is only
+        computed where needed.
         """
         mask = None if self.pooled else _mask(inputs, lengths)
         if mask is None:
@@ -107,19 +107,19 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Return the `nll` at some places alone, of which these are the targets: (places,)."""
+        """Return the `nll` at flat positions with these targets: (places,)."""
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the outputs of the next piece of endless sequences, and where they then stand.
+        """Return the outputs of the next piece of endless sequences, and the new state.
 
-        The model is causal. Raises BuildError for a block to which nothing bounds the past.
+        The model must be causal. Raises BuildError for a block with an unbounded past.
         """
         hidden, state = self._hidden_stream(inputs, state)
         return self._outputs(hidden), state
 
     def nll_stream(self, inputs: Tensor, targets: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the `nll` of the next piece of endless sequences, and where they then stand."""
+        """Return the `nll` of the next piece of endless sequences, and the new state."""
         hidden, state = self._hidden_stream(inputs, state)
         return self._nll(hidden, targets), state
 
@@ -129,7 +129,7 @@ class Model(BaseModel[ResidualStack]):
         return self.body(x, SideInputs(signal=signal))
 
     def _hidden(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
-        """Return what enters the output layer: (batch, length, width), or (batch, width) behind a pool.
+        """Return the input of the output layer: (batch, length, width), or (batch, width) after a pool.
 
         An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
         """
@@ -146,7 +146,7 @@ class Model(BaseModel[ResidualStack]):
         return x.squeeze(1) if self.pooled else x
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return what enters the output layer at the next piece, and the stream behind it."""
+        """Return the output layer's input for the next piece, and the new stream state."""
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
@@ -159,7 +159,7 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return what enters the body, (batch, length, width), and the timing signal from `start` on."""
+        """Return the body's input, (batch, length, width), and the timing signal from `start` on."""
         x = self.embedding(inputs)
         x = self.dropout(x if self.scale == 1.0 else x * self.scale)
         x, signal = self.positions(x, start, lengths)
@@ -170,7 +170,7 @@ class Model(BaseModel[ResidualStack]):
         return y if self.output_act is None else self.output_act(y)
 
     def _capped(self, logits: Tensor) -> Tensor:
-        """Keep logits within a cap, if there is one: c tanh(z / c) (Gemma Team 2024, Gemma 2, section 2)."""
+        """Cap logits, if there is a cap: c tanh(z / c) (Gemma Team 2024, Gemma 2, section 2)."""
         cap = self.config.logit_cap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
@@ -255,7 +255,7 @@ def build(
 
 @torch.no_grad()
 def _shrink_last_maps(body: ResidualStack) -> None:
-    """Divide what sub-layers end with by the root of how many there are, so that their sum stays as large.
+    """Divide the last maps of sub-layers by the root of their number, so that their sum keeps its scale.
 
     Radford et al. 2019 (GPT-2), section 2.3. Blocks that do not end with a map keep their weights.
     """
@@ -265,7 +265,7 @@ def _shrink_last_maps(body: ResidualStack) -> None:
 
 
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:
-    """Build the model with the shapes of its weights and without their values; nothing is allocated.
+    """Build the model on the meta device: shapes without values, so that nothing is allocated.
 
     Raises RecipeError and BuildError as `build` does.
     """
@@ -322,7 +322,7 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return what in a recipe is still open, and which of its blocks have no module."""
+    """Return the open parts of a recipe, and its blocks without a module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

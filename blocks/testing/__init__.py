@@ -1,5 +1,5 @@
-"""Conformance suites that anyone's blocks can run.
+"""Conformance suites for built-in and plug-in blocks.
 
-`conformance` checks every block, and `frame_conformance` norms and positions. `references` holds the slow
+`conformance` checks every block, and `frame_conformance` norms and positions. `references` has the slow
 references, and `fixtures` makes blocks and sequences for tests.
 """

@@ -1,12 +1,10 @@
-"""Checks that every block must pass, and that any test can run, in this package or another.
+"""Conformance checks of blocks, both built-in and plug-in ones.
 
-    @pytest.mark.parametrize("causal", [False, True])
-    @pytest.mark.parametrize("check", CHECKS)
-    def test_my_block_conforms(check, causal):
-        check("my_block(k=4)", causal=causal)
+@pytest.mark.parametrize("causal", [False, True]) @pytest.mark.parametrize("check", CHECKS) def
+test_my_block_conforms(check, causal): check("my_block(k=4)", causal=causal)
 
-A check takes the text of one block with small arguments and raises AssertionError where the block, its
-specification and its module do not agree. All weights are drawn from seeds, in double precision.
+A check takes the text of one block with small arguments, and raises AssertionError if its specification and
+its module disagree. All weights are drawn from seeds, in double precision.
 """
 
 from __future__ import annotations
@@ -51,11 +49,11 @@ LENGTHS = (8, 1, 3, 7)
 
 
 PIECES = ((1,) * 29, (7, 7, 7, 7, 1), (1, 2, 5, 21), (20, 6, 2, 1))
-"""The lengths of the pieces of a sequence of 29 positions."""
+"""Lengths of pieces that add up to a sequence of 29 positions."""
 
 
 def shape_stays(text: str, *, causal: bool) -> None:
-    """Check that the output is finite and has the shape of the input; a pool's is (batch, width)."""
+    """Check that the output is finite and has the input's shape; a pool's output is (batch, width)."""
     block = make_block(parse_block(text), causal=causal)
     for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11), (0, 5)):
         y = block(random_sequences(batch, length))
@@ -65,7 +63,7 @@ def shape_stays(text: str, *, causal: bool) -> None:
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
-    """Check that inputs move outputs as far as the stated reach, and no further."""
+    """Check that inputs change outputs exactly as far as the stated reach."""
     if is_pool(text):
         return
     node = parse_block(text)
@@ -79,9 +77,9 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
-    """Check that no output of a causal model moves with a later input, and each with its own.
+    """Check that no output of a causal block changes with a later input, and each with its own.
 
-    The first two need not: where each sees only what is past, that is nothing, and one position.
+    The first two are exempt: an output that only sees past inputs has none, and then one.
     """
     if is_pool(text):
         return
@@ -94,7 +92,7 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
-    """Check that two copies with feed-forward layers between them reach as far as analysed."""
+    """Check that two copies with feed-forward layers between them have the analysed reach."""
     if is_pool(text):
         return
     model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
@@ -110,7 +108,7 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
 
 
 def padding_changes_nothing(text: str, *, causal: bool) -> None:
-    """Check that a padded batch gives what its sequences give alone, whatever stands at the padding."""
+    """Check that padding does not change outputs, whatever its content: sequences alone give the same."""
     block = make_block(parse_block(text), causal=causal)
     x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     y = block(x, mask)
@@ -150,7 +148,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
-    """Check that products and sums are counted to one percent, at a short length and at a longer one."""
+    """Check that FLOPs are counted to one percent, at a short and at a longer length."""
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
@@ -162,9 +160,9 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
-    """Check that what training keeps for the backward pass is stated to one percent, wherever a norm stands.
+    """Check that the stated training memory is within one percent, for each place of the norm.
 
-    Norm, position and dropout are tried in pairs of every combination, each with two of three lengths.
+    Norm, position and dropout are tried in all pairwise combinations, each with two of three lengths.
     """
     kinds: tuple[tuple[Norm, str, float], ...] = (
         ("pre", "timing", 0.0),
@@ -190,17 +188,17 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
-    """Check that a state dict makes another block the same, and a copy is a block of its own."""
+    """Check that a state dict makes another block equal, and that a copy is independent."""
     assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 
 def seed_decides(text: str, *, causal: bool) -> None:
-    """Check that a seed decides the weights, and the global generator is left alone."""
+    """Check that the weights only depend on the seed, and that the global generator is not used."""
     assert_seed_decides(_maker(text, causal=causal), random_sequences(2, 6))
 
 
 def weights_can_be_stacked(text: str, *, causal: bool) -> None:
-    """Check that three trials in one vmap give the outputs and the gradients of each alone."""
+    """Check that three trials in one vmap give the same outputs and gradients as separately."""
     node = parse_block(text)
     for lengths in (None, [6, 2, 4]):
         blocks = [make_block(node, causal=causal, seed=seed, dtype=torch.float32) for seed in range(3)]
@@ -223,7 +221,7 @@ def weights_can_be_stacked(text: str, *, causal: bool) -> None:
 
 
 def dropout_acts_in_training(text: str, *, causal: bool) -> None:
-    """Check that in evaluation nothing is dropped; in training something is, each time something else."""
+    """Check that dropout acts in training, differently each time, and not in evaluation."""
     tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
     dropping, plain = (
         build_and_analyse(f"{text} >> ff(8)", causal=causal, width=WIDTH, length=7, dropout=rate)[0]
@@ -233,7 +231,7 @@ def dropout_acts_in_training(text: str, *, causal: bool) -> None:
 
 
 def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
-    """Check that a sum is the same model to the last bit, in whatever order its parts are written."""
+    """Check that a sum is bit-identical for any order of its parts."""
     if is_pool(text):
         return
     tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
@@ -247,7 +245,7 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:
-    """Check that products in bf16 give outputs within 5 %, and gradients but for kinks."""
+    """Check that products in bf16 change outputs by at most 5 %, and gradients likewise except at kinks."""
     block, x = (
         make_block(parse_block(text), causal=causal, dtype=torch.float32),
         random_sequences(2, 7, dtype=torch.float32),
@@ -261,7 +259,7 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """Check that the compiled block, its graph unbroken, gives the same; not among CHECKS."""
+    """Check that the compiled block, without graph breaks, gives the same; not among CHECKS."""
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # or what earlier blocks have compiled of the same code would count
@@ -291,7 +289,7 @@ def gpu_gives_the_same(text: str, *, causal: bool) -> None:
 
 
 def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
-    """Check that `forward_with_past` gives the whole sequence's outputs."""
+    """Check that `forward_with_past` equals the whole sequence's outputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -304,7 +302,7 @@ def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
 
 
 def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
-    """Check that `step_with_grad` gives the outputs and the gradients of the whole sequence."""
+    """Check that `step_with_grad` equals the outputs and gradients of the whole sequence."""
     if not causal or is_pool(text):
         return
     block, x = make_block(parse_block(text), causal=True), random_sequences(3, 29).requires_grad_()
@@ -322,7 +320,7 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def states_stay_small(text: str, *, causal: bool) -> None:
-    """Check that the state of `step` has no gradient, and one size after `context_length` inputs."""
+    """Check that the state of `step` has no gradient, and a constant size after `context_length` inputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -344,7 +342,7 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """Check that a model of two copies reads a text in pieces as at once."""
+    """Check that a model of two copies gives the same in pieces as in one pass."""
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return
@@ -366,7 +364,7 @@ STEP_CHECKS: tuple[Callable[..., None], ...] = (
     states_stay_small,
     stream_gives_what_one_pass_gives,
 )
-"""The checks of a causal block that reads in pieces; pools, and blocks that see the future, pass."""
+"""The checks of a causal block that reads in pieces; they pass for pools and non-causal blocks."""
 
 CHECKS: tuple[Callable[..., None], ...] = (
     shape_stays,
@@ -387,7 +385,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     outputs_equal_the_reference,
     *STEP_CHECKS,
 )
-"""Every check that takes about a second or less; each is called as `check(text, causal=…)`."""
+"""All checks that take at most about a second; each is called as `check(text, causal=…)`."""
 
 
 def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
@@ -407,7 +405,7 @@ def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
 
 
 def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return which outputs move when one input does, (inputs, outputs)."""
+    """Return which outputs change with each input, (inputs, outputs)."""
     before = function(x)
     rows: list[Tensor] = []
     for place in range(x.shape[1]):
@@ -418,7 +416,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that the furthest moving input is at the reach, or at the end of the sequence."""
+    """Check that the furthest effective input is at the reach, or at the end of the sequence."""
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

@@ -1,4 +1,4 @@
-"""Blocks made to be looked at: weights drawn from a seed, sequences, masks, and what training keeps."""
+"""Blocks for tests: weights drawn from a seed, sequences, masks, and memory kept in training."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ..models.sequence_model import Model, build
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 WIDTH = 6
-"""The width of the model around a block that is looked at."""
+"""The width of the models in tests."""
 
 VOCAB = 5
-"""The symbols of the models around it."""
+"""The number of symbols of the models in tests."""
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """Return the block that a text says; ValueError if it says anything else."""
+    """Parse the text of a single block; raise ValueError for anything else."""
     root = parse(text).root
     if not isinstance(root, nodes.BlockNode):
         raise ValueError(f"expected one block, got {text}")
@@ -41,19 +41,19 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def is_pool(text: str) -> bool:
-    """Return whether the block that a text says gives one vector of a sequence."""
+    """Return whether the block is a pool."""
     spec = lookup(parse_block(text).name)
     return spec is not None and spec.role is Role.POOL
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
-    """Return the outputs up to a length, or where a mask is true; all of y where a pool gave it."""
+    """Return the outputs up to a length, or where a mask is true; a pool's output is returned whole."""
     pooled = y.dim() == (1 if isinstance(valid, int) else 2)
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
 
 def use_plain_operations(model: ModuleT) -> ModuleT:
-    """Switch faster forms of a model off, so that its operations can be counted, and return it."""
+    """Disable faster forms in a model, so that its FLOPs can be counted, and return it."""
     for part in model.modules():
         if isinstance(part, Recurrent):
             part.use_fused = False
@@ -63,7 +63,7 @@ def use_plain_operations(model: ModuleT) -> ModuleT:
 
 
 def make_generator(seed: int) -> torch.Generator:
-    """Return a generator by its seed."""
+    """Return a generator with this seed."""
     return torch.Generator().manual_seed(seed)
 
 
@@ -76,7 +76,7 @@ def make_block(
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
 ) -> Block:
-    """Return a block with drawn weights, in evaluation, nothing of it zero."""
+    """Return a block with random weights in evaluation mode, without zero weights."""
     block = build_block(node, Context(config=ModelConfig(d_model=width, causal=causal, dropout=dropout)))
     _draw(block, seed)
     block.after_optimiser_step()
@@ -86,7 +86,7 @@ def make_block(
 def make_transducer(
     text: str, *, seed: int = 0, width: int = WIDTH, dropout: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> AnyTransducer:
-    """Return a transducer with drawn weights, in evaluation, nothing of it zero."""
+    """Return a transducer with random weights in evaluation mode, without zero weights."""
     context = Context(config=ModelConfig(d_model=width, dropout=dropout, position="none"))
     transducer = build_transducer_block(parse_block(text), context)
     _draw(transducer, seed)
@@ -94,7 +94,7 @@ def make_transducer(
 
 
 def _draw(module: nn.Module, seed: int) -> None:
-    """Draw all weights; what begins constant is moved."""
+    """Draw all weights, also those with constant initial values."""
     generator = make_generator(seed)
     initialise(module, generator)
     with torch.no_grad():
@@ -118,7 +118,7 @@ def build_and_analyse(
     position: str = "timing",
     seed: int = 1,
 ) -> tuple[Model, Analysis]:
-    """Return a model around a recipe, and its analysis."""
+    """Return the model of a recipe, and its analysis."""
     settings: dict[str, Any] = {
         "d_model": width,
         "vocab": VOCAB,
@@ -137,17 +137,17 @@ def build_and_analyse(
 def random_sequences(
     batch: int, length: int, *, width: int = WIDTH, seed: int = 1, dtype: torch.dtype = torch.float64
 ) -> Tensor:
-    """Return normal numbers (batch, length, width)."""
+    """Return standard normal numbers (batch, length, width)."""
     return torch.randn(batch, length, width, generator=make_generator(seed), dtype=dtype)
 
 
 def prefix_mask(lengths: Sequence[int], length: int) -> Tensor:
-    """Return which positions of sequences of these lengths are valid: (batch, length)."""
+    """Return the mask of valid positions for these lengths: (batch, length)."""
     return torch.arange(length) < torch.tensor(lengths)[:, None]
 
 
 def saved_bytes(model: Model, *, batch: int, length: int) -> int:
-    """Return the bytes that training saves for the backward pass of a batch of this size."""
+    """Return the bytes saved for the backward pass of a batch of this size."""
     device, config = next(model.parameters()).device, model.config
     inputs = torch.zeros(batch, length, dtype=torch.int64, device=device)
     if config.columns is not None:
@@ -164,7 +164,7 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
 
 
 def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return the bytes that live for the backward pass once a loss is computed, without parameters.
+    """Return the bytes that stay alive for the backward pass after a loss is computed, without parameters.
 
     Each storage counts once. A tensor that was saved and freed during the forward pass does not count.
     """
@@ -184,7 +184,7 @@ def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 
 def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """Check that a state dict makes another module the same, and a copy is independent."""
+    """Check that a state dict makes another module equal, and that a copy is independent."""
     module, other = make(0), make(5)
     expected = module(*inputs)
     assert not (_has_parameters(module) and other(*inputs).equal(expected)), (
@@ -200,7 +200,7 @@ def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor
 
 
 def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """Check that a seed decides the weights, and the global generator is left alone."""
+    """Check that the weights only depend on the seed, and that the global generator is not used."""
     state = torch.get_rng_state()
     one, same, other = (make(seed)(*inputs) for seed in (3, 3, 4))
     assert torch.get_rng_state().equal(state), "weights were drawn from the global generator"
@@ -225,33 +225,33 @@ def run_stacked(
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:
-    """Check that what a run multiplies and adds for each sequence is stated to one percent."""
+    """Check that the stated FLOPs per sequence are within one percent of a run's."""
     assert_flops_stated(count_flops(run) / batch, length=length, stated=stated)
 
 
 def count_flops(run: Callable[[], object]) -> int:
-    """Return the FLOPs of a run, by torch's counter."""
+    """Return the FLOPs of a run, counted by torch."""
     with FlopCounterMode(display=False) as counter:
         run()
     return counter.get_total_flops()
 
 
 def assert_flops_stated(counted: float, *, length: int, stated: int) -> None:
-    """Check that what was counted of a sequence is stated to one percent."""
+    """Check that the stated FLOPs of a sequence are within one percent of the counted ones."""
     message = f"expected {stated} FLOPs as stated at length {length}, got {counted:g}"
     assert math.isclose(counted, stated, rel_tol=0.01), message
 
 
 def assert_memory_stated(saved: int, *, length: int, stated: int) -> None:
-    """Check that what training keeps for the backward pass, in bytes, is stated to one percent."""
+    """Check that the stated bytes kept for the backward pass are within one percent."""
     message = f"expected {stated} bytes as stated at length {length}, got {saved}"
     assert math.isclose(saved, stated, rel_tol=0.01, abs_tol=16), message
 
 
 def assert_dropout_acts(dropping: nn.Module, plain: nn.Module, *inputs: Tensor) -> None:
-    """Check that nothing is dropped in evaluation, and in training something.
+    """Check that dropout acts in training but not in evaluation.
 
-    Of few numbers the same may be dropped twice in a row, so that several passes are compared.
+    Few numbers may get the same mask twice in a row, so several passes are compared.
     """
     assert dropping.eval()(*inputs).equal(plain.train()(*inputs)), "something is dropped in evaluation"
     with torch.random.fork_rng(devices=[]):

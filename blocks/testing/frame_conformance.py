@@ -1,11 +1,9 @@
-"""Checks that every normalisation and every positional encoding must pass, in this package or another.
+"""Conformance checks of normalisations and positional encodings, built-in and plug-in ones.
 
-    @pytest.mark.parametrize("check", NORM_CHECKS)
-    def test_my_norm_conforms(check):
-        check("my_norm")
+@pytest.mark.parametrize("check", NORM_CHECKS) def test_my_norm_conforms(check): check("my_norm")
 
-A check takes the name of a `norm_kind` or of a `position`, and raises AssertionError where it, its module and
-its specification do not agree.
+A check takes the name of a `norm_kind` or of a `position`, and raises AssertionError if its module and its
+specification disagree.
 """
 
 from __future__ import annotations
@@ -40,14 +38,14 @@ from .fixtures import (
 )
 
 _RECIPE = "conv(k=3) >> ff(9)"
-"""The body of the models in which norms and positions are checked."""
+"""The body of the models that test norms and positions."""
 
 _LENGTH = 40
-"""The longest sequence that is checked; positions with fewer vectors are checked up to their number."""
+"""The longest sequence in the checks; encodings with fewer positions are checked up to their number."""
 
 
 def norm_keeps_shapes(name: str) -> None:
-    """Check that the output is finite and has the shape of the input, even where that is zero throughout."""
+    """Check that the output is finite and has the input's shape, even for an all-zero input."""
     norm = _make_norm(name)
     for batch, length in ((1, 1), (3, 11)):
         for x in (random_sequences(batch, length), torch.zeros(batch, length, WIDTH, dtype=torch.float64)):
@@ -57,7 +55,7 @@ def norm_keeps_shapes(name: str) -> None:
 
 
 def norm_sees_one_vector(name: str) -> None:
-    """Check that a vector's output moves with that vector alone, in training as in evaluation."""
+    """Check that a vector's output depends only on that vector, in training and evaluation."""
     for training in (True, False):
         norm, x = _make_norm(name).train(training), random_sequences(2, 5)
         other = x.clone()
@@ -75,13 +73,13 @@ def norm_gradients_are_right(name: str) -> None:
 
 
 def norm_has_no_products(name: str) -> None:
-    """Check that nothing is multiplied but number by number, since no operations are counted."""
+    """Check that there are only element-wise products, since no FLOPs are counted."""
     norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
     assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
 
 
 def norm_in_half_precision_is_near(name: str) -> None:
-    """Check that with products in bf16 outputs are those in full precision within 5 %."""
+    """Check that products in bf16 change outputs by at most 5 %."""
     norm, x = _make_norm(name, torch.float32), random_sequences(2, 7, dtype=torch.float32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         near = norm(x).float()
@@ -92,7 +90,7 @@ def norm_in_half_precision_is_near(name: str) -> None:
 
 
 def positions_are_told_apart(name: str) -> None:
-    """Check that each position has a vector of its own, finite, the same for all sequences."""
+    """Check that each position has a distinct finite vector, the same for all sequences."""
     added = _added(name, _length(name))
     assert added.isfinite().all(), "expected finite numbers"
     assert_close(added[0], added[1])
@@ -101,7 +99,7 @@ def positions_are_told_apart(name: str) -> None:
 
 
 def vectors_depend_on_positions_alone(name: str) -> None:
-    """Check that a text in pieces gets the vectors of the whole, or is refused and padding moves none."""
+    """Check that vectors only depend on positions: pieces get the same ones, and padding has no effect."""
     length = _length(name)
     if not POSITIONS[name].by_length:
         whole, first = _added(name, length), length // 3
@@ -121,7 +119,7 @@ def vectors_depend_on_positions_alone(name: str) -> None:
 
 
 def positions_have_an_end(name: str) -> None:
-    """Check that a sequence longer than the encoding is refused, with both lengths."""
+    """Check that a sequence longer than the encoding is rejected, with both lengths."""
     longest = POSITIONS[name].longest
     if longest is None:
         return
@@ -134,13 +132,13 @@ def positions_have_an_end(name: str) -> None:
 
 
 def positions_have_no_products(name: str) -> None:
-    """Check that nothing is multiplied but number by number, since no operations are counted."""
+    """Check that there are only element-wise products, since no FLOPs are counted."""
     encoding, x = _make_encoding(name), random_sequences(3, 7)
     assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
 
 
 def parameters_are_counted(setting: str, name: str) -> None:
-    """Check that a model with this norm or position has the parameters that its analysis states."""
+    """Check that a model with this norm or position has the number of parameters in its analysis."""
     settings: dict[str, Any] = {setting: name}
     model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, **settings)
     counted = sum(parameter.numel() for parameter in model.parameters())
@@ -148,7 +146,7 @@ def parameters_are_counted(setting: str, name: str) -> None:
 
 
 def memory_is_stated(setting: str, name: str) -> None:
-    """Check that what training keeps is stated to one percent, wherever norms stand."""
+    """Check that the stated training memory is within one percent, for each place of the norm."""
     longest, norms = _length(name) if setting == "position" else _LENGTH, tuple[Norm, ...](("pre", "post"))
     settings: dict[str, Any] = {setting: name}
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, longest)):
@@ -160,17 +158,17 @@ def memory_is_stated(setting: str, name: str) -> None:
 
 
 def weights_restore(setting: str, name: str) -> None:
-    """Check that a state dict makes another model the same, and a copy is a model of its own."""
+    """Check that a state dict makes another model equal, and that a copy is independent."""
     assert_state_dict_restores(partial(_make_model, setting, name), _tokens())
 
 
 def seed_decides(setting: str, name: str) -> None:
-    """Check that the same seed draws the same weights, and the global generator is left alone."""
+    """Check that the same seed draws the same weights, and that the global generator is not used."""
     assert_seed_decides(partial(_make_model, setting, name), _tokens())
 
 
 def weights_can_be_stacked(setting: str, name: str) -> None:
-    """Check that three trials as one batched computation give the outputs of each alone."""
+    """Check that three stacked trials give the same outputs as separately."""
     models = [_make_model(setting, name, seed) for seed in range(3)]
     together, _ = run_stacked(models, (torch.stack([_tokens()] * 3),), ())
     for model, found in zip(models, together, strict=True):
@@ -193,7 +191,7 @@ NORM_CHECKS: tuple[Callable[[str], None], ...] = (
     norm_in_half_precision_is_near,
     *(partial(check, "norm_kind") for check in _MODEL_CHECKS),
 )
-"""Every check of a norm; each is called as `check(name)`."""
+"""All checks of a norm, called as `check(name)`."""
 
 POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
     positions_are_told_apart,
@@ -202,7 +200,7 @@ POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
     positions_have_no_products,
     *(partial(check, "position") for check in _MODEL_CHECKS),
 )
-"""Every check of a positional encoding; each is called as `check(name)`."""
+"""All checks of a positional encoding, called as `check(name)`."""
 
 
 def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
@@ -222,7 +220,7 @@ def _make_encoding(name: str) -> PositionalEncoding:
 
 
 def _added(name: str, length: int, start: int = 0) -> Tensor:
-    """Return what is added to two sequences that begin at a position, (2, length, width)."""
+    """Return the vectors added to two sequences that begin at a position, (2, length, width)."""
     x = random_sequences(2, length)
     return (_make_encoding(name)(x, start)[0] - x).detach()
 

@@ -1,4 +1,4 @@
-"""Slow references: what the output of a block must equal, computed as plainly as its equation reads."""
+"""Slow references: outputs of blocks, computed as directly as their equations read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
 
 
 def find_reference(name: str) -> Reference:
-    """Return the reference of the block of that name; AssertionError, with what to do, if there is none."""
+    """Return the reference of a block; raise AssertionError with instructions if there is none."""
     assert name in _references, (
         f"block '{name}' has no reference: write its equation as plain loops over one sequence, "
         f"reference({_arguments(name)}, **settings), and decorate it with @register_reference('{name}')"
@@ -50,7 +50,7 @@ def find_reference(name: str) -> Reference:
 
 
 def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
-    """Return what the reference of a block gives for its module and these sequences."""
+    """Return the result of a block's reference for its module and these sequences."""
     reference = find_reference(node.name)
     return reference(*arguments, **keywords, **spec_of(node.name).settings(node))
 

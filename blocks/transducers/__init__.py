@@ -1,4 +1,4 @@
-"""A transducer maps a source to a target of another length.
+"""Transducers map a source to a target of another length.
 
 `seq2seq` is an encoder with one of the `decoders`, and `neural_gpu` the family that works on an image.
 """

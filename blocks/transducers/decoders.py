@@ -1,6 +1,6 @@
 """Decoders, which write a target from an encoded source.
 
-A decoder is a recurrent block, perhaps with an attention to the source, or a stack that attends to it.
+A decoder is a recurrent block with or without attention to the source, or a stack that attends to it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class KeysValues(State):
 class Alignment(nn.Module, ABC):
     """Attention to an encoder's outputs, or to its inputs with position vectors appended.
 
-    The position vectors are a timing signal of `positions` channels. They affect the scores alone; the means
-    average the plain inputs. With 0 `positions`, attention reads the encoder's outputs.
+    The position vectors are a timing signal of `positions` channels. They only affect the scores; the means
+    are over the plain inputs. With 0 `positions`, attention reads the encoder's outputs.
     """
 
     def __init__(self, *, width: int, positions: int, dropout: float) -> None:
@@ -88,7 +88,7 @@ class Alignment(nn.Module, ABC):
         return torch.softmax(scores, -1)
 
     def forward(self, states: Tensor, source: KeysValues) -> Tensor:
-        """Return the means of what is attended to, (batch, m, width)."""
+        """Return the weighted means of the source, (batch, m, width)."""
         return self.dropout(self.weights(states, source)) @ source.values
 
 
@@ -148,7 +148,7 @@ class CrossAttention(ResidualStep):
 
 
 class Decoder(nn.Module, ABC, Generic[StateT]):
-    """A map of the outputs so far to the next one, given an encoded source."""
+    """A map from an encoded source and the outputs so far to the next output."""
 
     output_width: int
 
@@ -158,7 +158,7 @@ class Decoder(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def forward(self, state: StateT, target: Tensor) -> Tensor:
-        """Return all outputs (batch, m, outputs) from the beginning, target (batch, m, width)."""
+        """Return all outputs (batch, m, outputs) for a target (batch, m, width), from the start."""
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
@@ -174,9 +174,9 @@ AnyDecoder = Decoder[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentDecoderState(State):
-    """The state of a recurrent decoder, and what it attends to, if anything.
+    """The state of a recurrent decoder, and the vectors that it attends to, if any.
 
-    Where it is fed back, `context` (batch, 1, units) is the last mean of what was attended to.
+    With input feeding, `context` (batch, 1, units) is the last mean.
     """
 
     recurrent_state: RecurrentState
@@ -185,10 +185,10 @@ class RecurrentDecoderState(State):
 
 
 class RecurrentDecoder(Decoder[RecurrentDecoderState]):
-    """A recurrent block that begins in the last state of one like it, or in zeros.
+    """A recurrent block that starts with the encoder's last state, or with zeros.
 
-    An output is its own h′, or with an attention [c ; h′], c the mean of what h′ attends to; dropout acts on
-    it. A map `merge`, if there is one, makes the next input of that input and c, which is 0 at first (input
+    An output is h′ or, with attention, [c ; h′], where c is the mean attended to by h′; dropout is applied to
+    it. With a map `merge`, the next input is computed from the input and c, which is 0 at first (input
     feeding: Luong et al. 2015, section 3.3; Vinyals et al. 2015, section 2.1).
     """
 
@@ -211,7 +211,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
 
     def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
-        """Run the recurrence first, then attend; step by step where the context is fed back."""
+        """Run the recurrence first, then attend; step by step with input feeding."""
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
@@ -219,7 +219,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return outputs.squeeze(1), state
 
     def attention_weights(self, state: RecurrentDecoderState) -> Tensor | None:
-        """Return the weights (batch, n) of the last h′; None without an attention."""
+        """Return the weights (batch, n) of the last h′; None without attention."""
         if self.alignment is None or state.source is None:
             return None
         hidden = state.recurrent_state.tensors[0][:, -1:]  # of the last layer: (batch, 1, width)
@@ -238,7 +238,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Return all h′ and c (batch, m, units), or None for those, and the state behind them."""
+        """Return all h′ and c (batch, m, units; c is None without attention), and the new state."""
         if self.merge is None:
             return self._attend(state, target)
         found: list[tuple[Tensor, Tensor]] = []
@@ -263,7 +263,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackDecoderState(State):
-    """The source's keys and values by layer, and what the blocks of a stack keep of the target."""
+    """The source's keys and values by layer, and the states of a stack's blocks."""
 
     source: tuple[tuple[Tensor, Tensor] | None, ...]
     mask: Tensor | None
@@ -272,11 +272,11 @@ class StackDecoderState(State):
 
 
 class StackDecoder(Decoder[StackDecoderState]):
-    """A causal residual stack; behind each sub-layer in which positions mix comes an attention to the source.
+    """A causal residual stack with a cross-attention after each sub-layer that mixes positions.
 
-    That is a sub-layer of its own, with the heads that `cross_attention_heads` finds, and with norm, residual
-    and dropout as around any. Sub-layers with tied weights have one such attention in common. With pre-norm a
-    last normalisation follows.
+    The cross-attention is a separate sub-layer, with heads by `cross_attention_heads`, and with norm,
+    residual and dropout like any other. Sub-layers with tied weights share their cross-attention. With
+    pre-norm a last normalisation follows.
     """
 
     def __init__(self, node: nodes.Node, context: Context) -> None:
@@ -320,7 +320,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention, and recompute it in the backward pass where sub-layers are."""
+        """Apply a cross-attention, recomputed in the backward pass if sub-layers are."""
         if not self.body.recomputes:
             return crossing(x, known, mask)
 
@@ -331,7 +331,7 @@ class StackDecoder(Decoder[StackDecoderState]):
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:
-    """Return the sub-layers of a stack in which positions mix, those with weights of their own, in order."""
+    """Return the sub-layers of a stack that mix positions and have separate weights, in order."""
     match node:
         case nodes.SeriesNode():
             return [found for part in node.parts for found in _mixing(part)]

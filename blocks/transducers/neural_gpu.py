@@ -28,10 +28,10 @@ ORTHOGONAL_GAIN = 1.8 * 0.8
 """The gain of the orthogonal kernels (the program of Kaiser and Bengio 2016)."""
 
 GATE_BIAS_INIT = 1.0
-"""The initial biases of the gates, so that a unit keeps most of its input (the same program)."""
+"""The initial biases of the gates, so that a unit keeps most of its input (same program)."""
 
 MAX_DROPOUT = 0.9
-"""The rate of dropout is a multiple of the model's rate, and in short images would pass 1."""
+"""The maximum dropout rate; a multiple of the model's rate would exceed 1 in short images."""
 
 
 class ImageCGRU(Initialisable):
@@ -59,7 +59,7 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw orthogonal maps, each with its share of the tape; the gates begin open."""
+        """Draw orthogonal maps, each with its share of the tape; the gates start open."""
         maps, kernel = self.candidate.shape[:2]
         inputs = maps if self.tape is None else 2 * maps
         places = [*self.gates.data.chunk(2), self.candidate.data]
@@ -79,8 +79,7 @@ class ImageCGRU(Initialisable):
     def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
         """Return the next image, zero where `mask` (batch, 1, length, 1) is false.
 
-        `tape_contribution` (batch, width, length, 3 * maps) is what the tape adds: to u, to r, and to the
-        candidate.
+        `tape_contribution` (batch, width, length, 3 * maps) is added to u, r and the candidate.
         """
         gates = self._convolve(image, self.gates, self.gates_bias)
         if tape_contribution is not None:
@@ -94,7 +93,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return what outputs (…, maps) on the tape add around their position, by linearity.
+        """Return the contribution of outputs (…, maps) on the tape around their position, by linearity.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
@@ -110,7 +109,7 @@ class ImageCGRU(Initialisable):
         return spread.unflatten(-1, weight.shape[:3])
 
     def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Convolve an image with zeros around it; the shape stays but for the maps."""
+        """Convolve a zero-padded image; only the number of maps changes."""
         x = image.permute(0, 3, 1, 2)  # (batch, maps, width, length)
         if self.after > self.before:  # an even kernel
             x = functional.pad(x, (0, 1, 0, 1))
@@ -119,9 +118,9 @@ class ImageCGRU(Initialisable):
 
 
 class CGRUStack(nn.Module):
-    """Units in turn: one step, in front of which the image is dropped out.
+    """Units applied in turn; one step of them is preceded by dropout on the image.
 
-    The rate is 3 / sqrt(length) of the model's, at most 0.9 (the program of Kaiser and Bengio 2016).
+    The dropout rate is 3 / sqrt(length) of the model's, at most 0.9 (the program of Kaiser and Bengio 2016).
     """
 
     def __init__(self, *, layers: int, maps: int, kernel: int, dropout: float, taped: bool = False) -> None:
@@ -132,7 +131,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Take one step; `tape_contributions` are what the tape adds to each unit."""
+        """Take one step; `tape_contributions` are the tape's contributions to each unit."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -145,7 +144,7 @@ class ImageEncoder(nn.Module):
 
     Every sequence has an image of its own size, the longer of source and target. Beyond this size the image
     is zero. After as many steps as its length, the image stays unchanged. With a norm, the whole image is
-    mapped and normalised, including its empty places. `first` is applied once, before the steps (the program
+    mapped and normalised, including empty positions. `first` is applied once, before the steps (the program
     of Kaiser and Bengio 2016).
     """
 
@@ -198,7 +197,7 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """Return the first image of `length` positions, of a source (batch, n, inputs)."""
+        """Return the first image of `length` positions from a source (batch, n, inputs)."""
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
@@ -212,7 +211,7 @@ class ImageEncoder(nn.Module):
 
 
 def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
-    """Return a stack of units as the settings of the family say."""
+    """Return a stack of units with the settings of this family."""
     return CGRUStack(
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
@@ -227,7 +226,7 @@ def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class ImageTransducer(Transducer[StateT]):
-    """A transducer whose outputs come from an image of the source, as large as their number asks for."""
+    """A transducer whose outputs come from an image of the source, with a size set by their number."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -266,7 +265,7 @@ class NeuralGPUState(State):
 
 
 class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A transducer of which all but its last map is computed before the first output."""
+    """A transducer that computes all but its last map before the first output."""
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])
@@ -274,10 +273,10 @@ class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
 
 @register_transducer("neural_gpu")
 class NeuralGPU(ParallelNeuralGPU):
-    """Every output from its position in the last image alone (Kaiser and Sutskever 2016)."""
+    """Each output depends only on its position in the last image (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Read the outputs from the image; of the target only the length is used."""
+        """Read the outputs from the image; only the target's length is used."""
         return image[:, 0, : target.shape[1]]
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
@@ -286,7 +285,7 @@ class NeuralGPU(ParallelNeuralGPU):
 
 @register_transducer("markov_neural_gpu")
 class MarkovNeuralGPU(ParallelNeuralGPU):
-    """Every output from its position in the last image, beside which stands the embedded output before.
+    """Each output depends on its position in the last image and on the previous embedded output.
 
     Kaiser and Bengio 2016, section 2.1.
     """
@@ -305,7 +304,7 @@ class MarkovNeuralGPU(ParallelNeuralGPU):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedNeuralGPUState(State):
-    """The decoder's image with its mask, what the tape adds to each unit, the position of the next output."""
+    """The decoder's image and mask, the tape's contributions to each unit, and the next output's position."""
 
     image: Tensor  # (batch, width, length, maps)
     mask: Tensor | None  # (batch, 1, length, 1)
@@ -317,9 +316,9 @@ class ExtendedNeuralGPUState(State):
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     """A Neural GPU whose second stack continues from the last image, one step for each output.
 
-    The convolutions of the tape are linear: an output adds the same around its position at every later
-    step, so this is computed once, when it is written. Position 0 of the target, the start symbol, is not
-    written (Kaiser and Bengio 2016, section 2.2).
+    The convolutions of the tape are linear: an output's contribution is the same at every later step, so it
+    is computed once. Position 0 of the target, the start symbol, is not written (Kaiser and Bengio 2016,
+    section 2.2).
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -330,7 +329,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         self.everywhere = as_word(settings, "tape") == "all"
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Write one step after another; what the targets add is computed at once."""
+        """Write one step after another; the targets' contributions are computed at once."""
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []
@@ -359,7 +358,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return what embedded outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
+        """Return the parts of embedded outputs (…, width) in each unit, (…, columns, kernel, 3 * maps)."""
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]
@@ -371,7 +370,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
-        """Return what the tape adds to each unit, with another output at that position."""
+        """Return the tape's contributions to each unit with another output at that position."""
         found: list[Tensor] = []
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]

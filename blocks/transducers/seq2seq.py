@@ -19,7 +19,7 @@ from .decoders import ALIGNMENTS, AnyDecoder, EncodedSource, RecurrentDecoder, S
 
 
 class StackEncoder(nn.Module):
-    """A residual stack that sees both sides, with its last normalisation, if there is one."""
+    """A non-causal residual stack, with its final norm, if any."""
 
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
@@ -37,8 +37,8 @@ class StackEncoder(nn.Module):
 class Seq2Seq(Transducer[State]):
     """An encoder and a decoder, each a recurrent block or a residual stack.
 
-    A recurrent block has no norm, residual sum or timing signal, and its last state starts a recurrent
-    decoder. Any other encoder sees both sides, and any other decoder is a StackDecoder.
+    A recurrent block has no norm, residual sum or timing signal, and its last state initialises a recurrent
+    decoder. Any other encoder is non-causal, and any other decoder is a StackDecoder.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -58,11 +58,11 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return all outputs; none of them sees the padding behind it, so the target's mask is not needed."""
+        """Return all outputs; none of them sees later padding, so the target's mask is not needed."""
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
-        """Return the decoder's state before its first output, for any lengths of the targets."""
+        """Return the decoder's state before its first output, for any target lengths."""
         return self.decoder.begin(self.encode(source, source_mask))
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
@@ -83,7 +83,7 @@ class Seq2Seq(Transducer[State]):
     def alignment(self, source: Tensor, target: Tensor, source_mask: Tensor | None = None) -> Tensor | None:
         """Return the attention of each output to the source, (batch, m, n).
 
-        None for a decoder without an attention of its own, or with one in every layer.
+        None for a decoder without attention, or with one in every layer.
         """
         if not isinstance(self.decoder, RecurrentDecoder):
             return None
@@ -106,7 +106,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Return a recurrent block of `settings`' units that reads vectors of the model's width."""
+    """Return a recurrent block with the settings' units that reads vectors of the model's width."""
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))
@@ -117,7 +117,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return a recipe among the settings; raises BuildError where it is still open."""
+    """Return a recipe from the settings; raise BuildError if it is still open."""
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

@@ -1,4 +1,4 @@
-"""A head's state is a matrix of one size at any length: trained in chunks, read step by step.
+"""Recurrences whose state is a fixed-size matrix for each head: trained in chunks, generated step by step.
 
 - `recurrent_heads` has the parts around a recurrence.
 - `linear_recurrences` has recurrences whose state is kept or decays. `chunked_recurrence` computes them, or

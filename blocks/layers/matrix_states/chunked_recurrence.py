@@ -11,14 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 
 MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
-"""A longer sequence is computed in chunks of about one size, none longer than this.
+"""The maximum chunk lengths; longer sequences are split into chunks of nearly equal size.
 
-With one decay for a head, or none; and with one for each channel of keys.
+The first is for at most one decay per head, the second for one per channel of keys.
 """
 
 
 def chunk_shape(length: int, most: int) -> tuple[int, int]:
-    """Return the number and the length of the chunks of at most `most` positions that cover a sequence.
+    """Return the number and length of chunks (at most `most` positions) that cover a sequence.
 
     The last may extend beyond the sequence.
     """
@@ -27,12 +27,12 @@ def chunk_shape(length: int, most: int) -> tuple[int, int]:
 
 
 def longest_chunk(keys: int) -> int:
-    """Return the most positions of a chunk by products of pairs, for keys of this width."""
+    """Return the maximum chunk length when pairs are multiplied, for keys of this width."""
     return min(MAX_CHUNK_LENGTH, max(32, keys))
 
 
 LEAST_LOG_DECAY = -5.0
-"""A channel of keys keeps at least the exponential of this, so that chunks stay within single precision."""
+"""The lower bound of a key channel's log decay, so that chunks stay within single precision."""
 
 
 def run_in_chunks(
@@ -75,8 +75,8 @@ def run_in_chunks(
 def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
     """Return the outputs of `run_in_chunks` from all pairs of positions, without chunks and without a state.
 
-    An exported program needs one graph for all lengths. Its cost grows with the square of the length, and
-    decays are summed in double precision. Heads may share queries and keys.
+    It is for exported programs, which need one graph for all lengths. Its cost grows with the square of the
+    length, and decays are summed in double precision. Heads may share queries and keys.
     """
     weights = (q.transpose(1, 2) @ k.permute(0, 2, 3, 1)).tril()  # (batch, heads or 1, queries, keys)
     if log_decay is not None:
@@ -89,11 +89,10 @@ def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) ->
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """Run as `run_in_chunks`, with a decay for each channel of keys, (batch, length, heads, keys).
+    """Run like `run_in_chunks`, with a decay for each channel of keys, (batch, length, heads, keys).
 
-    Queries are multiplied by the decays since their chunk began, and keys by the inverse, above 1. A chunk is
-    so short that decays of at least e⁻⁵ a position stay within single precision (Yang et al. 2024, section
-    4).
+    Queries are multiplied by the decay since their chunk's start, and keys by its inverse. Chunks are so
+    short that decays of at least e⁻⁵ per position stay within single precision (Yang et al. 2024, section 4).
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
@@ -127,7 +126,7 @@ def hand_on(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """Add what the last queries, (chunks, …, size, keys), read in the states before them."""
+    """Add the contribution of earlier states to the outputs of the last queries, (chunks, …, size, keys)."""
     if not states:
         return within
     outputs = list(within.unbind(0))
@@ -137,7 +136,7 @@ def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
 
 
 def split_chunks(x: Tensor, most: int) -> Tensor:
-    """Lay out (batch, length, heads, width) as (chunks, batch, heads, size, width), padded with zeros."""
+    """Reshape (batch, length, heads, width) to (chunks, batch, heads, size, width), padded with zeros."""
     batch, length, heads, width = x.shape
     count, size = chunk_shape(length, most)
     padded = functional.pad(x, (0, 0, 0, 0, 0, count * size - length)) if count * size > length else x
@@ -146,13 +145,13 @@ def split_chunks(x: Tensor, most: int) -> Tensor:
 
 
 def join_chunks(y: Tensor, length: int) -> Tensor:
-    """Lay out (chunks, batch, heads, size, width) as (batch, length, heads, width)."""
+    """Reshape (chunks, batch, heads, size, width) to (batch, length, heads, width)."""
     count, batch, heads, size, width = y.shape
     return y.permute(1, 0, 3, 2, 4).reshape(batch, count * size, heads, width)[:, :length]
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """Return what is left at each position of each earlier write: (…, size) to (…, size, size)."""
+    """Return the decay from each earlier write to each position: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, -torch.inf).exp()

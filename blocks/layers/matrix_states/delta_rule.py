@@ -1,7 +1,7 @@
 """The delta rule in chunks: plain, with a decay for each channel of keys (`kda`), and generalised (`rwkv7`).
 
-What the positions of a chunk write depends on each other by a unit triangular system, which is solved once
-for each chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
+The writes of a chunk's positions depend on each other by a unit triangular system, which is solved once per
+chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .chunked_recurrence import (
 from .recurrent_heads import KEY_EPSILON, HeadRates, LinearRecurrence, draw_rates, draw_step_offsets
 
 MAX_DELTA_CHUNK_LENGTH = 32
-"""A longer sequence is computed in chunks of about one size, none longer than this."""
+"""The maximum chunk length; longer sequences are split into chunks of nearly equal size."""
 
 
 def run_delta_rule(
@@ -81,7 +81,7 @@ def _split_writes(x: Tensor, most: int) -> Tensor:
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """Return the weights (…, size, size * writes) of queries, zero at what is written later."""
+    """Zero the weights (…, size, size * writes) of queries for later writes."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -90,7 +90,10 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
 
 
 def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """Return T⁻¹ of both, (…, size, ·), T the `triangle` below its diagonal, with ones on it."""
+    """Solve a unit triangular system for two right sides (…, size, ·).
+
+    T has `triangle` below its diagonal.
+    """
     solved = torch.linalg.solve_triangular(
         _at_least_single(triangle),
         _at_least_single(torch.cat([wanted, read], -1)),
@@ -101,12 +104,12 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """Return x in single precision if it is in half, which no solver takes."""
+    """Return x in at least single precision, because solvers do not support half precision."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state behind a chunk that wrote `new` values at its keys, (batch, heads, size, ·)."""
+    """Return the state after a chunk that wrote `new` values at its keys, (batch, heads, size, ·)."""
     if total is None:
         written = k.transpose(-1, -2) @ new
         return written if state is None else state + written
@@ -128,7 +131,7 @@ class DeltaRule(LinearRecurrence):
 
     @staticmethod
     def count_writes(settings: Settings) -> int:
-        """Return the number of keys that a position writes at."""
+        """Return the number of keys at which a position writes."""
         return 1
 
     def recur(
@@ -151,7 +154,7 @@ class DeltaProduct(DeltaRule):
 
 
 RWKV_RANK = 32
-"""The width between the two maps to the decays of `rwkv7`, and to its learning rates."""
+"""The rank of the maps to the decays and the learning rates of `rwkv7`."""
 
 
 def run_vector_delta(
@@ -275,7 +278,7 @@ class KimiDeltaAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Move what a key holds after the decay towards its value."""
+        """Move the value stored under a key towards its new value, after the decay."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype))
         q, k = qk.unbind(2)
         log_decay = self.rates(x).to(v.dtype)
@@ -313,7 +316,7 @@ class RwkvGates(Initialisable):
         self.bonus = nn.Parameter(torch.empty(inner))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Set all but the bonus, which is N(0, 0.1²); the maps are drawn by themselves."""
+        """Set all but the bonus, which is drawn as N(0, 0.1²); the maps are initialised by themselves."""
         nn.init.normal_(self.bonus, std=0.1, generator=generator)
         nn.init.zeros_(self.rate_offset)
         nn.init.constant_(self.removal, 0.85)
@@ -322,7 +325,7 @@ class RwkvGates(Initialisable):
             self.decay_offset.copy_(torch.linspace(-6.5, -1.5, len(self.decay_offset)))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logarithms of the decays, and the learning rates, (batch, length, inner) each."""
+        """Return the log decays and the learning rates, (batch, length, inner) each."""
         decay = self.decay_out(torch.tanh(self.decay_in(x))) + self.decay_offset
         rate = self.rate_out(self.rate_in(x)) + self.rate_offset
         return -math.exp(-0.5) * torch.sigmoid(decay), torch.sigmoid(rate)
@@ -339,7 +342,7 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Take away what a key held by its rate, write at another key, and read at once."""
+        """Remove part of a key's stored value, write at another key, and read."""
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

@@ -1,4 +1,4 @@
-"""`ttt`: the state is the weights of a linear model that learns to map keys to values while it reads.
+"""`ttt`: the state is the weights of a linear model that learns to map keys to values at test time.
 
 All gradients of a mini-batch of positions are taken at the weights before the mini-batch, so products compute
 them. Each position sees a sum of these gradients (Sun et al. 2024, section 2.5 and appendix A).
@@ -18,11 +18,11 @@ from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from .recurrent_heads import LinearRecurrence
 
 EPSILON = 1e-6
-"""The number that is added to the variance of the inner model's outputs."""
+"""The constant added to the variance of the inner model's outputs."""
 
 
 class InnerModel(Initialisable):
-    """k + norm(Wᵀ [k ; 1]) for each head: W as it begins, and the gains and offsets of its layer norm."""
+    """k + norm(Wᵀ [k ; 1]) for each head: the initial W, and the gains and offsets of the layer norm."""
 
     weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
@@ -33,7 +33,7 @@ class InnerModel(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 1, width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the maps as N(0, 0.02²), and set their biases to 0 and the norm to the identity."""
+        """Draw the maps as N(0, 0.02²), their biases as 0 and the norm as the identity."""
         nn.init.normal_(self.begin, std=0.02, generator=generator)
         with torch.no_grad():
             self.begin[:, -1] = 0.0
@@ -47,11 +47,11 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """Return what is added to a query, by what the weights give for it, (batch, heads, n, width)."""
+        """Return the normalised output that is added to a query, (batch, heads, n, width)."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
-        """Return the gradient of half the squared distance of `added` to the wanted values."""
+        """Return the gradient of half the squared distance between `added` and the wanted values."""
         unit, scale = _standardise(mapped)
         by_unit = (self.gain * unit + self.offset - wanted) * self.gain
         along = (by_unit * unit).mean(-1, keepdim=True)
@@ -59,7 +59,7 @@ class InnerModel(Initialisable):
 
 
 def _standardise(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return x without its mean and over its deviation, and one over the deviation, (…, 1)."""
+    """Standardise x; also return the inverse standard deviation, (…, 1)."""
     centred = x - x.mean(-1, keepdim=True)
     scale = (centred.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
     return centred * scale, scale
@@ -134,5 +134,5 @@ class TestTimeTraining(LinearRecurrence):
 
 
 def _by_heads(x: Tensor) -> Tensor:
-    """Lay out (batch, length, heads, width) as (batch, heads, length, width): a copy."""
+    """Reshape (batch, length, heads, width) to (batch, heads, length, width), as a copy."""
     return x.transpose(1, 2).clone(memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""Heads whose state is a sum of keys by values, kept or decayed: the plain ones, and those with gates."""
+"""Heads whose state is a sum of keys times values, plain or decaying, with or without gates."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .recurrent_heads import HeadRates, LinearRecurrence
 from .shared_key_sums import sum_with_shared_keys
 
 GATE_RANK, GATE_TEMPERATURE = 16, 16.0
-"""The width between the two maps to the decays of `gla`, and the root of them that is taken."""
+"""The rank of the maps to the decays of `gla`, and the root that is taken of them."""
 
 
 @register_block("linear_attn")
 class LinearAttention(LinearRecurrence):
-    """S_t = S_{t−1} + φ(k_t) v_tᵀ, read by φ(q_t), over the same sum of keys (Katharopoulos et al. 2020)."""
+    """S_t = S_{t−1} + φ(k_t) v_tᵀ, read by φ(q_t), divided by the sum of keys (Katharopoulos et al. 2020)."""
 
     epsilon: ClassVar[float] = 1e-6
 
@@ -38,16 +38,16 @@ class LinearAttention(LinearRecurrence):
         return y[..., :-1] / (y[..., -1:] + self.epsilon), last
 
     def features(self, x: Tensor) -> Tensor:
-        """Return numbers that are not negative."""
+        """Return non-negative features."""
         return functional.elu(x) + 1.0 if self.feature == "elu" else x.clamp(min=0.0)
 
 
 @register_block("retention")
 class Retention(LinearRecurrence):
-    """S_t = γ_h S_{t−1} + k_t v_tᵀ, queries and keys rotated by their place (Sun et al. 2023, equation 5).
+    """S_t = γ_h S_{t−1} + k_t v_tᵀ, queries and keys rotated by position (Sun et al.
 
-    A state stands rotated so that the next position is the first one: no position is counted, however long
-    the stream.
+    2023, equation 5). A state is rotated so that the next position is the first one: no position is counted,
+    however long the stream.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -110,7 +110,7 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Scale what is written and forgotten by a step of each head; values are also passed on."""
+        """Scale writes and decays by a step size for each head; values also bypass the state."""
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]

@@ -1,8 +1,7 @@
 """`mlstm`: a matrix memory with exponential gates, kept within range by a stabiliser, in chunks.
 
-The stabiliser is the largest logarithm of a weight so far. Every sum is divided by the exponential of the
-stabiliser. An output is a quotient of sums, so the stabiliser does not change it (Beck et al. 2024, section
-2.3 and appendix A).
+The stabiliser is the largest log weight so far. Every sum is divided by its exponential. An output is a
+quotient of sums, so the stabiliser does not change it (Beck et al. 2024, section 2.3 and appendix A).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from .recurrent_heads import LinearRecurrence
 
 
 class ExponentialGates(Initialisable):
-    """The logarithms of the input gate and the forget gate of each head.
+    """The log input gate and log forget gate of each head.
 
-    The forget gate is a sigmoid with offsets evenly from 3 to 6, or an exponential with offsets 0; the
+    The forget gate is a sigmoid with offsets evenly spaced from 3 to 6, or an exponential with offsets 0; the
     input gate's offsets are drawn as N(0, 0.1²).
     """
 
@@ -41,7 +40,7 @@ class ExponentialGates(Initialisable):
             self.forget_offset.copy_(begin if self.bounded else torch.zeros_like(begin))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logarithms of both gates, (batch, length, heads) each."""
+        """Return the log gates, (batch, length, heads) each."""
         written, forgotten = self.map(x).chunk(2, -1)
         log_input, raw = written + self.input_offset, forgotten + self.forget_offset
         return log_input, functional.logsigmoid(raw) if self.bounded else raw
@@ -57,11 +56,11 @@ def run_stabilised(
     state: tuple[Tensor, Tensor] | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """Return what is read, (batch, length, heads, values), the stabilisers, and the last state to `keep`.
+    """Return the readings (batch, length, heads, values), the stabilisers, and the last state if `keep`.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
-    heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). What is
-    read and held is divided by the exponential of the stabiliser.
+    heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). Readings and
+    memory are divided by the exponential of the stabiliser.
     """
     length, most_positions = q.shape[1], longest_chunk(q.shape[3])
     q, k, v = (split_chunks(each, most_positions) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
@@ -88,14 +87,14 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the logarithm of what each position reads of each before it: (…, size) to (…, size, size)."""
+    """Return the log weight of each earlier position at each position: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the largest logarithm before each chunk and behind the last, (chunks + 1, batch, heads)."""
+    """Return the largest log weight before each chunk and after the last, (chunks + 1, batch, heads)."""
     found = [torch.full_like(end[0], -torch.inf) if start is None else start]
     for left, most in zip(end.unbind(0), written.unbind(0), strict=True):
         found.append(torch.maximum(most, left + found[-1]))
@@ -112,7 +111,7 @@ class MatrixLSTM(LinearRecurrence):
         self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return (batch, heads, ·): the memory, its keys' sum in the last column, and the stabiliser."""
+        """Return (batch, heads, ·): memory, sum of its keys as the last column, and stabiliser."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(

@@ -1,4 +1,4 @@
-"""Heads with a matrix as their state: the maps, the short convolution, the norm and the gate around it."""
+"""Heads with a matrix state: linear maps, short convolution, norm and gate around a recurrence."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..convolutions import zero_masked
 from ..head_parts import HeadNorm, ShortConvolution, gate_heads
 
 KEY_EPSILON = 1e-6
-"""The number that is added to the sum of squares of a query or a key."""
+"""The constant added to the sum of squares of a query or key."""
 
 
 class LinearRecurrence(Block):
-    """Maps to queries, keys and values, a recurrence for each head, and a map of the heads' outputs.
+    """Projections to queries, keys and values, a recurrence for each head, and an output map.
 
-    Keys and queries have as many heads as values, or one that all share, `shared_keys` wide. A position has
-    as many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed,
-    so that its contents cannot overflow.
+    Keys and queries have as many heads as values, or a single shared one of width `shared_keys`. A position
+    has as many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed,
+    so that it cannot overflow.
     """
 
     state_is_bounded: ClassVar[bool] = True
@@ -57,14 +57,14 @@ class LinearRecurrence(Block):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return what heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
+        """Return the heads' outputs (batch, length, heads, head_width), and the final state if `keep`.
 
         x is the input, qk (batch, length, 1 + writes, key_heads, key_width), v (batch, length, writes *
-        heads, head_width), and a state what `split_state` gives.
+        heads, head_width), and the state is the result of `split_state`.
         """
 
     def split_state(self, state: Tensor) -> Tensor:
-        """Return the state of the recurrence, (batch, numbers), as (batch, heads, key_width, …)."""
+        """Reshape the flat state of the recurrence, (batch, numbers), to (batch, heads, key_width, …)."""
         return state.unflatten(1, (self.heads, self.key_width, -1))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -99,13 +99,13 @@ class LinearRecurrence(Block):
 
 
 def draw_rates(log_rate: Tensor, generator: torch.Generator | None) -> None:
-    """Fill with the logarithms of numbers drawn from 1 to 16."""
+    """Fill with logarithms of numbers drawn uniformly from 1 to 16."""
     with torch.no_grad():
         log_rate.uniform_(1.0, 16.0, generator=generator).log_()
 
 
 def draw_step_offsets(offset: Tensor, generator: torch.Generator | None) -> None:
-    """Fill so that softplus of it is log-uniform from 0.001 to 0.1."""
+    """Fill with values whose softplus is log-uniform from 0.001 to 0.1."""
     with torch.no_grad():
         steps = offset.uniform_(math.log(1e-3), math.log(0.1), generator=generator).exp_()
         steps.add_(torch.log(-torch.expm1(-steps)))  # the inverse of softplus
@@ -130,13 +130,13 @@ class HeadRates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def steps(self, x: Tensor) -> Tensor:
-        """Return the time that each position takes, (batch, length, heads)."""
+        """Return the step size of each position, (batch, length, heads)."""
         return functional.softplus(self.map(x) + self.step_offset)
 
     def log_decays(self, steps: Tensor) -> Tensor:
-        """Return the logarithms of the decays over so much time."""
+        """Return the log decays for these step sizes."""
         return -(steps * self.log_rate.exp())
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logarithms of the decays, (batch, length, heads)."""
+        """Return the log decays, (batch, length, heads)."""
         return self.log_decays(self.steps(x))

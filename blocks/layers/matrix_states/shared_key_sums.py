@@ -1,9 +1,8 @@
 """S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t + d v_t in chunks; heads share queries and keys.
 
-It is `chunked_recurrence` with its own gradient. Products of shared queries and keys are computed once for
-all heads. Training keeps the summands, the states after each chunk and the outputs, and computes the decays
-of pairs again. The gradient of a log decay needs no pairs: later outputs grow with it, and earlier writes
-shrink.
+It is `chunked_recurrence` with a custom gradient. Products of shared queries and keys are computed once for
+all heads. Training keeps the summands, the states after each chunk and the outputs, and recomputes the decays
+of pairs. The gradient of a log decay needs no pairs: later outputs grow with it, and earlier writes shrink.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ...core.operations import SavedContext
 from .chunked_recurrence import chunk_shape, longest_chunk, sum_over_pairs
 
 _LEAST_EXPONENT = -80.0
-"""No decay is below its exponential: denormal numbers take many times as long, and add nothing."""
+"""The lower bound of log decays: denormal numbers are slow, and contribute nothing."""
 
 
 def sum_with_shared_keys(
@@ -32,10 +31,10 @@ def sum_with_shared_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
+    """Return outputs (batch, length, heads, values), and the last state if `keep`.
 
-    q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
-    0, (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
+    q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most 0,
+    (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:
         y = sum_over_pairs(q.unsqueeze(2), k.unsqueeze(2), v * steps.unsqueeze(-1), log_decay)
@@ -49,13 +48,13 @@ def sum_with_shared_keys(
 
 
 class SharedKeySums(torch.autograd.Function):
-    """The outputs, and the states behind chunks: behind all to `keep`, or all but the last."""
+    """The outputs, and the states after chunks: after all of them with `keep`, otherwise all but the last."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(keep: bool, low: torch.dtype, *given: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401 -- tensors, and a state or None
-        """Sum with products in the precision `low`; states are (…, keys, heads, values)."""
+        """Compute the sums with products in precision `low`; states are (…, keys, heads, values)."""
         q, k, v, steps, log_decay, skip, state = given
         chunks = _Chunks.of(q, k, log_decay, low)
         values = chunks.split(v * steps.unsqueeze(-1))
@@ -107,8 +106,8 @@ class SharedKeySums(torch.autograd.Function):
 class _Chunks(NamedTuple):
     """The inputs of a sum in chunks; `low` is the precision of products.
 
-    Queries and keys are (chunks, batch, size, keys). `total`, (chunks, batch, heads, size), is the
-    logarithm of the decay since the chunk began.
+    Queries and keys are (chunks, batch, size, keys). `total`, (chunks, batch, heads, size), is the log decay
+    since the chunk's start.
     """
 
     q: Tensor
@@ -124,37 +123,37 @@ class _Chunks(NamedTuple):
         return cls(q, k, _split(log_decay.unsqueeze(-1), size).squeeze(-1).cumsum(-1), low)
 
     def split(self, x: Tensor) -> Tensor:
-        """Lay out (batch, length, heads, width) as (chunks, batch, heads, size, width), for products."""
+        """Reshape (batch, length, heads, width) to (chunks, batch, heads, size, width) for products."""
         return _split(x.to(self.low), self.q.shape[2])
 
     def pairwise_decay(self) -> Tensor:
-        """Return what is left of each key at each query, at most one, (…, heads, size, size)."""
+        """Return the decay from each key to each query, at most one, (…, heads, size, size)."""
         exponent = self.total.unsqueeze(-1) - self.total.unsqueeze(-2)
         return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
 
     def weights(self, decay: Tensor) -> Tensor:
-        """Return the products of queries and keys that are not later, decayed, (…, heads, size, size)."""
+        """Return the decayed products of queries with keys that are not later, (…, heads, size, size)."""
         return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
 
     def decay_to_end(self, count: int) -> Tensor:
-        """Return what is left behind each of the first chunks of its writes, (…, size, heads, 1)."""
+        """Return the decay of writes to the end of each of the first chunks, (…, size, heads, 1)."""
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
-        """Return what is left behind each chunk of the state before it, (…, 1, heads, 1)."""
+        """Return the decay of the earlier state over each chunk, (…, 1, heads, 1)."""
         return _decay(self.total[..., -1:])
 
     def decay_from_start(self, first: int) -> Tensor:
-        """Return what is left of the state before each chunk from `first` on, (…, size, heads, 1)."""
+        """Return the decay of the earlier state within each chunk from `first` on, (…, size, heads, 1)."""
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """Return what is left of values behind the first chunks, (…, size, heads * values)."""
+        """Return the values decayed to the end of the first chunks, (…, size, heads * values)."""
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
 def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values by what the same chunk reads."""
+    """Return the gradients of queries, keys and values from readings in the same chunk."""
     decay = chunks.pairwise_decay()
     of_scores = _hide_later((of_reads @ values.mT * decay).sum(2)).to(chunks.low)
     of_values = (chunks.weights(decay).mT @ of_reads).transpose(2, 3)
@@ -164,7 +163,7 @@ def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tupl
 def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, size: int) -> Tensor:
     """Return the gradient of the log decays, (batch, length, heads), from the gradient of their sums.
 
-    `grown` excludes the contribution of the states behind chunks.
+    `grown` excludes the contribution of the states after chunks.
     """
     length = grown.shape[1]
     if of_states is not None:
@@ -176,7 +175,7 @@ def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, siz
 
 
 def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
-    """Return the states behind chunks, of what each writes, from the one in front of the first."""
+    """Return the states after chunks, from each chunk's writes and the initial state."""
     found: list[Tensor] = []
     for place, added in enumerate(written.to(decay.dtype).unbind(0)):
         state = added if state is None else torch.addcmul(added, state, decay[place])
@@ -187,7 +186,7 @@ def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _hand_back(
     of_before: Tensor, of_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradients of the state in front (None without one) and of the states behind chunks.
+    """Return the gradients of the initial state (None without one) and of the states after chunks.
 
     `of_before` is the gradient of readings from the states before chunks, from the `first` on.
     """
@@ -208,27 +207,27 @@ def _before(states: Tensor, state: Tensor | None, count: int) -> tuple[Tensor, i
 
 
 def _split(x: Tensor, size: int) -> Tensor:
-    """Lay out (batch, length, heads, width) as (chunks, batch, heads, size, width), padded with zeros."""
+    """Reshape (batch, length, heads, width) to (chunks, batch, heads, size, width), padded with zeros."""
     missing = -x.shape[1] % size
     padded = functional.pad(x, (0, 0, 0, 0, 0, missing)) if missing else x
     return padded.unflatten(1, (-1, size)).permute(1, 0, 3, 2, 4).contiguous()
 
 
 def _join(x: Tensor, length: int) -> Tensor:
-    """Lay out (chunks, batch, size, heads, width) as (batch, length, heads, width)."""
+    """Reshape (chunks, batch, size, heads, width) to (batch, length, heads, width)."""
     return x.transpose(0, 1).flatten(1, 2)[:, :length]
 
 
 def _by_size(x: Tensor) -> Tensor:
-    """Lay out (…, heads, size, width) as (…, size, heads, width): a copy."""
+    """Reshape (…, heads, size, width) to (…, size, heads, width), as a copy."""
     return x.transpose(2, 3).contiguous()
 
 
 def _hide_later(scores: Tensor) -> Tensor:
-    """Set scores (…, queries, keys) to zero where keys are later, in place."""
+    """Zero the scores (…, queries, keys) of later keys, in place."""
     return scores.mul_(torch.ones(scores.shape[-2:], dtype=scores.dtype, device=scores.device).tril())
 
 
 def _decay(exponent: Tensor) -> Tensor:
-    """Map (…, heads, size) to its exponential, (…, size, heads, 1)."""
+    """Return the exponential of (…, heads, size) as (…, size, heads, 1)."""
     return exponent.clamp(min=_LEAST_EXPONENT).exp().mT.unsqueeze(-1)

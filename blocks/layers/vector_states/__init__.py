@@ -1,7 +1,8 @@
-"""The state is a vector, or a few numbers for each of its channels, carried from position to position.
+"""Recurrences whose state is a vector, or a few numbers for each channel.
 
 `scan` computes recurrences in which each channel decays separately, for all positions at once. It also reads
-states that are too many to keep. `recurrent_channels` has these blocks, and `slstm` is computed step by step.
+states that are too large to keep. `recurrent_channels` has these blocks, and `slstm` is computed step by
+step.
 """
 
 from . import recurrent_channels, slstm  # each registers its blocks

@@ -1,4 +1,4 @@
-"""Channels with a state of their own: what stands around the recurrence, and the blocks."""
+"""Blocks with a state for each channel: the maps around the recurrence, and the recurrences."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from .scan import read_states, scan
 
 
 class RecurrentChannels(Block):
-    """Maps of the input, a recurrence of their channels, and a map of what it gives.
+    """Input maps, a recurrence of their channels, and an output map.
 
-    Since nothing later is seen, padding behind a sequence moves nothing; it is zeroed, so that what stands
-    there overflows nowhere.
+    The block is causal, so padding after a sequence has no effect; it is zeroed, so that it cannot overflow.
     """
 
     state_is_bounded: ClassVar[bool] = True
@@ -42,7 +41,7 @@ class RecurrentChannels(Block):
 
     @abstractmethod
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return what the recurrence gives at u (batch, length, maps * channels), and its state."""
+        """Return the recurrence's outputs at u (batch, length, maps * channels), and its state."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self._run(zero_masked(x, mask), None)[0]
@@ -66,7 +65,7 @@ class RecurrentChannels(Block):
 
 
 RATE_POWER = 8.0
-"""The factor of the gate of `rg_lru` in the exponent of its decays."""
+"""The gate's factor in the exponent of `rg_lru`'s decays."""
 
 
 @register_block("min_gru")
@@ -106,7 +105,7 @@ class BlockMaps(Initialisable):
         return weight.shape[1]
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
-        """Split the groups and the maps within them, biases by map."""
+        """Split the groups and the maps within them; biases by map."""
         if name == "bias":
             return tensor.unbind()
         return [part for group in tensor.unbind() for part in group.chunk(self.maps, -1)]
@@ -129,7 +128,7 @@ class DecayRates(Initialisable):
         self.weight = nn.Parameter(torch.empty(channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the decays, and take their inverse."""
+        """Draw the decays, and invert the sigmoid."""
         with torch.no_grad():
             decay = self.weight.uniform_(0.9, 0.999, generator=generator).pow_(1.0 / RATE_POWER)
             decay.logit_()
@@ -146,7 +145,7 @@ class RealGatedLinearRecurrence(RecurrentChannels):
         self.rates = DecayRates(self.channels)
 
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Scale what is added so that states stay as large as what is read."""
+        """Scale the input so that states have the same variance as inputs."""
         r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
         log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
         added = torch.sqrt(-torch.expm1(2.0 * log_decay)) * i * u
@@ -155,14 +154,14 @@ class RealGatedLinearRecurrence(RecurrentChannels):
 
 
 RANK_DIVISOR = 16
-"""The maps to the steps meet at the width of the model over this, rounded up."""
+"""The rank of the maps to the step sizes is the model's width divided by this, rounded up."""
 
 
 class SelectiveRates(Initialisable):
-    """The decay rates of each channel's numbers, the offsets of its steps, and the skip past its state.
+    """The decay rates of each channel's state, the offsets of its step sizes, and the skip connection.
 
-    The rates are initialised as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1,
-    the skip as 1.
+    The rates are initialised as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1, the
+    skip as 1.
     """
 
     weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE, skip=WeightRole.GAIN)

@@ -1,11 +1,10 @@
-"""States of all positions: h_t = a_t ⊗ h_{t−1} + b_t by a scan, and states that are read but not kept.
+"""States of all positions: h_t = a_t ⊗ h_{t−1} + b_t by a scan, or states that are read but not kept.
 
-The scan takes pieces of about the root of the length. It steps through the positions of all pieces at once,
-and then through the pieces. Nothing is divided, so decays may be arbitrarily strong.
-
-Of states that are only read, the state after each piece is kept; the backward pass computes the others again.
-On a CPU pieces are short and hold few sequences, so that they stay in its caches; positions are computed one
-by one. On an accelerator pieces are longer and hold more sequences; a scan computes them in fewer steps.
+The scan uses pieces of about the square root of the length. It steps through the positions of all pieces at
+once, and then through the pieces. Nothing is divided, so decays may be arbitrarily strong. For states that
+are only read, the state after each piece is kept; the backward pass recomputes the others. On a CPU pieces
+are short and have few sequences, so that they stay in its caches; positions are computed one by one. On an
+accelerator pieces are longer and have more sequences; a scan computes them in fewer steps.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from torch import Tensor
 from ...core.operations import SavedContext, without_autocast
 
 PIECE, HELD = 16, 2**20
-"""On a CPU, the positions of a piece, and the most state numbers in a piece of several sequences."""
+"""On a CPU: the positions of a piece, and the maximum state size of a piece with several sequences."""
 
 ACCELERATED_PIECE = 128
-"""The positions of a piece on an accelerator, where each step is a kernel of its own."""
+"""The positions of a piece on an accelerator, where each step is a separate kernel."""
 
 ACCELERATED_HELD = 2**23
-"""The most state numbers in a piece of several sequences there; a gradient holds twelve times as many."""
+"""The same maximum on an accelerator; a gradient holds twelve times as many numbers."""
 
 
 class DiagonalScan(torch.autograd.Function):
-    """The states of all positions; saved are decays and states, and the gradient is a scan as well."""
+    """The states of all positions; decays and states are saved, and the gradient is a scan, too."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(decay: Tensor, added: Tensor) -> Tensor:
-        """Return the states (batch, length, …) of decays and of what is added, of that shape."""
+        """Return the states (batch, length, …) from decays and summands of that shape."""
         return _scan(decay, added)
 
     @staticmethod
@@ -88,7 +87,7 @@ def _pad(x: Tensor, missing: int) -> Tensor:
 class SelectiveRead(torch.autograd.Function):
     """y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
 
-    Where states may turn negative, twice that less 1 (Grazzi et al. 2025, section 4.2).
+    With `negative`, decays are twice that minus 1 (Grazzi et al. 2025, section 4.2).
     """
 
     generate_vmap_rule = True
@@ -97,7 +96,7 @@ class SelectiveRead(torch.autograd.Function):
     def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:
         """Read Δ and u (batch, length, channels), rates (channels, state), k and q (batch, length, state).
 
-        `before` is the state (batch, channels, state) in front; given are what is read, as u is, and the
+        `before` is the initial state (batch, channels, state). Return the readings, shaped like u, and the
         states (batch, pieces, channels, state).
         """
         steps, u, rates, k, q, before = given
@@ -138,9 +137,9 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients of a piece's steps (u, k and q), of the rates, and of its first state.
+    """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of its first state.
 
-    `first` is the state in front of the piece, `worth` the gradient of the state behind it.
+    `first` is the state before the piece, `worth` the gradient of the state after it.
     """
     steps, u, k, q, of_reads = piece
     decay = _decays(steps, rates, negative)
@@ -163,10 +162,10 @@ def _piece_gradient(
 def read_states(
     steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return what is read at each position, and the last state; from a `state`, or from zero.
+    """Return the reading of each position, and the last state, starting from `state` or zero.
 
-    Rates are at most 0; what a state is multiplied by is from 0 to 1, or from −1 on where `negative`.
-    Numbers are in the precision of the steps, whatever is set around.
+    Rates are at most 0; decays are from 0 to 1, or from −1 if `negative`. The computation is in the precision
+    of the steps, even under autocast.
     """
     u, k, q = (each.to(steps.dtype) for each in (u, k, q))
     if state is None:
@@ -181,7 +180,7 @@ def read_states(
 
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
-    """Return parts (batch, …) of as many sequences as are computed together."""
+    """Yield groups of as many sequences (batch, …) as are computed together."""
     positions = min(rows[0].shape[1], ACCELERATED_PIECE)
     most = max(1, ACCELERATED_HELD // max(1, positions * states))
     together = max(1, HELD // (PIECE * states)) if rows[0].device.type in ("cpu", "meta") else most
@@ -194,13 +193,13 @@ def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
 
 
 def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
-    """Return what each state is multiplied by, (batch, piece, channels, state)."""
+    """Return the decay of each state, (batch, piece, channels, state)."""
     decay = (steps.unsqueeze(-1) * rates).exp()
     return 2 * decay - 1 if negative else decay
 
 
 def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
-    """Return all states of a piece from the one in front of it, by what is written with which key."""
+    """Return all states of a piece from the state before it, the written values and their keys."""
     if decay.shape[1] > PIECE:
         return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
     found: list[Tensor] = []
@@ -211,7 +210,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _worths(decay: Tensor, of_reads: Tensor, q: Tensor, behind: Tensor) -> Tensor:
-    """Return the gradients of all states, of the readings, and of the state behind the piece."""
+    """Return the gradients of all states, from the readings and the state after the piece."""
     if decay.shape[1] > PIECE:
         grad = of_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + behind).unsqueeze(1)], 1)

@@ -1,4 +1,4 @@
-"""`slstm`: exponential gates that see the state of their head, one position after the other."""
+"""`slstm`: exponential gates that depend on their head's state, one position after the other."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..head_parts import HeadNorm
 
 
 class HeadTransitions(Initialisable):
-    """The maps of each head's state to its four gates, and their offsets.
+    """The maps from each head's state to its four gates, and their offsets.
 
-    The offsets of a sigmoid forget gate run evenly from 3 to 6 over the heads, the others are 0.
+    The offsets of a sigmoid forget gate are evenly spaced from 3 to 6 over the heads, the others are 0.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, offset=WeightRole.BIAS)
@@ -48,8 +48,8 @@ class HeadTransitions(Initialisable):
 class ScalarLSTM(Block):
     """c_t = f_t⊗c_{t−1} + i_t⊗z_t, h_t = o_t⊗c_t / n_t, gates by x_t and h_{t−1} (Beck et al. 2024).
 
-    The sums are divided by the exponential of a stabiliser, the largest logarithm of a weight so far, with
-    which their quotient does not move.
+    The sums are divided by the exponential of a stabiliser, the largest log weight so far, which cancels in
+    their quotient.
     """
 
     state_is_bounded = True
@@ -66,7 +66,7 @@ class ScalarLSTM(Block):
         self.output = Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Compute all positions; nothing later is seen, so that the mask changes nothing at valid ones."""
+        """Compute all positions; the block is causal, so that the mask has no effect on valid ones."""
         return self.step_with_grad(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
-"""Attention within a window: its inputs, the pieces in which it is computed, and the plain way to compute it.
+"""Attention within a window: inputs, pieces, and the computation by plain products.
 
-A distance is that from a query back to a key, negative for keys to its right. Plain products work on any
+A distance is measured from a query back to a key, negative for keys to its right. Plain products work on any
 device and in any transformation; torch's fused attention keeps a sum for each query instead of its weights.
 """
 
@@ -15,17 +15,17 @@ from torch import Tensor
 from torch.nn import functional
 
 CHUNK_LENGTH = 128
-"""Queries are taken in pieces of this length."""
+"""The number of queries in a piece."""
 
 MAX_UNFUSED_LENGTH = 64
-"""Up to this many keys, a CPU computes plain products and keeps their weights."""
+"""The number of keys up to which a CPU uses plain products and keeps their weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryChunk:
-    """Queries from `start` to `stop` and the keys that any of them can see, all counted from the first key.
+    """Queries from `start` to `stop` and the keys that any of them can see, counted from the first key.
 
-    The distances between them go from `min_distance` to `max_distance`.
+    Their distances range from `min_distance` to `max_distance`.
     """
 
     start: int
@@ -37,33 +37,33 @@ class QueryChunk:
 
     @property
     def query_count(self) -> int:
-        """The number of queries."""
+        """Return the number of queries."""
         return self.stop - self.start
 
     @property
     def key_count(self) -> int:
-        """The number of keys."""
+        """Return the number of keys."""
         return self.key_stop - self.key_start
 
     @property
     def distance_count(self) -> int:
-        """The number of distances between them; 0 where a first position sees nothing."""
+        """Return the number of distances between them; 0 if the first position sees nothing."""
         return max(0, self.max_distance - self.min_distance + 1)
 
     @property
     def shift(self) -> int:
-        """The number of distances of the first query before the first key."""
+        """Return the number of the first query's distances that lie before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
     def padded_width(self) -> int:
-        """The width of a row of scores by distance that is laid out by key."""
+        """Return the row width of scores by distance after padding for `skew`."""
         distances = self.query_count + self.distance_count - 1 - self.shift
         return max(self.key_count + max(self.shift, 1), distances)
 
 
 def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
-    """Yield the pieces in which a sequence of `length` queries is computed, behind `past` keys."""
+    """Yield the pieces for a sequence of `length` queries after `past` keys."""
     for begin in range(past, past + length, CHUNK_LENGTH):
         end = min(begin + CHUNK_LENGTH, past + length)
         first = max(0, begin - max_distance)
@@ -79,11 +79,11 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
 
 
 class WindowInputs(NamedTuple):
-    """Queries, keys and values (heads, batch, positions, head_width), and the tensors that go with them.
+    """Queries, keys and values (heads, batch, positions, head_width), with further tensors.
 
-    Queries are scaled, and belong to the last keys. `vectors` (distances, head_width) belong to distances,
-    the greatest first; `fading` (heads, 1, 1, distances) is added to scores; every query sees `extra_keys`
-    and `extra_values` (heads, n, head_width). `mask` (batch, keys) is true where a key is valid.
+    Queries are scaled, and are at the positions of the last keys. `vectors` (distances, head_width) belong to
+    distances, the greatest first; `fading` (heads, 1, 1, distances) is added to scores; every query sees
+    `extra_keys` and `extra_values` (heads, n, head_width). `mask` (batch, keys) is true where a key is valid.
     """
 
     q: Tensor
@@ -97,22 +97,22 @@ class WindowInputs(NamedTuple):
 
     @property
     def past(self) -> int:
-        """The number of keys in front of the first query."""
+        """Return the number of keys before the first query."""
         return self.k.shape[2] - self.q.shape[2]
 
     @property
     def num_extra(self) -> int:
-        """The number of keys that every query sees."""
+        """Return the number of keys that every query sees."""
         return 0 if self.extra_keys is None else self.extra_keys.shape[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The pieces of a window, and the computation in each.
+    """The pieces of a window, and the options of the computation.
 
     `pos_values` adds vectors of distances to values; `cap` limits the scores by content, 0 means none;
-    `first_sees_nothing` says that the first query of a sequence sees no key. Where weights are dropped, the
-    others are multiplied by `kept_scale`.
+    `first_sees_nothing` says that the first query of a sequence sees no key. With dropout, kept weights are
+    multiplied by `kept_scale`.
     """
 
     pieces: tuple[QueryChunk, ...]
@@ -123,31 +123,29 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """The greatest distance in any piece, which belongs to the first vector."""
+        """Return the greatest distance in any piece, which belongs to the first vector."""
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:
-        """Return where the distances of a piece are among all."""
+        """Return the slice of a piece's distances among all."""
         first = self.max_distance - piece.max_distance
         return slice(first, first + piece.distance_count)
 
     def keyless(self, piece: QueryChunk) -> bool:
-        """Return whether the first query of a piece has nothing to see."""
+        """Return whether the first query of a piece sees no key."""
         return self.first_sees_nothing and piece.start == 0
 
 
 Kept = Sequence[Tensor]
-"""Factors of the weights of each piece (heads, batch, queries, keys and extra keys); empty for no factors.
-
-They are booleans or numbers.
-"""
+"""Dropout masks or factors for the weights of each piece (heads, batch, queries, keys and extra keys); empty
+for none."""
 
 
 def skew(by_distance: Tensor, piece: QueryChunk, padding: float | None = None) -> Tensor:
-    """Lay scores (…, queries, distances) out as (…, queries, keys); a key outside of the window gets padding.
+    """Reshape scores (…, queries, distances) to (…, queries, keys); keys outside the window get padding.
 
-    Row t of the result begins t places further left in its row than row 0. With rows one longer than a step
-    that is a plain view; what it meets beyond a row's end is padding, by default a masked score.
+    Row t of the result is shifted by t positions against row 0. With rows one element longer than their
+    stride this is a view; elements beyond a row's end are padding, by default a masked score.
     """
     rows, width = piece.query_count, piece.padded_width
     value = masked_score(by_distance) if padding is None else padding
@@ -157,7 +155,7 @@ def skew(by_distance: Tensor, piece: QueryChunk, padding: float | None = None) -
 
 
 def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
-    """Lay weights (…, queries, keys) out as (…, queries, distances), the furthest distance first."""
+    """Reshape weights (…, queries, keys) to (…, queries, distances), the greatest distance first."""
     rows, shift = piece.query_count, piece.shift
     width = max(piece.key_count + shift, rows + piece.distance_count - 1 - shift)
     padded = functional.pad(weights, (shift, width - shift - piece.key_count, 0, 1))
@@ -166,12 +164,12 @@ def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
 
 
 def masked_score(scores: Tensor) -> float:
-    """Return a score without weight in a softmax; it is finite, so that a query may see nothing."""
+    """Return a score with zero weight in a softmax; it is finite, so that a query may see nothing."""
     return torch.finfo(scores.dtype).min / 4
 
 
 def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return what each query sees, (heads, batch, queries, head_width)."""
+    """Return the output for each query, (heads, batch, queries, head_width)."""
     found: list[Tensor] = []
     for number, piece in enumerate(form.pieces):
         rows = slice(piece.start - given.past, piece.stop - given.past)
@@ -208,7 +206,7 @@ def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
 
 
 def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the values (heads, batch, queries, head_width) that the weights choose."""
+    """Return the weighted values (heads, batch, queries, head_width)."""
     within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
     y = within @ given.v[:, :, piece.key_start : piece.key_stop]
     if form.pos_values and given.vectors is not None and piece.distance_count:
@@ -222,20 +220,20 @@ def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: Query
 
 
 def capped(scores: Tensor, cap: float) -> Tensor:
-    """Return the scores s as c tanh(s / c) with a cap c, or as they are where it is 0."""
+    """Return the scores s as c tanh(s / c) with a cap c; unchanged for 0."""
     return cap * torch.tanh(scores / cap) if cap else scores
 
 
 def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
-    """Return whether scores are by content and by keys within the window alone, and all are kept."""
+    """Return whether a window only has scores by content and no dropout, as fused kernels need."""
     beside = (given.vectors, given.fading, given.extra_keys)
     return not (form.cap or form.first_sees_nothing or kept) and all(each is None for each in beside)
 
 
 def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:
-    """Return what each query sees, (heads, batch, queries, head_width), of a form that can be fused.
+    """Return the output for each query, (heads, batch, queries, head_width), by a fused kernel.
 
-    Nothing where all that a query would see is masked.
+    It is zero for a query that only sees masked keys.
     """
     q, k, v = (each.transpose(0, 1) for each in (given.q, given.k, given.v))
     found = [

@@ -3,7 +3,7 @@
 A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores by
 content, and another product the scores of the extra keys. The product with the vectors of distances adds to a
 view of the tile: each row of the view begins one place further right than the row before. Training keeps the
-weights, and a byte for each where some are dropped.
+weights and, with dropout, a byte for each.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ...core.operations import SavedContext
 from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
 
 _MAX_TILE = 2**17
-"""The most numbers in a tile of several sequences of a batch: half of a second-level cache."""
+"""The maximum size of a tile with several sequences: half of a second-level cache."""
 
 _APART = 16
-"""The numbers of padding between the columns of gradients."""
+"""The padding between columns of gradients, in numbers."""
 
 _NUM_INPUTS = len(WindowInputs._fields)
 
 
 def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return what each query sees, (heads, batch, queries, head_width), without a cap, on a CPU."""
+    """Return the output for each query, (heads, batch, queries, head_width), without a cap, on a CPU."""
     return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
 
 
@@ -44,55 +44,55 @@ class _Tile(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(sequences, queries, keys and extra ones)."""
+        """Return (sequences, queries, keys with extra ones)."""
         keys = self.piece.key_count + self.given.num_extra
         return self.batch.stop - self.batch.start, self.piece.query_count, keys
 
     @property
     def is_band(self) -> bool:
-        """Return whether each query has all distances of the piece; numbers by distance are then a view."""
+        """Return whether each query has all distances of the piece; rows by distance are then a view."""
         piece = self.piece
         begins = piece.max_distance == piece.start - piece.key_start
         return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
 
     @property
     def extra_keys(self) -> Tensor:
-        """The extra keys of the head, (n, head_width)."""
+        """Return the extra keys of the head, (n, head_width)."""
         assert self.given.extra_keys is not None, "it was looked at before"
         return self.given.extra_keys[self.head]
 
     @property
     def extra_values(self) -> Tensor:
-        """The extra values of the head, (n, head_width)."""
+        """Return the extra values of the head, (n, head_width)."""
         assert self.given.extra_values is not None, "it was looked at before"
         return self.given.extra_values[self.head]
 
     @property
     def vectors(self) -> Tensor | None:
-        """The vectors of the piece's distances for each sequence, (sequences, distances, head_width)."""
+        """Return the vectors of the piece's distances by sequence, (sequences, distances, head_width)."""
         vectors = self.given.vectors
         return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
 
     @property
     def distances(self) -> slice:
-        """The slice of the piece's distances."""
+        """Return the slice of the piece's distances."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
-        """Return the part of the queries, (sequences, queries, width)."""
+        """Return the tile's part of a tensor by queries, (sequences, queries, width)."""
         past = self.given.past
         return numbers[self.head, self.batch, self.piece.start - past : self.piece.stop - past]
 
     def of_keys(self, numbers: Tensor) -> Tensor:
-        """Return the part of the keys, (sequences, keys, width)."""
+        """Return the tile's part of a tensor by keys, (sequences, keys, width)."""
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return the part of the window, of numbers in the tile's shape."""
+        """Return the window's part of a tensor with the tile's shape."""
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return what the keys outside the window contribute, (sequences · queries, n)."""
+        """Return the extra keys' part of a tensor with the tile's shape, (sequences · queries, n)."""
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
@@ -102,11 +102,11 @@ class _Tile(NamedTuple):
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return the numbers of the window by distance, a view where that can be."""
+        """Return the window's part by distance, as a view if possible."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
-        """Write the scores of queries (sequences, queries, head_width)."""
+        """Write the scores of queries (sequences, queries, head_width) into a buffer."""
         within, mask = self.within(scores), self.given.mask
         torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
         if self.given.num_extra:
@@ -117,7 +117,7 @@ class _Tile(NamedTuple):
             within.masked_fill_(~keys, masked_score(scores))
 
     def _add_distances(self, q: Tensor, scores: Tensor) -> None:
-        """Add the scores by distance, and hide what is outside of the window."""
+        """Add the scores by distance, and mask keys outside the window."""
         vectors, fading = self.vectors, self.given.fading
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
@@ -136,7 +136,7 @@ class _Tile(NamedTuple):
         scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
 
     def read(self, weights: Tensor) -> Tensor:
-        """Return the values (sequences, queries, head_width) that weights choose."""
+        """Return the weighted values (sequences, queries, head_width)."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
             y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
@@ -151,9 +151,9 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what masks the first keys of a band's scores, and the last, by addition.
+    """Return additive masks for the first and the last keys of a band's scores.
 
-    Query t does not see the first t keys, nor those behind its nearest.
+    Query t does not see the first t keys, nor those after its nearest one.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
     hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
@@ -165,7 +165,7 @@ def _iter_tiles(
 ) -> Iterator[tuple[_Tile, Tensor]]:
     """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites.
 
-    Only `one` of them where a step's memory is measured on the meta device: each needs as much as another.
+    With `one`, only the first: all need equal memory when it is measured on the meta device.
     """
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
@@ -185,7 +185,7 @@ class _Tiles(torch.autograd.Function):
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Return what the queries see, laid out as heads are merged, and the weights of each piece."""
+        """Return the outputs in the layout of merged heads, and the weights of each piece."""
         given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
         heads, batch, length, head_width = given.q.shape
         y = given.q.new_empty(batch, length, heads, head_width).permute(2, 0, 1, 3)
@@ -242,7 +242,7 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zeros for the gradients of the inputs, laid out as products come."""
+    """Return zeros for the gradients of the inputs, in the layout of the products."""
     k, v, vectors, extra_keys, extra_values = map(
         _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
     )
@@ -253,7 +253,10 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """Return zeros column by column; columns a power of two apart would leave a cache."""
+    """Return zeros in column-major layout.
+
+    Columns a power of two apart would evict each other from a cache.
+    """
     if numbers is None:
         return None
     *before, rows, width = numbers.shape
@@ -269,8 +272,7 @@ def _add_gradients(
 ) -> None:
     """Add a tile's contribution to the gradients of the inputs.
 
-    `output` holds the output's gradient and the output, `weights` the tile's weights and which of them are
-    kept.
+    `output` has the output's gradient and the output, `weights` the tile's weights and its dropout mask.
     """
     given, (p, kept) = tile.given, weights
     q, dy = tile.of_queries(given.q).contiguous(), tile.of_queries(output[0]).contiguous()
@@ -302,7 +304,7 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add to the gradients of values, extra values and vectors that are added to values."""
+    """Add to the gradients of values, extra values and distance vectors of values."""
     _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
         _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
@@ -328,7 +330,7 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add to the gradients of keys and extra keys what numbers in the tile's shape make of rows."""
+    """Add the product of a tile's numbers with rows to the gradients of keys and extra keys."""
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)
     tile.of_keys(keys).mT.add_(tile.within(found))
@@ -337,7 +339,7 @@ def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, n
 
 
 def _add_by_distance(tile: _Tile, into: Tensor, rows: Tensor, by_distance: Tensor) -> None:
-    """Add to the gradients of vectors what numbers (sequences, queries, distances) make of rows."""
+    """Add the product of numbers (sequences, queries, distances) with rows to the gradients of vectors."""
     across = into[tile.distances].mT
     for row, numbers in zip(rows, by_distance, strict=True):
         across.addmm_(row.mT, numbers)
