@@ -1,7 +1,7 @@
-"""Every block of this package under its own name, ready to be used in an expression.
+"""Every built-in block under its own name, for use in expressions.
 
-What an editor shows of them, types and defaults, is in `block_names.pyi`, which is written from the
-vocabulary by `python tests/grammar/test_block_names.py`. Blocks of other packages: `block("name")`.
+Editors read types and defaults from `block_names.pyi`, which `python tests/grammar/test_block_names.py`
+writes from the vocabulary. Blocks of other packages: `block("name")`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .vocabulary.spec import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block of that name; raises AttributeError, with the nearest name, for an unknown one."""
+    """Return the named block; raise AttributeError with the nearest name for an unknown one."""
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""

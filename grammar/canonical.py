@@ -1,7 +1,7 @@
-"""Recipes as text: the one canonical spelling, and the identity that names a recipe.
+"""Recipes as text: the canonical spelling, and the identity of a recipe.
 
-`parse(render(node))` gives the node back; parentheses stand only where the operators' precedence needs them,
-numbers are written as Python writes them.
+`parse(render(node))` returns an equal node; parentheses are only used where precedence requires them, and
+numbers are written like in Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what s
 
 
 def render(node: Value) -> str:
-    """Return the canonical text: without defaults, in declared order, without needless parentheses."""
+    """Return the canonical text: without defaults, arguments in declared order, minimal parentheses."""
     return _Renderer().render(node)
 
 
@@ -47,24 +47,24 @@ def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
 
 
 def identity(node: Value) -> str:
-    """Return the canonical text with the parts of every sum sorted: equal for recipes that mean the same."""
+    """Return the canonical text with the parts of every sum sorted; equivalent recipes have equal texts."""
     return _Renderer(sort=True).render(node)
 
 
 def recipe_id(identity_text: str) -> str:
-    """Return the id of a recipe: eight hexadecimal digits of the hash of its identity."""
+    """Return the id of a recipe: eight hexadecimal digits of a hash of its identity."""
     return sha256(identity_text.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
 class _Renderer:
-    """One way of writing: with the parts of sums sorted or as they stand, with texts for holes or without."""
+    """A way of writing nodes: sums sorted or in order, holes filled by texts or not."""
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def render(self, node: Value, precedence: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
-        """Return the node's text, in parentheses where its surroundings bind more tightly."""
+        """Return the node's text, in parentheses if its context binds more tightly."""
         match node:
             case BlockNode():
                 return self._block(node)
@@ -96,7 +96,10 @@ class _Renderer:
                 return repr(node)
 
     def _block(self, block: BlockNode) -> str:
-        """`name(values)`: bare parameters by position, the others by name; without values a bare name."""
+        """Return `name(values)`: positional parameters first, the others by name.
+
+        A bare name without values.
+        """
         if not block.arguments:
             return block.name
         spec = lookup(block.name)
@@ -110,7 +113,7 @@ class _Renderer:
         return f"{block.name}({', '.join(texts)})"
 
     def _sum(self, node: SumNode) -> str:
-        """Return `a + b`; with the parts sorted where equal sums must have equal texts."""
+        """Return `a + b`; parts are sorted if equal sums must have equal texts."""
         texts = [self.render(part, _PRODUCT) for part in node.parts]
         return " + ".join(sorted(texts) if self.sort else texts)
 

@@ -1,6 +1,6 @@
 """The check of a recipe's text against the vocabulary: names, arguments, ranges, roles and size.
 
-Every part is checked even where another part is wrong, so that one run reports all faults.
+Every part is checked even if another part is wrong, so that one run reports all faults.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .vocabulary.spec import REQUIRED, RESERVED_WORDS, Parameter, Spec, lookup, 
 def bind(
     call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Each argument with its parameter, in declared order; arguments without a parameter are faults."""
+    """Return each argument with its parameter, in declared order; report arguments without a parameter."""
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
     for place, argument in enumerate(call.arguments or ()):
@@ -65,7 +65,7 @@ def bind(
 def bind_known_names(
     call: CallSyntax, parameters: Sequence[Parameter]
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return the arguments whose names fit a block that is only guessed; other arguments are no faults."""
+    """Return the arguments whose names fit a guessed block; other arguments are ignored."""
     by_name = {parameter.name: parameter for parameter in parameters}
     arguments = call.arguments or ()
     return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
@@ -77,9 +77,9 @@ def check_complete(
     bound: Sequence[tuple[Parameter, ArgumentSyntax]],
     faults: FaultCollector,
 ) -> bool:
-    """Return whether every argument has a parameter, and every parameter without a default an argument.
+    """Return whether every argument has a parameter, and every required parameter an argument.
 
-    Missing arguments are faults, unless an argument with a fault already seems to be meant for them.
+    Missing arguments are reported, unless a faulty argument seems to be meant for them.
     """
     given = {parameter.name for parameter, _ in bound}
     missing = [p.name for p in parameters if p.default is REQUIRED and p.name not in given]
@@ -93,7 +93,7 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """Return the parameter of a value without a name; of too many values only the first is a fault."""
+    """Return the parameter of an unnamed value; of too many values only the first is reported."""
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -115,7 +115,7 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """Return a number, or a bare name that is no block, for a parameter that is not known."""
+    """Return a number, or a bare name that is not a block, for an unknown parameter."""
     match value:
         case NumberSyntax():
             return value.value
@@ -130,7 +130,7 @@ def parse_untyped_scalar(value: Syntax) -> Scalar | None:
 def parse_scalar(
     value: Syntax, parameter: Parameter, span: tuple[int, int], faults: FaultCollector
 ) -> Scalar | None:
-    """Return the number, word or boolean that the parameter takes; else None, with a fault over the span."""
+    """Return the parameter's number, word or boolean; else report a fault at the span and return None."""
     found, kind, name = _convert(value, parameter), parameter.kind, parameter.name
     if found is None:
         near, got = "", faults.quote(value.start, value.end)
@@ -150,7 +150,7 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """Return the value as the parameter's type, or None if it has another type."""
+    """Convert the value to the parameter's type; None if it has another type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number
@@ -165,7 +165,7 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
 
 
 NUMBER_FORMS = ("integer", "real")
-"""The forms that stand for one number out of a range."""
+"""The forms that stand for a number from a range."""
 
 _STEP = Parameter(name="step", kind="integer", default=1, low=1, meaning="distance of neighbouring values")
 _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the logarithm evenly")
@@ -174,7 +174,7 @@ _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the 
 def parse_range(
     call: CallSyntax, parameter: Parameter, faults: FaultCollector
 ) -> IntegerDimension | RealDimension | None:
-    """`integer(lo, hi, step=, log=)` or `real(lo, hi, log=)`, both ends within the parameter's bounds."""
+    """Return a range `integer(lo, hi, step=, log=)` or `real(lo, hi, log=)` within the parameter's bounds."""
     if parameter.kind == "any":
         parameter = replace(parameter, kind="integer" if call.name == "integer" else "real")
     if call.name != parameter.kind:
@@ -201,10 +201,7 @@ def parse_range(
 
 
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Return whether `*` joins anything but a count on the left and a part on the right.
-
-    It is reported as a fault.
-    """
+    """Return whether `*` has operands other than a count and a part, and report it."""
     first, *_, last = repeat.operands
 
     def text(place: int) -> str:
@@ -233,7 +230,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """Return the text of an operand, in parentheses where the repeat that a message proposes needs them."""
+    """Return the text of an operand, in parentheses if a proposed repeat needs them."""
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 
@@ -255,10 +252,10 @@ def _is_valid_range(call: CallSyntax, found: dict[str, Scalar | None], faults: F
 
 
 MAX_BLOCKS = 10_000
-"""A model has at most this many blocks when all of its repeats are written out."""
+"""The maximum number of blocks in a model with all repeats written out."""
 
 MAX_COMBINATIONS = 10_000
-"""At most this many settlements of one block's dimensions are tried to see whether its parameters agree."""
+"""The maximum number of combinations of a block's dimensions that are tried for conflicts."""
 
 _Span = tuple[int, int]
 
@@ -268,7 +265,7 @@ _COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meani
 
 
 def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
-    """Return the recipe's tree; None if anything is wrong, which `faults` then says."""
+    """Return the recipe's tree; None if anything is wrong, reported in `faults`."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
         message = f"expected at most {MAX_BLOCKS} blocks when all repeats are written out, got {count:.9g}"
@@ -277,7 +274,7 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
 
 
 def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
-    """Return a search dimension whose place is not known yet; None if anything is wrong."""
+    """Return a search dimension for an unknown place; None if anything is wrong."""
     found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
     if isinstance(found, Dimension):
         return None if faults else found
@@ -288,7 +285,7 @@ def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
 
 
 def find_conflict(spec: Spec, block: BlockNode) -> str | None:
-    """Return a conflict between the parameters of a block that no choice of its dimensions avoids.
+    """Return a conflict between a block's parameters that no choice of its dimensions avoids.
 
     None if there is none.
     """
@@ -304,7 +301,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return what a value can become: of a range its ends and what follows the first; nothing for a hole."""
+    """Return possible values: a range's ends and the value after the first; nothing for a hole."""
     match value:
         case ChoiceDimension():
             return [one for option in value.options for one in _representative_values(option)]
@@ -322,8 +319,8 @@ def _representative_values(value: Value) -> list[Value]:
 class _Checker:
     """One check of a text.
 
-    Methods return None for a wrong part and report its fault where they find it; a None from a part inside
-    adds no further fault.
+    Methods report the faults that they find and return None for a wrong part; a None from an inner part adds
+    no further fault.
     """
 
     def __init__(self, faults: FaultCollector) -> None:
@@ -359,10 +356,7 @@ class _Checker:
         return None
 
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
-        """Return the value of a parameter.
-
-        It is one of the parameter's kind, a hole, or a search dimension over such values.
-        """
+        """Return the value of a parameter: a value of its kind, a hole, or a search dimension."""
         kind = parameter.kind
         match syntax:
             case ErrorSyntax():
@@ -384,7 +378,7 @@ class _Checker:
         return parse_scalar(syntax, parameter, span, self._faults)
 
     def _operation(self, syntax: OperationSyntax) -> Node | None:
-        """Return a sum or a series; parts that cannot stand together are a fault."""
+        """Return a sum or a series; report incompatible parts."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
         wholes = [self._report_whole_model(*pair) for pair in zip(syntax.operands, parts, strict=True)]
         if any(wholes):
@@ -401,7 +395,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Return whether a part is a whole model, which cannot be part of another; report it as a fault."""
+        """Return whether a part is a whole model, which cannot be part of another, and report it."""
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -409,7 +403,7 @@ class _Checker:
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
-        """Note a fault for each part of a series that gives a vector to one that needs a sequence."""
+        """Report each part of a series that outputs a vector before a part that needs a sequence."""
         pool: Syntax | None = None
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not output_kinds.is_positionwise(part):
@@ -423,7 +417,7 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Note a fault if not all parts give the same; `law` says what must hold, the message both sides."""
+        """Report parts with different kinds of output; `rule` is the requirement in the message."""
         odd = output_kinds.find_mismatch(parts)
         if odd is None:
             return
@@ -436,7 +430,7 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
-        """`count * part`; a vector cannot be repeated, for there is nothing to apply the second copy to."""
+        """Return `count * part`; a vector cannot be repeated, since a second copy would have no input."""
         first, last = syntax.operands[0], syntax.operands[-1]
         if is_malformed_repeat(syntax, self._faults):
             return None
@@ -450,10 +444,7 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Return whether a repeated part gives a vector, to which no second copy can apply.
-
-        It is reported as a fault.
-        """
+        """Return whether a repeated part outputs a vector, which a second copy cannot read; report it."""
         if output_kinds.output_kind(body) != output_kinds.VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
@@ -461,10 +452,7 @@ class _Checker:
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
-        """Return `each(count, part)`.
-
-        It is the part written out `count` times in series, each copy with its own dimensions.
-        """
+        """Return `each(count, part)`: `count` copies in series, each with its own dimensions."""
         arguments = syntax.arguments or ()
         for argument in arguments:
             if argument.name is not None:
@@ -495,7 +483,7 @@ class _Checker:
         return make_series([body] * count) if count > 1 else body
 
     def _tied(self, syntax: CallSyntax) -> Node | None:
-        """`tied(count * part)`."""
+        """Return `tied(count * part)`."""
         arguments = syntax.arguments or ()
         if len(arguments) != 1 or arguments[0].name is not None:
             self._report(syntax, "tied takes one repeat, as in tied(4 * sa)")
@@ -508,7 +496,7 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """`choice(option, …)`: options that the parameter takes, all different and of one kind of output."""
+        """Return `choice(option, …)`: distinct options that fit the parameter and have one kind of output."""
         if not syntax.arguments:
             self._report(syntax, "choice needs options, as in choice(sa, conv(k=20))")
             return None
@@ -531,7 +519,7 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
-        """Return a block of the vocabulary, its arguments in declared order and without defaults."""
+        """Return a block with its arguments in declared order and without defaults."""
         if call.name in NUMBER_FORMS:
             self._report(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
             return None
@@ -556,7 +544,7 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """Report a block that does not exist, and check its arguments against the nearest block."""
+        """Report an unknown block, and check its arguments against the nearest block."""
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

@@ -1,4 +1,4 @@
-"""The difference between two recipes, as in an ablation table, and the recipes that lack one part.
+"""Differences between two recipes, as in ablation tables, and recipes without one part.
 
 Examples of differences are `− conv(k=9)`, `sa → conv(k=9)` and `4 × → 6 ×`.
 """
@@ -36,7 +36,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield the node without each of its parts in turn; some results are no recipe."""
+    """Yield the node without each of its parts in turn; some results are not recipes."""
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -60,7 +60,7 @@ def _without_one(node: Value) -> Iterator[Node]:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield the parts without one of them, and with one that lacks a part of its own."""
+    """Yield the parts without one of them, and with one that lacks an inner part."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -68,7 +68,7 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
 
 
 def describe_difference(before: Node, after: Node) -> str:
-    """Return the smallest list of removals, additions and replacements; empty for equal recipes."""
+    """Return the smallest list of removals, additions and replacements; "" for equal recipes."""
     return ", ".join(_differences(before, after))
 
 
@@ -99,7 +99,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _fewer(before: BlockNode, after: BlockNode) -> list[str]:
-    """Return the arguments that only the first block has; none if any other argument differs."""
+    """Return the arguments that only the first block has; empty if any other argument differs."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     less = [argument for argument in before.arguments if argument not in after.arguments]
@@ -110,7 +110,7 @@ def _fewer(before: BlockNode, after: BlockNode) -> list[str]:
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the differences of two lists of parts: those that only one has, or the one pair that differs."""
+    """Yield the differences of two lists of parts: parts of only one list, or the single differing pair."""
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # in another order
         yield f"{render(whole)} → {render(other)}"

@@ -1,6 +1,6 @@
-"""The search dimensions of a recipe: listed with names, and settled one by one.
+"""The search dimensions of a recipe: listed with names, and resolved one by one.
 
-A dimension inside of an option of a choice is there only if that option is taken. A repeat's body has its
+A dimension inside an option of a choice exists only if that option is taken. A repeat's body has its
 dimensions once: all copies take the same values.
 """
 
@@ -30,24 +30,24 @@ from .nodes import (
 )
 
 Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
-"""Settles a dimension by its name: a value, a label of a choice, a hole, or itself to leave it open."""
+"""Resolves a dimension by name: to a value, a choice's label, a hole, or itself to leave it open."""
 
 
 def option_label(option: Value) -> Scalar:
-    """Return an option of a choice as plain data: numbers and words unchanged, parts of a recipe as text."""
+    """Return an option of a choice as plain data: numbers and words unchanged, recipe parts as text."""
     return option if isinstance(option, int | float | str) else render(option)
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """Return the recipe with every dimension settled by the resolver.
+    """Return the recipe with every dimension resolved by the resolver, except in options not taken.
 
-    It is not asked about options not taken. Raises ValueError for an answer outside its dimension.
+    Raise ValueError for a result outside its dimension.
     """
     return _DimensionResolver(resolver).node(root)
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return what each dimension settles to, by name; an option comes with everything inside it."""
+    """Return the resolved value of each dimension, by name; an option includes everything inside it."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
@@ -71,14 +71,14 @@ def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """One walk over a recipe; the names depend on the whole of it, so options not taken are walked too."""
+    """A walk over a recipe; names depend on the whole recipe, so options not taken are walked, too."""
 
     resolver: Resolver
     name_counts: dict[str, int] = field(default_factory=dict)
     settled: dict[str, Value] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
-        """Return a part of the recipe with its dimensions settled."""
+        """Return a part of the recipe with its dimensions resolved."""
         match node:
             case BlockNode():
                 arguments = [
@@ -98,7 +98,7 @@ class _DimensionResolver:
                 return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
 
     def value(self, value: Value, name: str) -> Value:
-        """Return the settled value at a place; `name` is the name that a dimension there would have."""
+        """Return the resolved value at a place; `name` is the name of a dimension there."""
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
@@ -113,9 +113,9 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """Return the option taken, with its own dimensions settled.
+        """Return the option taken, with its dimensions resolved.
 
-        If the choice stays open, return it with the dimensions of all options settled.
+        If the choice stays open, return it with the dimensions of all options resolved.
         """
         unique = self._unique(name)
         answer = self.resolver(unique, choice)
@@ -132,7 +132,7 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return all options; only in the one taken are the dimensions settled."""
+        """Return all options; dimensions are only resolved in the one taken."""
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else lambda _name, dimension: dimension
@@ -144,7 +144,7 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """Return the name, numbered from its second use on."""
+        """Return the name, with a number from its second use on."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 
@@ -152,10 +152,7 @@ class _DimensionResolver:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """Return the answer as a number of the dimension, or the dimension itself.
-
-    Raises ValueError for any other.
-    """
+    """Return the resolved number or the dimension itself; raise ValueError for anything else."""
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

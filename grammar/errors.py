@@ -1,4 +1,4 @@
-"""The error of a recipe: its text, and all of its faults drawn below."""
+"""The error of a recipe, which shows the text with all of its faults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RecipeError(ActivememError):
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:
     """Yield the text, and below it a numbered line for each fault.
 
-    Of a long text only the lines around faults are shown.
+    For a long text only the lines around faults are shown.
     """
     drawn = [draw_carets(text, fault.start, fault.end) for fault in faults]
     fits = len(text) <= MAX_UNCUT_WIDTH

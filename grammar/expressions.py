@@ -1,8 +1,8 @@
-"""The language as Python's own expressions: `4 * (sa + highway_conv(k=20) >> ff(512))`, without quotes.
+"""Recipes as Python expressions: `4 * (sa + highway_conv(k=20) >> ff(512))`, without quotes.
 
-Python's precedence is the language's, so the same characters build the same recipe. Words are strings,
-`act="gelu"`, and truth values Python's. A hole is `hole("mixer")`. Everything is turned into text and read by
-`parse`, which checks it; the names of the blocks are in `block_names`.
+Operators have Python's precedence, so the same characters build the same recipe. Words are strings,
+`act="gelu"`, and booleans are Python's. A hole is `hole("mixer")`. Expressions are converted to text and
+checked by `parse`; the names of the blocks are in `block_names`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .vocabulary.spec import REQUIRED, Spec, lookup
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecipeHole(Recipe):
-    """`{name}` alone: a gap for a part of a recipe, a count or a parameter's value."""
+    """A hole `{name}` for a part of a recipe, a count or a parameter's value."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,25 +41,25 @@ class SearchDimension(Expression):
 
 
 Placeholder = SearchDimension | RecipeHole
-"""Placeholders that can replace a parameter's value before it has one."""
+"""Placeholders for a parameter's value."""
 
 ArgumentValue = int | float | bool | str | Recipe | SearchDimension
-"""Anything that an argument may be; a string is a word, or the text of a recipe where one is wanted."""
+"""The possible types of an argument; a string is a word, or the text of a recipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFactory(Expression):
-    """A block that needs arguments: it becomes a recipe when it is called."""
+    """A block with required arguments, which becomes a recipe when it is called."""
 
     name: str
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the block with these arguments, as a recipe's text would write it."""
+        """Return the block with these arguments, as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
-        """The parameters with their defaults, for consoles and notebooks."""
+        """Return the parameters with their defaults, for consoles and notebooks."""
         return _signature(self.name)
 
     def __repr__(self) -> str:
@@ -72,21 +72,21 @@ class BlockFactory(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockRecipe(Recipe):
-    """A block that may stand alone, all of its parameters at their defaults, or be called with some."""
+    """A block that is a recipe with its defaults, or can be called with arguments."""
 
     @property
     def name(self) -> str:
-        """The name of the block."""
+        """Return the name of the block."""
         assert isinstance(self.root, BlockNode)
         return self.root.name
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """Return the block with these arguments, as a recipe's text would write it."""
+        """Return the block with these arguments, as in a recipe's text."""
         return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
-        """The parameters with their defaults, for consoles and notebooks."""
+        """Return the parameters with their defaults, for consoles and notebooks."""
         return _signature(self.name)
 
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
@@ -94,10 +94,7 @@ class BlockRecipe(Recipe):
 
 
 def block(name: str) -> BlockFactory | BlockRecipe:
-    """Return the block of that name, from this package or a plug-in.
-
-    Raises RecipeError for an unknown one.
-    """
+    """Return the named block, built-in or from a plug-in. Raise RecipeError for an unknown one."""
     spec = _require_spec(name)
     if any(parameter.default is REQUIRED for parameter in spec.parameters):
         return BlockFactory(name)
@@ -105,7 +102,7 @@ def block(name: str) -> BlockFactory | BlockRecipe:
 
 
 def hole(name: str) -> RecipeHole:
-    """`{name}`; RecipeError for what cannot be a name."""
+    """Return the hole `{name}`; raise RecipeError for an invalid name."""
     text = f"{{{name}}}"
     root = parse(text).root
     if not isinstance(root, HoleNode):
@@ -114,24 +111,27 @@ def hole(name: str) -> RecipeHole:
 
 
 def tied(repeat: Expression) -> Recipe:
-    """`tied(4 * a)`: four applications of one set of weights."""
+    """Return `tied(4 * a)`: four applications with shared weights."""
     return parse(f"tied({_argument_text(repeat)})")
 
 
 def each(count: int, part: Expression) -> Recipe:
-    """`each(4, a)`: `a >> a >> a >> a`, so that each copy has choices of its own; `4 * a` has them once."""
+    """Return `each(4, a)`: `a >> a >> a >> a`, where each copy has its own choices.
+
+    In `4 * a` all share them.
+    """
     return parse(f"each({_argument_text(count)}, {_argument_text(part)})")
 
 
 def integer(lo: int, hi: int, *, step: int = 1, log: bool = False) -> SearchDimension:
-    """Return a dimension of whole numbers from `lo` to `hi`, both included."""
+    """Return a dimension of whole numbers from `lo` to `hi`, inclusive."""
     stepped = "" if step == 1 else f", step={_argument_text(step)}"
     logs = "" if log is False else f", log={_argument_text(log)}"
     return _dimension(f"integer({_argument_text(lo)}, {_argument_text(hi)}{stepped}{logs})")
 
 
 def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
-    """Return a dimension of real numbers from `lo` to `hi`, both included."""
+    """Return a dimension of real numbers from `lo` to `hi`, inclusive."""
     logs = "" if log is False else f", log={_argument_text(log)}"
     return _dimension(f"real({_argument_text(lo)}, {_argument_text(hi)}{logs})")
 
@@ -141,7 +141,7 @@ def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlapping
 @overload
 def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
 def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
-    """One of the options: of recipes it is a recipe, of numbers and words it stands for a value."""
+    """Return a choice of one option: a recipe for recipes, a value's placeholder for numbers and words."""
     text = f"choice({', '.join(map(_argument_text, options))})"
     parts = [option for option in options if isinstance(option, Recipe | BlockFactory)]
     is_recipe = any(not isinstance(part, RecipeHole) for part in parts) or (
@@ -151,7 +151,7 @@ def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
 
 
 def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str, ArgumentValue]) -> Recipe:
-    """`name(values, name=value)`, read as text."""
+    """Return `name(values, name=value)`, parsed from text."""
     parameters = _require_spec(name).parameters
     texts = [
         _argument_text(value, parameters[place].kind if place < len(parameters) else "any")
@@ -163,9 +163,9 @@ def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str
 
 
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
-    """Return an argument as the text writes it; raises TypeError for a value that no text can express.
+    """Return an argument as recipe text; raise TypeError for a value that has no text.
 
-    A string that is no word stays in quotes, so that it gets the same message as in a text.
+    A string that is not a word stays in quotes, so that it gets the same message as in a text.
     """
     if isinstance(value, Expression):
         return value.operand_text()

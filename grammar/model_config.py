@@ -1,4 +1,4 @@
-"""The settings outside the body of a model, and those that all of its sub-layers share."""
+"""The settings of a model outside its body, and those shared by all its sub-layers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
 Norm = Literal["pre", "post", "none"]
-"""Place of a sub-layer's normalisation: before it, after its residual sum, or nowhere."""
+"""The position of a sub-layer's normalisation: before it, after its residual sum, or none."""
 
 EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_uniform"]
-"""Initial embeddings, and whether they are multiplied by √d_model where they are used.
+"""Initialisation of embeddings, and whether they are multiplied by √d_model when used.
 
 - "scaled": N(0, 1 / width), multiplied.
 - "unit": N(0, 1).
@@ -29,10 +29,11 @@ EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_unifor
 """
 
 Init = Literal["glorot", "he", "lecun", "uniform"]
-"""Initial linear maps: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within 1 / √inputs."""
+"""Initialisation of matrices: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within ±1 /
+√inputs."""
 
 BiasInit = Literal["zero", "glorot", "uniform"]
-"""Initial biases.
+"""Initialisation of biases.
 
 - "zero": all are 0.
 - "glorot": biases of convolutions and of the output layer are Glorot uniform.
@@ -40,35 +41,36 @@ BiasInit = Literal["zero", "glorot", "uniform"]
 """
 
 ResidualInit = Literal["plain", "depth"]
-"""Initial last map of each sub-layer: by its own rule, or divided by the root of the number of sub-layers."""
+"""Initialisation of each sub-layer's last matrix: plain, or divided by the root of the number of sub-layers.
+"""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
-"""Activation of the outputs of a model of numbers."""
+"""The output activation of a model of numbers."""
 
 Rule = tuple[bool, str]
-"""Whether a condition holds, and the message where it does not."""
+"""A condition's result, and the message if it is false."""
 
 MAX_DROPOUT = 0.9999
-"""The highest probability of dropping a number: what is kept is divided by the rest."""
+"""The maximum dropout probability: kept numbers are divided by the rest."""
 
 CLUSTER_WIDTH_DIVISOR = 4
-"""Each cluster of symbols has embeddings narrower than the previous cluster by this factor."""
+"""The factor by which each cluster's embeddings are narrower than the previous cluster's."""
 
 
 class ModelConfigError(ActivememError):
-    """Settings with which no model can be built."""
+    """Settings from which no model can be built."""
 
     @classmethod
     def of_faults(cls, faults: list[str]) -> ModelConfigError:
-        """Return the error with these faults, a line each."""
+        """Return the error with these faults, one per line."""
         return cls("\n".join(["the model cannot be built", *(f"  {fault}" for fault in faults)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The symbols from `start` up to before `end`, and how wide their embeddings are.
+    """The symbols from `start` to before `end`, with the width of their embeddings.
 
-    Those that are `projected` pass a map to the width of the model, and in the softmax back.
+    `projected` clusters have a map to the model's width, and in the softmax back.
     """
 
     start: int
@@ -78,7 +80,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """The number of symbols."""
+        """Return the number of symbols."""
         return self.end - self.start
 
 
@@ -162,37 +164,37 @@ class ModelConfig:
 
     @property
     def symbols(self) -> int:
-        """The size of the vocabulary; 0 where nothing is a symbol."""
+        """Return the size of the vocabulary; 0 without symbols."""
         return self.vocab or 0
 
     @property
     def position_kind(self) -> PositionKind:
-        """The positional encoding, for `max_positions` positions."""
+        """Return the positional encoding, sized for `max_positions` positions."""
         return POSITIONS[self.position].sized_to(self.max_positions)
 
     @property
     def embedding_scale(self) -> float:
-        """The factor by which embeddings are multiplied where they are used."""
+        """Return the factor by which embeddings are multiplied when used."""
         return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
 
     @property
     def relative_width(self) -> float:
-        """The width divided by the base width of maximal updates (μP); 1 without them."""
+        """Return the width divided by μP's base width; 1 without μP."""
         return 1.0 if self.mup is None else self.d_model / self.mup
 
     @property
     def inner_dropout(self) -> float:
-        """The probability of dropping a number inside a feed-forward block: `dropout` if none is given."""
+        """Return the dropout probability inside feed-forward blocks, by default `dropout`."""
         return self.dropout if self.feedforward_dropout is None else self.feedforward_dropout
 
     @property
     def source(self) -> ModelConfig:
-        """The settings of a model that reads sources as its inputs."""
+        """Return the settings of a model whose inputs are the sources."""
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """The symbols by frequency: all of them, or up to the first cut-off and so on."""
+        """Return the clusters of symbols by frequency: all symbols, or split at the cut-offs."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
             Cluster(
@@ -206,7 +208,7 @@ class ModelConfig:
 
     @property
     def outputs(self) -> int:
-        """The numbers that the output layer gives of each position: of a clustered vocabulary the head's."""
+        """Return the output size of a position; for a clustered vocabulary, the head's."""
         if self.targets is not None:
             return self.targets
         return self.clusters[0].size + len(self.cutoffs) if self.classes is None else self.classes
@@ -289,7 +291,7 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the rules of maximal updates, whose embeddings have no factor of the root of the width."""
+        """Yield the rules of μP, whose embeddings have no factor √width."""
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"
@@ -355,9 +357,9 @@ class ModelKeywords(TypedDict, total=False):
 
 
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:
-    """Return the config with these settings, or a config of them alone.
+    """Return the config with these settings changed, or a config with only these settings.
 
-    Raises ModelConfigError for unknown names and for values of another type.
+    Raise ModelConfigError for unknown names and for values of another type.
     """
     names = [field.name for field in fields(ModelConfig)]
     unknown = [name for name in settings if name not in names]
@@ -393,4 +395,4 @@ _KINDS: dict[str, tuple[type, str]] = {
     "bool": (bool, "True or False"),
     "tuple[int, ...]": (tuple, "a tuple of whole numbers"),
 }
-"""The types of fields with their names in messages; all other fields are words."""
+"""The types of fields, with their names in messages; all other fields are words."""

@@ -1,6 +1,6 @@
-"""The tree of a recipe: immutable nodes without positions, equal when they say the same.
+"""The tree of a recipe: immutable nodes without text positions, equal if they mean the same.
 
-A tree is made by `parse`, which has checked it; nodes made by hand are taken as they are.
+`parse` returns a checked tree; nodes made by hand are not checked.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HoleNode:
-    """A named gap, `{name}`, that a factor or a search parameter fills."""
+    """A hole `{name}`, filled by a factor or a search dimension."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerDimension:
-    """A search dimension over whole numbers, low and high included."""
+    """A search dimension over whole numbers, both ends included."""
 
     low: int
     high: int
@@ -28,7 +28,7 @@ class IntegerDimension:
 
 @dataclass(frozen=True, slots=True)
 class RealDimension:
-    """A search dimension over real numbers, low and high included."""
+    """A search dimension over real numbers, both ends included."""
 
     low: float
     high: float
@@ -37,14 +37,14 @@ class RealDimension:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceDimension:
-    """A search dimension over listed options: numbers, words or whole sub-expressions."""
+    """A search dimension over listed options: numbers, words or parts of a recipe."""
 
     options: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockNode:
-    """A block with its arguments, in declared order, values equal to their defaults left out."""
+    """A block with its arguments, in declared order, without default values."""
 
     name: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -52,21 +52,21 @@ class BlockNode:
 
 @dataclass(frozen=True, slots=True)
 class SumNode:
-    """`a + b`: all parts see the same input, outputs are added; at least two parts, no Sum among them."""
+    """`a + b`: all parts read the same input, and outputs are added; at least two parts, none a sum."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesNode:
-    """`a >> b`: each part is one residual sub-layer; at least two parts, no Series among them."""
+    """`a >> b`: each part is one residual sub-layer; at least two parts, none a series."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatNode:
-    """`4 * a`: that many copies in series, each with its own weights."""
+    """`4 * a`: copies in series with separate weights."""
 
     count: int | HoleNode | IntegerDimension | ChoiceDimension
     body: Node
@@ -74,7 +74,7 @@ class RepeatNode:
 
 @dataclass(frozen=True, slots=True)
 class TiedNode:
-    """`tied(4 * a)`: every copy in the repeat has the same weights."""
+    """`tied(4 * a)`: copies in series with shared weights."""
 
     body: RepeatNode
 
@@ -100,21 +100,21 @@ Value = (
 
 
 def make_sum(parts: Iterable[Node]) -> Node:
-    """Return the sum of the parts; a Sum among them is dissolved into its own parts."""
+    """Return the sum of the parts, with nested sums flattened."""
     return SumNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SumNode) else (part,)))
     )
 
 
 def make_series(parts: Iterable[Node]) -> Node:
-    """Return the parts in series; a Series among them is dissolved into its own parts."""
+    """Return the parts in series, with nested series flattened."""
     return SeriesNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SeriesNode) else (part,)))
     )
 
 
 def children(node: Value) -> tuple[Value, ...]:
-    """Everything that stands directly inside a node, arguments and counts included, as written."""
+    """Return a node's direct children, arguments and counts included, in text order."""
     match node:
         case BlockNode():
             return tuple(value for _, value in node.arguments)
@@ -140,10 +140,7 @@ def walk(node: Value) -> Iterator[Value]:
 
 
 def count_blocks(node: Value) -> int:
-    """Count the blocks of the model with every repeat written out.
-
-    Of each dimension the largest option counts.
-    """
+    """Return the number of blocks with every repeat written out; dimensions count by their largest option."""
     match node:
         case RepeatNode():
             return _max_count(node.count) * count_blocks(node.body)
@@ -160,7 +157,7 @@ def count_blocks(node: Value) -> int:
 
 
 def _max_count(count: Value) -> int:
-    """Return the greatest number of copies that a count allows."""
+    """Return the largest number of copies that a count allows."""
     match count:
         case int():
             return count

@@ -1,4 +1,4 @@
-"""Kinds of normalisation by the names that `norm_kind` takes, including kinds of plug-ins."""
+"""Kinds of normalisation by their names in `norm_kind`, including those of plug-ins."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
 
 class NormKind:
-    """A map of each vector of a sequence to one of the same width; `source` names its author."""
+    """A map of each vector of a sequence to one of the same width; `source` is the publication or author."""
 
     source = ""
 
 
 class LayerNormKind(NormKind):
-    """The vector less its mean, divided by its deviation, with a gain and an offset for each channel."""
+    """Layer norm: subtract the mean, divide by the deviation, with a gain and an offset per channel."""
 
     source = "Ba, Kiros and Hinton 2016"
 
 
 class RmsNormKind(NormKind):
-    """The vector divided by its root mean square, with a gain for each channel."""
+    """RMS norm: divide by the root mean square, with a gain per channel."""
 
     source = "Zhang and Sennrich 2019"
 
 
 class PluginNorm(NormKind, ABC):
-    """A normalisation of a plug-in."""
+    """A normalisation from a plug-in."""
 
     @abstractmethod
     def build(self, width: int, eps: float) -> nn.Module:
-        """Return the module, (…, width) to the same; `eps` is the `norm_eps` of the model."""
+        """Return the module, (…, width) to the same shape; `eps` is the model's `norm_eps`."""
 
 
 NORMS: Registry[NormKind] = Registry("norm", {"layer_norm": LayerNormKind(), "rms_norm": RmsNormKind()})
@@ -45,9 +45,9 @@ NormT = TypeVar("NormT", bound=PluginNorm)
 
 
 def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[NormT]]:
-    """Return a decorator that adds a kind of normalisation; `source` names its author.
+    """Return a decorator that registers a normalisation; `source` is the publication or author.
 
-    Raises ValueError for a taken name, and for a class that lacks something.
+    Raises ValueError for a taken name, and for an incomplete class.
     """
 
     def register(cls: type[NormT]) -> type[NormT]:

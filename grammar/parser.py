@@ -1,8 +1,8 @@
 """The syntax tree of a recipe, and the parser: one method for each rule, which is its docstring.
 
-Faults do not stop it. After a fault the parser continues with the most likely meaning: it inserts a missing
-operator or comma, and ignores an extra bracket. The surroundings of a fault become an ErrorSyntax, so that
-one mistake gets one message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
+The parser continues after a fault with the most likely meaning: it inserts a missing operator or comma, and
+ignores an extra bracket. The text around a fault becomes an ErrorSyntax, so that one mistake gets one
+message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..diagnostics import FaultCollector, describe_character
 from ..tokenizer import Token, Tokenizer, TokenReader
 
 MAX_DIGITS = 18
-"""Longer numbers are refused; every whole number up to this length fits 64 bits."""
+"""The maximum length of a number; every whole number of this length fits 64 bits."""
 
 _cut = Tokenizer(
     {
@@ -35,7 +35,7 @@ _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """Return all tokens of the text; a kind is "number", "name", "wrong", "end", or the sign itself."""
+    """Return all tokens of the text; their kinds are "number", "name", "wrong", "end", or the sign itself."""
     tokens: list[Token] = []
     for cut in _cut(text):
         match cut.kind:
@@ -53,7 +53,7 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return an operator or bracket; `>` is read as `>>`, and a minus between two values is wrong."""
+    """Return an operator or bracket; `>` is read as `>>`, and a minus between two values is reported."""
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -66,7 +66,7 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return a number in Python's notation: no underscores in a real number, no bases but ten."""
+    """Return a number in Python's notation, without underscores in real numbers and in decimal only."""
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
@@ -88,7 +88,7 @@ def _count_digits(text: str) -> int:
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return a word in quotes as the plain word, so that what follows can still be read."""
+    """Return a quoted word as a plain word, so that the rest can still be read."""
     end = start + len(text)
     word = text[1:-1]
     if word.isascii() and word.isidentifier():
@@ -127,13 +127,13 @@ class ArgumentSyntax:
 
     @property
     def name_end(self) -> int:
-        """The position after the name, or the begin of the argument if it has no name."""
+        """Return the position after the name, or the argument's start without a name."""
         return self.start + len(self.name or "")
 
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
-    """`name(arguments)`, or a bare name, which has `arguments` None: a block, a form or a word."""
+    """`name(arguments)`, or a bare name (`arguments` is None): a block, a form or a word."""
 
     name: str
     arguments: tuple[ArgumentSyntax, ...] | None
@@ -142,13 +142,13 @@ class CallSyntax:
 
     @property
     def name_end(self) -> int:
-        """The position after the name."""
+        """Return the position after the name."""
         return self.start + len(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class OperationSyntax:
-    """Two or more operands with one operator between all of them: ">>", "+" or "*"."""
+    """Two or more operands of the same operator: ">>", "+" or "*"."""
 
     operator: str
     operands: tuple[Syntax, ...]
@@ -158,7 +158,7 @@ class OperationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSyntax:
-    """A place that has a fault already; only what could be read inside it is looked at further."""
+    """A place with a reported fault; only its readable parts are checked further."""
 
     start: int
     end: int
@@ -169,7 +169,7 @@ Syntax = NumberSyntax | HoleSyntax | CallSyntax | OperationSyntax | ErrorSyntax
 
 
 MAX_DEPTH = 32
-"""At most this many parentheses may be nested."""
+"""The maximum nesting depth of parentheses."""
 
 _OPERATORS = (">>", "+", "*")
 _OPERAND_START_KINDS = ("number", "name", "(", "{", "-")
@@ -182,12 +182,15 @@ _STRAY_MESSAGES = {
 
 
 def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
-    """Return the syntax tree of the text; unreadable parts are noted in `faults` and stand as Wrong."""
+    """Return the syntax tree of the text.
+
+    Unreadable parts are reported in `faults` and become ErrorSyntax.
+    """
     return _RecipeParser(text, faults).recipe()
 
 
 class _RecipeParser(TokenReader):
-    """One reading of a text."""
+    """Parser of one text."""
 
     def __init__(self, text: str, faults: FaultCollector) -> None:
         super().__init__(tokenize(text, faults))
@@ -208,10 +211,7 @@ class _RecipeParser(TokenReader):
         return self._operation("+", self.product)
 
     def product(self) -> Syntax:
-        """`product = operand { "*" operand }`.
-
-        A token with a fault is taken for an operator that could not be read.
-        """
+        """Parse `product = operand { "*" operand }`. A faulty token counts as an unreadable operator."""
         start, first = self.token.start, self._at
         operands = [self.operand()]
         while self.token.kind in ("*", "wrong"):
@@ -258,7 +258,7 @@ class _RecipeParser(TokenReader):
     def hole(self) -> Syntax:
         """`hole = "{" NAME "}"`.
 
-        Names that start with `_` are refused: no hole is called like something inside of Python.
+        Names that start with `_` are rejected, since Python uses them internally.
         """
         brace = self._advance()
         if self.token.kind != "name":
@@ -295,9 +295,9 @@ class _RecipeParser(TokenReader):
         return CallSyntax(name.text, tuple(arguments), name.start, self._end())
 
     def argument(self) -> ArgumentSyntax:
-        """`argument = [ NAME "=" ] series`.
+        """Parse `argument = [ NAME "=" ] series`.
 
-        Whether the series is a part of a recipe, a value or a word depends on the parameter, so not on this
+        Whether the series is a part of a recipe, a value or a word depends on the parameter, not on this
         rule.
         """
         start = self.token.start
@@ -319,7 +319,7 @@ class _RecipeParser(TokenReader):
         return inside
 
     def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
-        """`operand { operator operand }`; all operands of one operator are side by side, not nested."""
+        """Parse `operand { operator operand }`; all operands of one operator form one node."""
         start = self.token.start
         operands = [operand()]
         while self.token.kind == operator:
@@ -328,7 +328,7 @@ class _RecipeParser(TokenReader):
         return _make_operation(operator, operands, start, self._end())
 
     def _series_until(self, close: str) -> Syntax:
-        """Return a series that ends at `close`; text between two expressions is reported and skipped."""
+        """Parse a series up to `close`; text between two expressions is reported and skipped."""
         start = self.token.start
         parts = [self.series()]
         while self.token.kind not in (close, "end"):
@@ -339,7 +339,7 @@ class _RecipeParser(TokenReader):
         return parts[0] if len(parts) == 1 else ErrorSyntax(start, self._end(), tuple(parts))
 
     def _report_unexpected(self, expected: str) -> None:
-        """Note what stands after an expression, and step over it unless it starts another."""
+        """Report unexpected text after an expression, and skip it unless it starts another one."""
         if self.token.kind in _OPERAND_START_KINDS:
             self._report_here(f"expected {expected} before {self._describe_token()}")
             return
@@ -349,7 +349,7 @@ class _RecipeParser(TokenReader):
             self._advance()
 
     def _open(self) -> Token | None:
-        """Step over "("; one that is too deep is passed over with all that it holds, and gives None."""
+        """Consume "("; one that is nested too deeply is skipped with its contents, and gives None."""
         opened = self._advance()
         if self._depth < MAX_DEPTH:
             self._depth += 1
@@ -361,7 +361,7 @@ class _RecipeParser(TokenReader):
         return None
 
     def _close(self, opened: Token) -> None:
-        """Step over ")"; if the text ends instead, that is noticed here but shown where it was opened."""
+        """Consume ")"; at the end of the text report it as missing, at its opening bracket."""
         self._depth -= 1
         if self.token.kind == ")":
             self._advance()
@@ -370,13 +370,13 @@ class _RecipeParser(TokenReader):
             self._report(opened.start, opened.end, message, self.token.start)
 
     def _report_here(self, message: str) -> None:
-        """Note a fault at the current token, once."""
+        """Report a fault at the current token, once."""
         if self._blamed != self._at:
             self._blamed = self._at
             self._report(self.token.start, self.token.end, message)
 
     def _report(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
-        """Note a fault; when there are enough of them the rest of the text is passed over."""
+        """Report a fault; after too many, the rest of the text is skipped."""
         self._faults.add(start, end, message, detected_at)
         if self._faults.is_full:
             self._at = len(self._tokens) - 1

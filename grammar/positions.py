@@ -1,4 +1,4 @@
-"""Positional encodings by the names that `position` takes, including encodings of plug-ins."""
+"""Positional encodings by their names in `position`, including those of plug-ins."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 MAX_POSITIONS = 2048
-"""The default number of positions where it must be known, as in Ruoss et al. 2023."""
+"""The default number of positions if it must be known, as in Ruoss et al. 2023."""
 
 
 class PositionKind:
-    """Vectors by position, added to what enters the body; `source` names their author."""
+    """Position vectors that are added to the body's input; `source` is the publication or author."""
 
     source = ""
 
@@ -27,19 +27,19 @@ class PositionKind:
     """Whether vectors are added again before each sub-layer that mixes positions."""
 
     by_length: ClassVar[bool] = False
-    """Whether the vector of a position depends on the length of its sequence."""
+    """Whether a position's vector depends on the length of its sequence."""
 
     longest: int | None = None
-    """The number of positions that have vectors, or None for any number."""
+    """The number of positions with vectors; None for any number."""
 
     def sized_to(self, count: int) -> PositionKind:
-        """Return the same kind for `count` positions, where their number must be known."""
+        """Return the same kind for `count` positions, if their number must be known."""
         del count
         return self
 
 
 class NoPosition(PositionKind):
-    """No position vectors: only mixers distinguish positions."""
+    """No position vectors: only mixers can distinguish positions."""
 
     adds_vectors = False
 
@@ -52,7 +52,7 @@ class TimingPosition(PositionKind):
 
 
 class SizedPosition(PositionKind):
-    """Vectors for `count` positions, and for no later ones."""
+    """Vectors for `count` positions, and none for later ones."""
 
     def __init__(self, count: int = MAX_POSITIONS) -> None:
         self.count = self.longest = count
@@ -63,13 +63,13 @@ class SizedPosition(PositionKind):
 
 
 class LearnedPosition(SizedPosition):
-    """A learned vector for each position, added to what enters the body."""
+    """A learned vector for each position, added to the body's input."""
 
     source = "Gehring et al. 2017"
 
 
 class RandomisedPosition(SizedPosition):
-    """Sinusoids of random positions, as many as the sequence is long, in increasing order.
+    """Sinusoids of random positions in increasing order, as many as the sequence is long.
 
     Each batch draws new positions. So sequences longer than in training contain no unseen positions. A
     trained model uses the same positions for all sequences of a length.
@@ -81,9 +81,9 @@ class RandomisedPosition(SizedPosition):
 
 
 class RandomisedPairs(SizedPosition):
-    """Random positions, drawn as by RandomisedPosition, for mixers that compare positions; nothing is added.
+    """Random positions like RandomisedPosition, for mixers that compare positions; nothing is added.
 
-    Each mixer draws its own numbers for a batch, as the authors' program does. Rotations use the drawn
+    Each mixer draws its own numbers for a batch, as in the authors' program. Rotations use the drawn
     positions in increasing order. A bias at distance d uses the d-th of the drawn distances in increasing
     order.
     """
@@ -94,11 +94,11 @@ class RandomisedPairs(SizedPosition):
 
 
 class PluginPosition(PositionKind, ABC):
-    """Vectors by position of a plug-in."""
+    """Position vectors from a plug-in."""
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
-        """Return the module: positions (length,), integers from 0, to their vectors (length, width)."""
+        """Return the module, which maps positions (length,), integers from 0, to vectors (length, width)."""
 
 
 POSITIONS: Registry[PositionKind] = Registry(
@@ -117,9 +117,9 @@ PositionT = TypeVar("PositionT", bound=PluginPosition)
 
 
 def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
-    """Return a decorator that adds a positional encoding; `source` names its author.
+    """Return a decorator that registers a positional encoding; `source` is the publication or author.
 
-    Raises ValueError for a taken name, and for a class that lacks something.
+    Raises ValueError for a taken name, and for an incomplete class.
     """
 
     def register(cls: type[PositionT]) -> type[PositionT]:

@@ -1,4 +1,4 @@
-"""A recipe: parsed text, its canonical spelling, its id, and its gaps to be filled."""
+"""A recipe: parsed text with its canonical spelling, its id, and its holes and dimensions."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .nodes import Dimension, HoleNode, Node, Scalar, Value, walk
 from .parser import OperationSyntax, Syntax, parse_syntax
 
 MAX_LENGTH = 10_000
-"""A recipe's text, as given and as rendered, has at most this many characters."""
+"""The maximum number of characters of a recipe's text, as given and as rendered."""
 
 
 class Expression(ABC):
-    """A piece of the language in Python: `+`, `>>` and `*` join it to others as they do in the text.
+    """An expression of the recipe language in Python, joined by `+`, `>>` and `*` as in the text.
 
-    What is joined is read at once, and what is wrong raises the RecipeError of its text.
+    A joined expression is checked at once; a fault raises the RecipeError of its text.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """Return the text as an operand of that operator, in parentheses if it binds less tightly."""
+        """Return the text as an operand of an operator, in parentheses if it binds less tightly."""
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -54,10 +54,10 @@ class Expression(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recipe(Expression):
-    """A checked recipe; equal to all that mean the same, however they are written.
+    """A checked recipe; equal to all recipes with the same meaning, in any spelling.
 
-    `text` is canonical, `id` eight hexadecimal digits that are equal for `a + b` and `b + a`.
-    A pickle holds the text alone.
+    `text` is canonical, and `id` has eight hexadecimal digits that are equal for `a + b` and `b + a`. A
+    pickle only has the text.
     """
 
     root: Node
@@ -91,12 +91,12 @@ class Recipe(Expression):
 
     @property
     def id(self) -> str:
-        """Eight hexadecimal digits of the hash of the identity."""
+        """Return eight hexadecimal digits of the hash of the identity."""
         return recipe_id(self.identity)
 
     @property
     def holes(self) -> tuple[str, ...]:
-        """The names of the holes in order of appearance, each once."""
+        """Return the names of the holes in order of appearance, each once."""
         if self._holes is None:
             found = dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, HoleNode))
             object.__setattr__(self, "_holes", tuple(found))
@@ -104,16 +104,16 @@ class Recipe(Expression):
 
     @property
     def dimensions(self) -> tuple[tuple[str, Dimension], ...]:
-        """The search dimensions with their names, in the order of the text."""
+        """Return the search dimensions with their names, in text order."""
         if self._dimensions is None:
             object.__setattr__(self, "_dimensions", search_dimensions.dimensions(self.root))
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """Return the recipe with holes filled by name; holes that are not named stay open.
+        """Return the recipe with holes filled by name; other holes stay open.
 
-        A string is parsed as recipe text in the place of the hole, so `relu` and `sa + conv(k=20)` both
-        work. Raises RecipeError for a name without a hole, and for a value that does not fit.
+        A string is parsed as recipe text at the hole, so `relu` and `sa + conv(k=20)` both work. Raise
+        RecipeError for a name without a hole, and for a value that does not fit.
         """
         check_arguments(argument_fault("fillings", fillings, Mapping, "a value for each hole"))
         known = self.holes
@@ -123,9 +123,9 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """Return the recipe with search dimensions settled by name; those that are not named stay open.
+        """Return the recipe with search dimensions resolved by name; others stay open.
 
-        A choice between parts is settled by the canonical text of an option. Raises RecipeError for a name
+        A choice between parts is resolved by the canonical text of an option. Raise RecipeError for a name
         without a dimension, and for a value outside its dimension.
         """
         check_arguments(argument_fault("values", values, Mapping, "a value for each dimension"))
@@ -146,7 +146,7 @@ class Recipe(Expression):
 
 
 def parse(source: str | Expression) -> Recipe:
-    """Parse a recipe; raises RecipeError, and nothing else, with all faults of the text.
+    """Parse a recipe; raise RecipeError (and nothing else) with all faults of the text.
 
     An expression is parsed as its text; a Recipe is returned unchanged.
     """
@@ -170,9 +170,9 @@ def parse(source: str | Expression) -> Recipe:
 
 
 def parse_dimension(text: str) -> Dimension:
-    """Parse a search dimension alone, as in `integer(3, 40)`; raises RecipeError, and nothing else.
+    """Parse a single search dimension, as in `integer(3, 40)`; raise RecipeError, and nothing else.
 
-    Its options are checked against a parameter only when they fill a hole.
+    Its options are only checked against a parameter when they fill a hole.
     """
     faults = FaultCollector(text)
     dimension = check_dimension(_parse_text(text, faults), faults)
@@ -193,7 +193,7 @@ def _parse_text(text: str, faults: FaultCollector) -> Syntax:
 
 
 def format_scalar(value: object) -> str | None:
-    """Return a Python number or truth value as recipe text; None for anything else."""
+    """Return a Python number or boolean as recipe text; None for anything else."""
     if isinstance(value, bool):
         return render(value)
     if isinstance(value, float):
@@ -205,7 +205,7 @@ def format_scalar(value: object) -> str | None:
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
-    """Two operands read as one text; what is neither an expression nor a number is left to Python."""
+    """Join two operands as one text; NotImplemented for operands that are neither expressions nor numbers."""
     sides = [
         one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
     ]
@@ -213,13 +213,13 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    """Return a filling as text that can stand anywhere, in parentheses if it is an operation."""
+    """Return a filling as text that can be used anywhere, in parentheses if it is an operation."""
     return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
 
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """Return a text that can stand anywhere.
+    """Return a text that can be used anywhere.
 
     Results are cached, because grids and searches fill holes with few different texts.
     """

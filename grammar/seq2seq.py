@@ -36,12 +36,12 @@ from .vocabulary.spec import (
 )
 
 DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
-"""Heads and head width of the attention to the source after a sub-layer without heads."""
+"""The default heads of the cross-attention after a sub-layer without heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossAttentionShape:
-    """The attention to the source behind a sub-layer of a decoder, and the number of its copies.
+    """The cross-attention after a sub-layer of a decoder, and the number of its copies.
 
     It has as many heads as the first block with heads in the sub-layer.
     """
@@ -52,22 +52,22 @@ class CrossAttentionShape:
 
     @property
     def width(self) -> int:
-        """Return the width of all heads together."""
+        """Return the total width of all heads."""
         return self.heads * self.head_width
 
 
 def is_recurrent(part: Value) -> bool:
-    """Return whether the part is a lone recurrent block, whose last state a decoder can start from."""
+    """Return whether the part is a single recurrent block, whose last state can start a decoder."""
     return isinstance(part, BlockNode) and part.name in RECURRENT
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
-    """Return the width of the recurrent blocks of a `seq2seq` in a model of that width."""
+    """Return the width of the recurrent blocks of a `seq2seq` in a model with that width."""
     return as_int(settings, "units") or width
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:
-    """Return the number and the width of the heads of the attention to the source behind a sub-layer."""
+    """Return the number and width of heads of the cross-attention after a sub-layer."""
     for block in walk(node):
         spec = lookup(block.name) if isinstance(block, BlockNode) else None
         if spec is None or not isinstance(block, BlockNode):
@@ -79,7 +79,7 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
 
 
 def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
-    """Return the attentions to the source in a decoder's stack: one behind each sub-layer that mixes."""
+    """Return the cross-attentions in a decoder's stack: one after each sub-layer that mixes positions."""
     match node:
         case SeriesNode():
             return tuple(found for part in node.parts for found in find_cross_attentions(part))
@@ -97,7 +97,7 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
 
 
 def _check(settings: Settings) -> str | None:
-    """Return what is wrong with the arguments together; None if nothing is, or where that is still open."""
+    """Return the fault of the arguments in combination; None if there is none, or it is still open."""
     return next(_faults(settings), None)
 
 
@@ -129,7 +129,7 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _check_connection(settings: Settings) -> str | None:
-    """Return why nothing passes from encoder to decoder, or would not with some of the options."""
+    """Return why nothing passes from encoder to decoder, at least for some of the options."""
     encoder, decoder = settings["encoder"], settings["decoder"]
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
@@ -143,7 +143,7 @@ def _check_connection(settings: Settings) -> str | None:
 
 
 def _check_states(encoder: Value, decoder: Value) -> str | None:
-    """Return why a recurrent decoder cannot start from the last state of a recurrent encoder."""
+    """Return why a recurrent decoder cannot start with a recurrent encoder's last state."""
     (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
     law = "the decoder goes on from the encoder's last state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
@@ -153,10 +153,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether positions mix in the part whatever is chosen.
-
-    A hole may be filled by a part that mixes.
-    """
+    """Return whether positions mix in the part for every choice; a hole counts as mixing."""
     match node:
         case SeriesNode() | SumNode():
             return any(map(_always_mixes, node.parts))

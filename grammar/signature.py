@@ -1,4 +1,4 @@
-"""The signature of a block in words, and what each parameter takes."""
+"""The signature of a block as text, and the values of each parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def signature(spec: Spec) -> str:
 
 
 def describe_values(parameter: Parameter) -> str:
-    """Return the values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
+    """Describe the values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
     match parameter.kind:
         case "integer":
             return "whole number" + _range(parameter)
@@ -31,7 +31,7 @@ def describe_values(parameter: Parameter) -> str:
 
 
 def default_text(parameter: Parameter) -> str | None:
-    """Return the default as the text writes it; None for a required parameter."""
+    """Return the default as recipe text; None for a required parameter."""
     return None if parameter.default is REQUIRED else render(parameter.default)  # pyright: ignore[reportArgumentType] -- any other default is a value
 
 
@@ -42,7 +42,7 @@ def example(spec: Spec) -> BlockNode:
 
 
 def _example_value(parameter: Parameter) -> Value:
-    """4 for a whole number, 1.0 for a real one, else the first that there is."""
+    """Return 4 for a whole number, 1.0 for a real one, else the first value."""
     low, high = parameter.low, parameter.high
     match parameter.kind:
         case "integer" | "real":
@@ -58,7 +58,7 @@ def _example_value(parameter: Parameter) -> Value:
 
 
 def _range(parameter: Parameter) -> str:
-    """Return `, 1 to 1024`, or the part of it for one end."""
+    """Return `, 1 to 1024`, or a bound on one side."""
     match parameter.low, parameter.high:
         case None, None:
             return ""

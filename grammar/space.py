@@ -1,9 +1,9 @@
 """The recipes that a recipe with search dimensions can become, and the derivations that lead to each.
 
-A derivation chooses a value for each dimension, in the order of the text: the first dimension varies slowest,
-options come as they are listed, numbers as they rise. A range of real numbers counts as one value. Two
-derivations may give the same member. A budget bounds the cost of members; those that exceed it are left out
-before anything is built.
+A derivation chooses a value for each dimension, in text order: the first dimension varies slowest, options
+are in listed order, numbers in ascending order. A range of real numbers counts as one value. Two derivations
+may give the same member. A budget bounds the cost of members; those that exceed it are left out before
+anything is built.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from .recipe import Expression, Recipe, parse
 from .vocabulary.spec import lookup, spec_of
 
 Derivation = dict[int, tuple[Dimension, Scalar]]
-"""Each dimension that is taken, by its place in the text, with its value; of a choice the option's place."""
+"""Each chosen dimension by its index in the text, with its value; for a choice, the option's index."""
 
 _Placed = tuple[Value, int]
-"""A part of the space, and the place of its first dimension."""
+"""A part of the space, and the index of its first dimension."""
 
 _Leaf = tuple[Value, int, Derivation]
-"""An option that is no choice itself, the place of its first dimension, and the choices that lead to it."""
+"""An option without choices, the index of its first dimension, and the choices that lead to it."""
 
 
 def as_range(value: Value) -> range:
-    """Return the numbers of a dimension, or of a number."""
+    """Return the numbers of a dimension as a range, or a single number."""
     if isinstance(value, IntegerDimension):
         return range(value.low, value.high + 1, value.step)
     assert isinstance(value, int)
@@ -58,7 +58,7 @@ def as_range(value: Value) -> range:
 
 
 def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
-    """Return a node with other children, in the form that parsing its text gives."""
+    """Return a node with other children, normalised as by parsing."""
     match node:
         case BlockNode():
             defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
@@ -86,7 +86,7 @@ def count_derivations(value: Value) -> int:
 
 
 def derive(value: Value, index: int) -> Value:
-    """Return what a derivation, counted from 0, gives; ranges of real numbers stay open."""
+    """Return the result of a derivation by index; ranges of real numbers stay open."""
     match value:
         case IntegerDimension():
             return as_range(value)[index]
@@ -107,7 +107,7 @@ def derive(value: Value, index: int) -> Value:
 
 
 def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-    """Return the first derivation that gives a member, or None; `start` is the first dimension's place."""
+    """Return the first derivation of a member, or None; `start` is the first dimension's index."""
     match space, member:
         case ChoiceDimension(), _:
             for leaf, place, choices in _leaves(space, start):
@@ -148,10 +148,9 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return the derivation in which parts give members: in order for a series, in any order for a sum.
+    """Return the derivation of members by parts: in order for a series, in any order for a sum.
 
-    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches
-    failures.
+    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None
@@ -174,7 +173,7 @@ def _find_parts(
 
 
 def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
-    """Return the children of a part, each with the place of its first dimension."""
+    """Return the children of a part, each with the index of its first dimension."""
     place = start + isinstance(value, Dimension)
     found: list[_Placed] = []
     for inner in children(value):
@@ -184,7 +183,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, with nested choices expanded; return any other part alone."""
+    """Return the options of a choice, with nested choices expanded; another part is its only option."""
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
@@ -196,9 +195,9 @@ def _leaves(part: Value, start: int) -> list[_Leaf]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most parameters, and the most operations of a forward pass over one sequence, embedding included.
+    """Limits on parameters and on FLOPs of a forward pass over one sequence, embedding included.
 
-    The operations depend on `length`, the parameters do not. None sets no bound.
+    FLOPs depend on `length`. None sets no limit.
     """
 
     max_parameters: int | None = None
@@ -219,9 +218,9 @@ class Budget:
         )
 
     def admits(self, recipe: Recipe) -> bool:
-        """Return whether the model is within both bounds.
+        """Return whether the model is within both limits.
 
-        Raises RecipeError for a recipe with open dimensions.
+        Raise RecipeError for a recipe with open dimensions.
         """
         config = ModelConfig(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
         if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
@@ -236,9 +235,8 @@ _SCIENTIFIC_FROM = 10**12  # from here on a number is shown by its first digits
 class Cardinality:
     """The number of architectures in a space.
 
-    `forms` counts those that differ by more than the real numbers in them: each range of real numbers
-    counts as one value. Without such ranges forms are architectures. A count that is not `exact` is an
-    upper bound.
+    `forms` counts architectures up to their real numbers: each range of real numbers counts as one value.
+    Without such ranges forms are architectures. A count that is not `exact` is an upper bound.
     """
 
     forms: int
@@ -247,7 +245,7 @@ class Cardinality:
 
     @property
     def members(self) -> int | None:
-        """The number of architectures; None where there is no end of them."""
+        """Return the number of architectures; None if it is infinite."""
         return None if self.infinite else self.forms
 
     def __str__(self) -> str:
@@ -259,9 +257,9 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetShare:
-    """The share of a space that is within a budget, and the number of its architectures.
+    """The share of a space within a budget, and the number of its architectures.
 
-    A share that is not `exact` was estimated from `drawn` members; `error` is its standard error.
+    A share that is not `exact` was estimated from samples; `error` is its standard error.
     """
 
     total: Cardinality
@@ -292,27 +290,27 @@ def _format_count(count: int, noun: str) -> str:
 
 
 MAX_LISTED = 10_000
-"""A space is listed to count it exactly if it has at most this many derivations."""
+"""The maximum number of derivations of a space that is listed for an exact count."""
 
 ESTIMATE_SAMPLES = 1_000
-"""The number of members drawn for an estimate."""
+"""The number of sampled members for an estimate."""
 
 MAX_TRIES = 20_000
-"""The number of members in a row beyond the budget after which drawing gives up."""
+"""The number of consecutive members over the budget after which sampling fails."""
 
 
 SHOWN_LENGTH = 60
-"""The number of characters of its recipe that a space shows of itself."""
+"""The number of characters of a space's recipe in its repr."""
 
 
 class SpaceError(ActivememError):
-    """A space cannot give what was requested of it."""
+    """A space cannot provide what was requested."""
 
 
 class Space:
-    """The recipes that a recipe with search dimensions can become, without those beyond a budget.
+    """The recipes of a recipe with search dimensions, without those over a budget.
 
-    Holes stay as they are. Raises RecipeError for a wrong text.
+    Holes stay open. Raise RecipeError for a wrong text.
     """
 
     def __init__(self, recipe: str | Expression, budget: Budget | None = None) -> None:
@@ -327,7 +325,7 @@ class Space:
 
     @cached_property
     def count(self) -> Cardinality:
-        """The number of members before any budget, or an upper bound of more than MAX_LISTED."""
+        """Return the number of members before any budget, or an upper bound above MAX_LISTED."""
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
@@ -336,7 +334,7 @@ class Space:
         )
 
     def remaining(self, rng: Random) -> BudgetShare:
-        """Return the share within the budget: exactly where members are listed, else an estimate."""
+        """Return the share within the budget: exact if members are listed, else an estimate."""
         count = self.count
         if self._is_small:
             within = sum(1 for _ in self)
@@ -352,25 +350,25 @@ class Space:
         )
 
     def __iter__(self) -> Iterator[Recipe]:
-        """Yield every member once, in the order of the text: the last dimension varies fastest.
+        """Yield every member once, in text order: the last dimension varies fastest.
 
-        Raises SpaceError for a space with ranges of real numbers.
+        Raise SpaceError for a space with ranges of real numbers.
         """
         if self.count.infinite:
             raise SpaceError("a space with real dimensions cannot be listed, only drawn from")
         yield from filter(self._admits, self._iter_forms() if self._forms is None else self._forms)
 
     def __contains__(self, recipe: Recipe) -> bool:
-        """Return whether the space has the recipe and the budget admits it."""
+        """Return whether the recipe is in the space and within the budget."""
         check_arguments(argument_fault("recipe", recipe, Recipe, "a Recipe, as parse returns it"))
         return find_derivation(self.recipe.root, recipe.root) is not None and self._admits(recipe)
 
     def sample(self, rng: Random) -> Recipe:
-        """Draw a member, each with the same probability.
+        """Draw a member uniformly.
 
-        With ranges of real numbers each form has the same probability, and its numbers are drawn evenly, or
-        their logarithms where the range says so. Where the count is only an upper bound, each derivation has
-        the same probability. Raises SpaceError when MAX_TRIES in a row are beyond the budget.
+        With ranges of real numbers each form has the same probability, and its numbers are drawn uniformly,
+        or log-uniformly for `log` ranges. If the count is only an upper bound, derivations are drawn
+        uniformly. Raises SpaceError after MAX_TRIES consecutive members over the budget.
         """
         check_arguments(argument_fault("rng", rng, Random), error=SpaceError)
         for _ in range(MAX_TRIES):
@@ -379,9 +377,9 @@ class Space:
         raise SpaceError(f"none of {MAX_TRIES:,} architectures drawn is within the budget")
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """Draw `count` different members as `sample` does; fewer where there are no more.
+        """Draw `count` distinct members like `sample`; fewer if there are no more.
 
-        Raises SpaceError when none is found within the budget.
+        Raise SpaceError if none is found within the budget.
         """
         check_arguments(
             number_fault("count", count, least=0), argument_fault("rng", rng, Random), error=SpaceError
@@ -405,11 +403,11 @@ class Space:
 
     @cached_property
     def _forms(self) -> list[Recipe] | None:
-        """The members of a small space, with ranges of real numbers left open."""
+        """Return the members of a small space, with ranges of real numbers left open."""
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield what derivations give, each once."""
+        """Yield the results of derivations, each once."""
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one
@@ -429,7 +427,7 @@ class Space:
 
 
 def _draw_reals(part: Value, rng: Random) -> Value:
-    """Return a part with a number drawn from each range of real numbers in it."""
+    """Return a part with a random number for each range of real numbers."""
     if isinstance(part, RealDimension):
         low, high = part.low, part.high
         if not part.log:

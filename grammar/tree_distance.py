@@ -1,10 +1,10 @@
 """The distance between two recipes: the tree edit distance of Zhang and Shasha (1989), in blocks.
 
-It is the least cost that turns one tree into the other. Trees are ordered; the parts of a sum are sorted by
+It is the minimum cost of turning one tree into the other. Trees are ordered; the parts of a sum are sorted by
 their identity, so that `a + b` equals `b + a`. Adding, removing or replacing a block costs 1, an operator
-(`>>`, `+`, `4 *`, `tied`) 0.5. In a block that stays, each changed word costs 0.5, and each changed number
-0.5 · (1 − smaller / larger). The changes of one block cost at most 0.9; arguments left out have their
-defaults. A changed count costs as a changed number.
+(`>>`, `+`, `4 *`, `tied`) 0.5. In a kept block, each changed word costs 0.5, and each changed number 0.5 · (1
+− smaller / larger). The changes of one block cost at most 0.9; omitted arguments have their defaults. A
+changed count costs like a changed number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A node of the tree: a block or an operator, with its numbers and words in declared order."""
+    """A node's label: a block or an operator, with its numbers and words in declared order."""
 
     name: str
     weight: float
@@ -35,7 +35,7 @@ class _Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistanceTree:
-    """A recipe as its distance to others is computed from: nodes in postorder, and their leftmost leaves."""
+    """A recipe in the form for distances: nodes in postorder, with their leftmost leaves."""
 
     root: Node
     labels: tuple[_Label, ...] = field(init=False)
@@ -61,10 +61,7 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def least_distance(self, text: str) -> float:
-        """Return a lower bound of the distance to a canonical text.
-
-        It counts the blocks that only one of them has.
-        """
+        """Return a lower bound of the distance to a canonical text, by counting unshared blocks."""
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 
@@ -79,7 +76,7 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Fill in the distances of all pairs of subtrees that share their first leaf with two keyroots."""
+        """Compute the distances of all pairs of subtrees that share their first leaf with two keyroots."""
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
         for column in range(start, theirs + 1):
@@ -102,12 +99,12 @@ class DistanceTree:
 
 
 def tree_distance(first: Node, second: Node) -> float:
-    """Return the distance between two recipes in blocks; 0 for those that mean the same."""
+    """Return the distance between two recipes in blocks; 0 for equivalent recipes."""
     return DistanceTree(first).distance(DistanceTree(second))
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """Return the parts of a recipe below a node; the parts of a sum are sorted by their identity."""
+    """Return the parts of a recipe below a node; parts of a sum are sorted by identity."""
     match node:
         case SumNode():
             return sorted(node.parts, key=identity)
@@ -136,10 +133,7 @@ def _label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the numbers and words of a block with its defaults.
-
-    Recipes among them count as nodes of the tree.
-    """
+    """Return the numbers and words of a block, defaults included; inner recipes are separate tree nodes."""
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()
@@ -155,7 +149,7 @@ def _replacing(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """Return how much a setting differs, from 0 to 1: for numbers of one sign by their ratio."""
+    """Return the dissimilarity of two settings, from 0 to 1: for numbers of one sign by their ratio."""
     if type(value) is type(other) and value == other:
         return 0.0
     if not (_is_number(value) and _is_number(other)):

@@ -75,7 +75,7 @@ class PersistentAttention(WindowedBlock):
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
-        """Return how many heads see the window; heads, number and width of persistent vectors."""
+        """Return the number of heads for the window, and the shape (heads, number, width) of the vectors."""
         return heads, (heads, count, head_width)
 
     @abstractmethod

@@ -1,5 +1,5 @@
-"""Costs, memory and reach of a model, from its recipe.
+"""Costs, memory and reach of a model, computed from its recipe.
 
-`analyse` walks the recipe's tree and has the parts that it finds, and `measured_costs` remembers
-what is measured from modules.
+`analyse` walks the recipe's tree and returns the parts with their costs. `measured_costs` measures costs from
+modules and caches them.
 """

@@ -43,11 +43,11 @@ from .measured_costs import Numbers, measure
 NO_REACH = Reach(left=0, right=0)
 
 PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "target embedding"
-"""Predecessors that a part can have besides named parts: the part before it, and the inputs."""
+"""Predecessors of a part other than named parts: the previous part, and the inputs."""
 
 
 class PartKind(StrEnum):
-    """The place of a part in its recipe, so that it can be drawn."""
+    """The kind of a part in its recipe, for drawing."""
 
     FRAME = "frame"  # stands around the body
     SHARED = "shared"  # parameters that several blocks have in common
@@ -61,10 +61,10 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """The bytes of a training step with Adam, numbers of four bytes.
+    """The memory of a training step with Adam in bytes, with four bytes per number.
 
-    `activations` are kept for the backward pass. `step_peak` is the most that the step allocates at once,
-    gradients among it, beside the weights and their optimiser.
+    `activations` are kept for the backward pass. `step_peak` is the maximum that the step allocates at once,
+    gradients included, besides weights and optimiser state.
     """
 
     parameters: int
@@ -74,33 +74,33 @@ class TrainingMemory:
 
     @property
     def gradients(self) -> int:
-        """Return the bytes of one number for each parameter."""
+        """Return the bytes of the gradients, one number per parameter."""
         return self.parameters
 
     @property
     def optimizer(self) -> int:
-        """Return the bytes of Adam's two moments of each parameter."""
+        """Return the bytes of Adam's two moments per parameter."""
         return 2 * self.parameters
 
     @property
     def computing(self) -> int:
-        """Return the most that a batch holds at once beside the gradients of all parameters."""
+        """Return the peak memory of a batch besides the gradients of all parameters."""
         return max(0, self.step_peak - self.gradients)
 
     @property
     def peak(self) -> int:
-        """Return an estimate of the most that is held at once, with weights and their optimiser."""
+        """Return an estimate of the peak memory, with weights and optimiser state."""
         return self.parameters + self.gradients + self.optimizer + self.computing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPart:
-    """A part of a model: what it costs on one sequence, and its own parts.
+    """A part of a model: its cost for one sequence, and its own parts.
 
-    Copies hold the parts of one and the figures of all. A sub-layer's figures include its normalisation;
-    `shared` numbers are not among `parameters`. In a whole model parts follow others by their labels, the
-    main stream first; None is the part before. `modules` compute the part, and `share` of what they keep for
-    the backward pass is its own, `kept` bytes in a tree that was made for a batch.
+    Copies have the parts of one copy and the totals of all. A sub-layer's figures include its normalisation;
+    `shared` numbers are not among `parameters`. In a whole model parts name their predecessors by label, the
+    main stream first; None is the previous part. `modules` compute the part, and `share` is its share of
+    their memory for the backward pass; `kept` is that memory in bytes, in a tree made for a batch.
     """
 
     label: str
@@ -121,7 +121,7 @@ class ModelPart:
 def sum_parts(
     label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach, modules: tuple[str, ...] = ()
 ) -> ModelPart:
-    """Return the parts as one; numbers that several of them share are held once."""
+    """Combine parts into one; shared parameters count once."""
     return ModelPart(
         label=label,
         kind=kind,
@@ -137,26 +137,26 @@ def sum_parts(
 
 
 def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
-    """Return parts one after another: each reaches further than the one before."""
+    """Combine parts in series: each extends the reach of the one before."""
     left, right = sum(part.reach.left for part in parts), sum(part.reach.right for part in parts)
     return sum_parts(label, PartKind.SERIES, parts, Reach(left=left, right=right))
 
 
 WantedCosts = Literal["flops", "parameters", "reach"]
-"""The costs that an analysis measures: FLOPs and parameters, parameters alone, or nothing."""
+"""The costs that an analysis measures: FLOPs and parameters, only parameters, or none."""
 
 _MAX_SUBLAYERS = 96
-"""A model with more sub-layers is measured with fewer copies of each repeat, and its memory scaled."""
+"""A model with more sub-layers is measured with fewer copies of each repeat, and its memory is scaled."""
 
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 
 _Places = tuple[tuple[str, int], ...]
-"""Modules of stacks, each with the number of the layer at which a node begins; one for each copy of it."""
+"""The module names of stacks, each with the layer index at which a node begins; one for each copy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """A whole model, with its embedding and output, on one sequence of `length` tokens.
+    """The costs of a whole model, with embedding and output, for one sequence of `length` tokens.
 
     `outputs` is the number of outputs of the model; with a clustered vocabulary, of the first cluster.
     """
@@ -171,37 +171,37 @@ class Analysis:
 
     @property
     def parameters(self) -> int:
-        """Return the number of trained numbers of the model."""
+        """Return the number of trained parameters."""
         return self.tree.parameters
 
     @property
     def flops(self) -> int:
-        """Return the operations of a forward pass over one sequence."""
+        """Return the FLOPs of a forward pass over one sequence."""
         return self.tree.flops
 
     @property
     def flops_per_token(self) -> float:
-        """Return the forward operations for each token of the sequence."""
+        """Return the forward FLOPs per token of the sequence."""
         return self.flops / self.length
 
     @property
     def training_flops(self) -> int:
-        """Return the operations of a forward and a backward pass, which is taken to cost twice as much."""
+        """Return the FLOPs of a forward and a backward pass; the backward pass counts twice."""
         return 3 * self.flops
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens to each side can move an output."""
+        """Return how many tokens on each side can affect an output."""
         return self.tree.reach
 
     @property
     def causal(self) -> bool:
-        """Return whether no position sees a later one, masked or not."""
+        """Return whether no position sees a later one."""
         return self.reach.right == 0
 
     @property
     def state(self) -> int:
-        """Return the numbers that generation keeps of each past token."""
+        """Return the numbers that generation keeps per past token."""
         return self.tree.state
 
     @property
@@ -212,8 +212,8 @@ class Analysis:
     def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
         """Measure a training step with Adam on a batch of sequences, in single precision.
 
-        A step that `accumulates` adds to gradients that are there already. Measuring loads torch unless the
-        result is remembered.
+        A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
+        cached.
         """
         found = self._step(batch, accumulates=accumulates)
         kept = sum(count for name, count in found.items() if name.startswith("kept "))
@@ -225,7 +225,7 @@ class Analysis:
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
-        """Return the tree, each part with the bytes that it keeps for the backward pass of a batch."""
+        """Return the tree, with each part's memory in bytes for the backward pass of a batch."""
         kept = {
             name.removeprefix("kept "): count
             for name, count in self._step(batch).items()
@@ -248,13 +248,13 @@ def analyse(
     activation_checkpointing: bool = False,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
-    """Return the cost and reach of the model that the recipe describes, its settings as `build` takes them.
+    """Return the cost and reach of a recipe's model; settings are the same as for `build`.
 
-    In front of the sequence `past` positions are held, as in a stream. Outputs are computed at `scored`
-    positions of it, by default at all. With `activation_checkpointing` training keeps only the inputs of
-    sub-layers, and computes the rest again. Measuring blocks loads torch unless their costs are remembered.
-    Raises RecipeError for a wrong text, and where it has holes or search dimensions; ModelConfigError for
-    settings that cannot be; BuildError for a block without a module.
+    In a stream, `past` positions precede the sequence. Outputs are computed at `scored` positions of it, by
+    default at all. With `activation_checkpointing` training keeps only the inputs of sub-layers, and
+    recomputes the rest. Measuring blocks loads torch unless their costs are cached. Raises RecipeError for a
+    wrong text, and for holes or search dimensions; ModelConfigError for invalid settings; BuildError for a
+    block without a module.
     """
     check_arguments(
         number_fault("length", length, least=1),
@@ -286,7 +286,7 @@ def analyse(
 
 
 def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
-    """Return the cost and reach of a block alone, without a normalisation around it."""
+    """Return the cost and reach of a single block, without a normalisation."""
     if spec_of(block.name).role is Role.TRANSDUCER:
         whole = _Analyser(replace(config, vocab=config.vocab or 1), length).model(block, length)
         return next(part for part in whole.parts if part.kind is PartKind.TRANSDUCER)
@@ -294,7 +294,7 @@ def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int 
 
 
 def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: int = 1) -> int:
-    """Return the bytes that a block keeps of a batch for the backward pass, its input among them."""
+    """Return the bytes that a block keeps for the backward pass of a batch, including its input."""
     alone = replace(
         config,
         vocab=1,
@@ -310,12 +310,12 @@ def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: i
 
 
 def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
-    """Return the parameters of the model, as `analyse` finds them; nothing else is measured."""
+    """Return the number of parameters of the model without measuring anything else."""
     return _partly_analysed(recipe, config, "parameters").parameters
 
 
 def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
-    """Return how far the model sees, as `analyse` finds it; nothing is measured."""
+    """Return the reach of the model, without measuring anything."""
     return _partly_analysed(recipe, config, "reach").reach
 
 
@@ -327,7 +327,7 @@ def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCo
 
 @dataclass(frozen=True)
 class _Analyser:
-    """A walk over the tree of a model, or of a stack in it, on sequences of one length.
+    """A walk over the tree of a model, or of a stack in it, for sequences of one length.
 
     Places name the modules of each part in a model whose repeats have at most `limit` copies.
     """
@@ -339,7 +339,7 @@ class _Analyser:
     limit: int | None = None
 
     def model(self, root: Node, scored: int) -> ModelPart:
-        """Return the model, its parts in the order in which data pass through them."""
+        """Return the model, with its parts in the order of the data flow."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
         found, config = self._frame(scored), self.config
@@ -388,7 +388,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return the parts one after another; behind a pool they map a sequence of one."""
+        """Return the parts in series; after a pool they map a sequence of one."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -400,13 +400,13 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a branch with its normalisation; a pool is its branch alone."""
+        """Return a branch with its normalisation; a pool has none."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return one part of a sum, or what a sub-layer computes on its normalised input."""
+        """Return one part of a sum, or the function of a sub-layer on its normalised input."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -426,7 +426,7 @@ class _Analyser:
                 return self.layers(node, tuple((name, 0) for name in modules), share)
 
     def block(self, block: BlockNode, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return the cost of a block alone, without a normalisation and a residual sum around it."""
+        """Return the cost of a single block, without normalisation and residual sum."""
         spec, context = spec_of(block.name), CostContext(config=self.config, length=self.length)
         settings = spec.settings(block)
         match self.wanted:
@@ -455,7 +455,7 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return a model of a source and a target of one length: embeddings, the block, and the output."""
+        """Return a transduction model for a source and a target of one length: embeddings, block, output."""
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -484,7 +484,7 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq`; generation keeps of the encoder only what is attended to."""
+        """Return the parts of a `seq2seq`; generation only keeps the attended part of the encoder."""
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
@@ -554,7 +554,7 @@ class _Analyser:
         return count if self.limit is None else min(count, self.limit)
 
     def _count_layers(self, node: Value) -> int:
-        """Return the number of sub-layers with weights of their own, of repeats as many as are measured."""
+        """Return the number of sub-layers with separate weights, with repeats limited as for measuring."""
         match node:
             case SeriesNode():
                 return sum(map(self._count_layers, node.parts))
@@ -601,7 +601,7 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a part that is applied `count` times, with the parameters of one application."""
+    """Return a part applied `count` times, with the parameters of one application."""
     return replace(
         one,
         label=label,
@@ -621,7 +621,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a part that is not applied again in generation, so that nothing of it is kept."""
+    """Return a part that generation does not apply again, so that it keeps no state."""
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -630,12 +630,12 @@ def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
 
 
 def _is_within(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a module, or a method of one as MODULE:METHOD, belongs to one of these modules."""
+    """Return whether a module, or its method as MODULE:METHOD, belongs to one of these modules."""
     return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a part with the bytes that it and its parts keep, from the bytes that each module keeps."""
+    """Return a part with its and its parts' memory, from the memory of each module."""
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
@@ -644,7 +644,7 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _count_applied(node: Value, limit: int | None = None) -> int:
-    """Return the number of blocks that are applied, with at most `limit` copies in each repeat."""
+    """Return the number of applied blocks, with at most `limit` copies in each repeat."""
     match node:
         case SeriesNode() | SumNode():
             return sum(_count_applied(part, limit) for part in node.parts)
@@ -677,7 +677,7 @@ def _limited(node: Value, limit: int | None) -> Value:
 
 
 def _check_resolved(recipe: Recipe) -> None:
-    """Raise RecipeError for every place that is still open, where it first appears in the canonical text."""
+    """Raise RecipeError with every open place, at its first position in the canonical text."""
     faults: dict[str, Fault] = {}
     for node in walk(recipe.root):
         if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):

@@ -1,7 +1,7 @@
-"""Costs that are measured from modules, and remembered in memory and in a file in the user's cache folder.
+"""Costs measured from modules, cached in memory and in a file in the user's cache folder.
 
-Measuring needs torch, so `activemem.blocks.costs` does it, and is imported only for a cost that is not
-remembered. There is one file for each version of the code.
+Measuring needs torch, so `activemem.blocks.costs` does it, and is only imported for a cost that is not
+cached. There is one file for each version of the code.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Numbers = dict[str, int]
 _NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "embedding_dropout", "input_dropout"), 0.0)
 
 _MAX_ENTRIES = 50_000
-"""A cache file with more entries is started anew."""
+"""A cache file with more entries is emptied."""
 
 _MAX_AGE_S = 30 * 24 * 3600
-"""A cache file of another version that was not used for this long is removed."""
+"""The age after which an unused cache file of another version is removed."""
 
 
 @lru_cache(maxsize=65536)
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
-    """Return what `measure_WHAT` of `activemem.blocks.costs` counts, measured once.
+    """Return the result of `measure_WHAT` in `activemem.blocks.costs`, cached.
 
     "parameters" and "block" measure one block, "frame" the parts around the body of a model, "transducer" and
     "step" a whole model. Raises BuildError for a block without a module.
@@ -63,7 +63,7 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
-    """Return what `measure` first returned in this version of the code; an empty result is not kept."""
+    """Return the cached result of `measure` for this version of the code; an empty result is not cached."""
     key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
     if (found := _FILE.recall(key)) is not None:
         return found
@@ -76,7 +76,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Return the config with fixed values for settings that change values of weights, but no cost."""
+    """Return the config with fixed values for settings that do not affect costs."""
     found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
     same = ModelConfig(d_model=1)
     names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
@@ -91,7 +91,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the settings on which the cost of a block may depend, all others at their defaults."""
+    """Return the settings that may affect a block's cost, all others at their defaults."""
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
     if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has sub-layers of its own
@@ -109,7 +109,7 @@ def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
 class _CacheFile:
     """The measured costs of one version of the code, in the user's cache folder.
 
-    A file that cannot be read counts as empty, and one that cannot be written is left alone.
+    An unreadable file counts as empty, and an unwritable one is left unchanged.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class _CacheFile:
         self._new: dict[str, Numbers] = {}
 
     def recall(self, key: str) -> Numbers | None:
-        """Return the numbers that are stored under a key; None if there are none, or if they are damaged."""
+        """Return the numbers stored under a key; None if they are missing or damaged."""
         if self._found is None:
             self._found = _read(_path())
         found = self._new.get(key, self._found.get(key))
@@ -126,14 +126,14 @@ class _CacheFile:
         return found
 
     def keep(self, key: str, numbers: Numbers) -> Numbers:
-        """Return the numbers, which are written to the file when the process ends."""
+        """Return the numbers after adding them to the cache; the file is written when the process ends."""
         if not self._new:
             atexit.register(self.write)
         self._new[key] = numbers
         return numbers
 
     def write(self) -> None:
-        """Add new entries to the file, in one step."""
+        """Add new entries to the file atomically."""
         path = _path()
         before = _read(path)
         merged = {**(before if len(before) < _MAX_ENTRIES else {}), **self._new}

@@ -1,8 +1,8 @@
 """The blocks as data: parameters, role, reach and source; files have the same names as in `blocks`.
 
-`spec` defines what a block states, and finds blocks by name. The families are `attention`,
-`attention_variants`, `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`,
-`feedforward`, `pooling` and `neural_gpu`. `output_kinds` checks whether parts give sequences or vectors.
+`spec` defines a block's specification and the registry. The families are `attention`, `attention_variants`,
+`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling` and
+`neural_gpu`. `output_kinds` checks whether parts give sequences or vectors.
 """
 
 from . import (  # each registers its blocks

@@ -1,7 +1,7 @@
 """The attention blocks of the vocabulary, and windows over the past.
 
-The widths of their projections are parameters of the block, not fractions of the model's width. So an `sa` of
-8 heads of width 64 projects to 512 in a model of any width.
+Projection widths are parameters of the block, not fractions of the model's width. So an `sa` with 8 heads of
+width 64 projects to 512 in a model of any width.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .spec import (
 class Window:
     """The positions that a query sees, by distance: positive to the left, negative to the right.
 
-    In a causal model there are `span` distances, from 1 on, or from 0 on where the window `includes_self`;
+    In a causal model there are `span` distances, from 1 on, or from 0 on if the window `includes_self`;
     otherwise the window reaches `span` positions to both sides. `ramp` belongs to an adaptive span; it is
     None for a fixed one.
     """
@@ -47,31 +47,31 @@ class Window:
 
     @property
     def max_distance(self) -> int:
-        """The greatest distance, to the left."""
+        """Return the greatest distance, to the left."""
         return self.span - 1 if self.causal and self.includes_self else self.span
 
     @property
     def min_distance(self) -> int:
-        """The smallest distance; below 0 it is that to the right."""
+        """Return the smallest distance; negative to the right."""
         return (0 if self.includes_self else 1) if self.causal else -self.span
 
     @property
     def reach(self) -> Reach:
-        """The tokens that can move an output; of an adaptive span, at its most."""
+        """Return the tokens that can affect an output; for an adaptive span its maximum."""
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:
-        """Return the numbers in the past keys and values that generation keeps."""
+        """Return the size of past keys and values that generation keeps."""
         return 2 * heads * self.head_width * self.max_distance
 
     @property
     def distance_count(self) -> int:
-        """The number of distances."""
+        """Return the number of distances."""
         return self.max_distance - self.min_distance + 1
 
     @property
     def shared_key(self) -> str:
-        """The key of the position vectors that equal windows of a model share."""
+        """Return the key under which equal windows of a model share position vectors."""
         itself = ", self=true" if self.causal and self.includes_self else ""
         return f"positions of span={self.span}, head_width={self.head_width}{itself}"
 
@@ -104,7 +104,7 @@ def window_from_settings(settings: Settings, *, causal: bool) -> Window:
 
 
 def check_ramp(settings: Settings) -> str | None:
-    """Return what is wrong with a ramp for spans that do not fade, or None."""
+    """Return the fault of a ramp without fading spans, or None."""
     if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
         return "ramp is for adaptive=true"
     return None
@@ -135,7 +135,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return what is wrong with heads that share keys or rotate, or None."""
+    """Return the fault of heads that share keys or rotate, or None."""
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
@@ -143,7 +143,7 @@ def _check_heads(settings: Settings) -> str | None:
 
 
 def check_turns(settings: Settings) -> str | None:
-    """Return what is wrong with the rotation of heads, or None."""
+    """Return the fault of a rotation of heads, or None."""
     width = as_int(settings, "head_width")
     if as_word(settings, "pos") == "rope" and width % 2:
         return f"pos=rope turns channels two by two: expected an even head_width, got {width}"
@@ -164,7 +164,7 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return the numbers in a key and a value of each head; a span keeps a window instead."""
+    """Return the size of a key and a value of each head; with a span a window is kept instead."""
     return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 
 

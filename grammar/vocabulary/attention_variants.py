@@ -1,4 +1,4 @@
-"""Attention whose scores, weights, keys or values are made otherwise: all positions, by plain products."""
+"""Attention with modified scores, weights, keys or values, over all positions, by plain products."""
 
 from __future__ import annotations
 

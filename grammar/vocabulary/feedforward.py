@@ -1,6 +1,6 @@
 """The channel blocks of the vocabulary, which map each position separately.
 
-They reach no other position and keep no state.
+They see no other position and keep no state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The blocks whose state is a matrix for each head, written by keys and values and read by queries.
 
-The state follows a linear recurrence, so that training computes chunks of positions by products and hands the
-state from chunk to chunk. They are causal in every model. What papers put around such a recurrence is said
-by parameters that all of these blocks have: a short convolution, a normalisation of each head, a gate.
+The state follows a linear recurrence, so training computes chunks of positions by products and passes the
+state between chunks. They are causal in every model. All of these blocks share parameters for the usual parts
+around a recurrence: a short convolution, a normalisation of each head, a gate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NEGATIVE = boolean("negative", "whether β goes to 2, so that eigenvalues of th
 
 
 def head_norm(default: str) -> Parameter:
-    """Return the parameter that chooses the normalisation behind each head."""
+    """Return the parameter for the normalisation of each head's output."""
     meaning = "normalisation of what each head gives, with gains that heads share"
     return word("head_norm", meaning, ("none", "rms") if default == "none" else ("rms", "none"))
 
@@ -77,9 +77,8 @@ def _recurrence(
 ) -> Spec:
     """Return a block of this family.
 
-    Its `own` parameters come after the parameters of heads and before the parameters of all blocks. `state`
-    maps the number and the width of heads to the size of the state; `convolved` gives the channels of the
-    short convolution.
+    Its `own` parameters come between the head parameters and the shared ones. `state` maps the number and the
+    width of heads to the size of the state; `convolved` returns the channels of the short convolution.
     """
 
     def window(settings: Settings, _context: CostContext) -> int:

@@ -1,4 +1,4 @@
-"""The Neural GPU family of the vocabulary: whole models that hold both sequences in one image.
+"""The Neural GPU family of the vocabulary: whole models that store both sequences in one image.
 
 An image s has length × width × maps numbers; the length is the longer of source and target. In the equations
 `∗` is a two-dimensional convolution with zeros around the image. `⊗` is an elementwise product, and
@@ -35,7 +35,7 @@ _UNIT = (
 
 
 def image_maps(settings: Settings, width: int) -> int:
-    """Return the number of maps of the image in a model of that width."""
+    """Return the number of maps of the image in a model with that width."""
     return as_int(settings, "maps") or width
 
 
@@ -44,7 +44,7 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return the numbers at each position of the image, and of what the tape adds to each unit's gates."""
+    """Return the size of each position of the image, and of the tape's contributions to each unit's gates."""
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 
@@ -59,7 +59,7 @@ def _neural_gpu(
 ) -> Spec:
     """Return a model of the family.
 
-    It reaches everything: there are as many steps as positions. A causal model hides later outputs, never
+    Its reach is unbounded: there are as many steps as positions. A causal model hides later outputs, never
     the source.
     """
     return Spec(

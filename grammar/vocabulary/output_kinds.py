@@ -1,7 +1,7 @@
-"""The output of the parts of a recipe, sequence or vector, by which sums and series are checked.
+"""The output kind of a recipe's parts, sequence or vector, by which sums and series are checked.
 
-Channel blocks keep the kind of their input: behind a pool they map the vector, as a sequence of one. A hole
-gives what its filling will give, and is checked once it is filled.
+Channel blocks keep the kind of their input: after a pool they map the vector, as a sequence of one. A hole
+has the kind of its filling, and is checked once it is filled.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ OUTPUT_KINDS = {
     Role.POOL: "a vector",
     Role.TRANSDUCER: "a sequence of another length",
 }
-"""The output of a block of each role, in words."""
+"""The output of a block of each role, for messages."""
 
 POOL_ADVICE = ": a pool stands behind the sum"
-"""The end of a message on unlike parts of a sum: the place where a pool can stand."""
+"""The end of a message about different parts of a sum: where a pool is allowed."""
 
 SEQUENCE, VECTOR, OTHER_LENGTH = (
     OUTPUT_KINDS[Role.MIXER],
@@ -31,7 +31,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """Return the kind of output of a part, one of OUTPUT_KINDS; None where a hole decides."""
+    """Return the output kind of a part, one of OUTPUT_KINDS; None if a hole decides."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -56,12 +56,12 @@ def _blocks(node: Value) -> Iterator[tuple[BlockNode, Spec]]:
 
 
 def mixes_positions(node: Value) -> bool:
-    """Return whether positions see each other anywhere inside the part."""
+    """Return whether positions mix anywhere inside the part."""
     return any(spec.role is Role.MIXER for _, spec in _blocks(node))
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """Return what is wrong with a body in which no mixer compares positions that a model draws, or None."""
+    """Return the fault of a body in which no mixer compares positions that the model draws, or None."""
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
     for block, spec in _blocks(root):
@@ -71,7 +71,7 @@ def pair_position_fault(root: Value, position: str) -> str | None:
 
 
 def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
-    """Return the blocks that `torch.compile` compiles anew for each length, each once."""
+    """Return the distinct blocks that `torch.compile` recompiles for each length."""
     found: dict[BlockNode, None] = {}
     for block, spec in _blocks(root):
         if spec.compiled_for_each_length is not None and spec.compiled_for_each_length(spec.settings(block)):
@@ -80,7 +80,7 @@ def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
 
 
 def export_faults(root: Value) -> dict[BlockNode, str]:
-    """Return the blocks that cannot be exported, with the reason of each."""
+    """Return the blocks that cannot be exported, with their reasons."""
     faults: dict[BlockNode, str] = {}
     for block, spec in _blocks(root):
         if spec.export_fault is not None and (fault := spec.export_fault(spec.settings(block))) is not None:
@@ -89,7 +89,7 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def is_positionwise(node: Value) -> bool:
-    """Return whether the whole part maps each position separately, so that it can map a vector; holes may."""
+    """Return whether the part maps each position separately, so that it can map a vector; holes may."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -105,7 +105,7 @@ def is_positionwise(node: Value) -> bool:
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Two parts that give different things: the first that gives anything and the first unlike it."""
+    """Return the first two parts with different output kinds; None if there are none."""
     known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)

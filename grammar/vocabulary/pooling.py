@@ -1,7 +1,7 @@
 """The pools of the vocabulary, which reduce a whole sequence to one vector.
 
 A pool has no normalisation or residual sum around it, because its output is not a position of its input.
-Behind it the model continues with the vector, which stands at the end of the sequence, as a sequence of one.
+After it the model continues with the vector as a sequence of one.
 """
 
 from __future__ import annotations

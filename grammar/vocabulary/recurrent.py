@@ -1,6 +1,6 @@
-"""The recurrent blocks of the vocabulary: a state of the model's width is carried from left to right.
+"""The recurrent blocks of the vocabulary, which carry a state of the model's width from left to right.
 
-They are causal in every model. Each position's product with the state has to wait for the one before it.
+They are causal in every model. Each position's product with the state depends on the previous one.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from .spec import Role, Spec, as_int, define, integer, loops_over_positions, sees_the_past
 
 RECURRENT = ("lstm", "gru")
-"""The blocks that carry a state, which a decoder can go on from."""
+"""The blocks whose last state can start a decoder."""
 
 
 def _recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:

@@ -14,23 +14,23 @@ from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value
 
 ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
-"""Kind of a parameter's value; "any" is for values whose place is not known yet."""
+"""The kind of a parameter's value; "any" is for values of an unknown parameter."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""
 
 REQUIRED = object()
-"""The default of a parameter that must be given."""
+"""The default of a required parameter."""
 
 OWNER = "activemem"
-"""The owner of the blocks of this package; the owner of a plug-in's block is its package and version."""
+"""The owner of built-in blocks; the owner of a plug-in's block is its package and version."""
 
 Settings = Mapping[str, Value]
-"""Every parameter of a block with its value, defaults filled in."""
+"""The values of all parameters of a block, defaults included."""
 
 
 class Role(StrEnum):
-    """The effect of a block on a sequence, by which sums and series are checked."""
+    """The role of a block, by which sums and series are checked."""
 
     MIXER = "mixer"  # sequence to sequence, positions see each other
     CHANNEL = "channel"  # sequence to sequence, each position by itself
@@ -40,7 +40,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A typed parameter of a block; `words` only for kind "word", bounds (included) only for numbers."""
+    """A typed parameter of a block; `words` are for kind "word", bounds (inclusive) for numbers."""
 
     name: str
     kind: ParameterKind
@@ -55,7 +55,7 @@ class Parameter:
 def integer(
     name: str, meaning: str, bounds: tuple[int, int], default: object = REQUIRED, *, positional: bool = False
 ) -> Parameter:
-    """Return a parameter that is a whole number within bounds."""
+    """Return a whole-number parameter within bounds."""
     low, high = bounds
     return Parameter(
         name=name, kind="integer", default=default, low=low, high=high, positional=positional, meaning=meaning
@@ -63,23 +63,23 @@ def integer(
 
 
 def real(name: str, meaning: str, bounds: tuple[float, float], default: float) -> Parameter:
-    """Return a parameter that is a number within bounds."""
+    """Return a real parameter within bounds."""
     return Parameter(name=name, kind="real", default=default, low=bounds[0], high=bounds[1], meaning=meaning)
 
 
 def word(name: str, meaning: str, words: tuple[str, ...], default: str | None = None) -> Parameter:
-    """Return a parameter that is one of these words, by default the first."""
+    """Return a parameter with one of these words, by default the first."""
     return Parameter(name=name, kind="word", default=default or words[0], words=words, meaning=meaning)
 
 
 def boolean(name: str, meaning: str) -> Parameter:
-    """Return a parameter that is true or false, by default false."""
+    """Return a boolean parameter, by default false."""
     return Parameter(name=name, kind="boolean", default=False, meaning=meaning)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """The surroundings of a block whose reach or state is asked for: its model, and `length` tokens."""
+    """The context of a block for its reach or state: its model, and `length` tokens."""
 
     config: ModelConfig
     length: int
@@ -91,57 +91,57 @@ class CostContext:
 
     @property
     def causal(self) -> bool:
-        """Return whether the future is hidden."""
+        """Return whether the model is causal."""
         return self.config.causal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The number of tokens to the left and to the right that can change a position's output, or UNBOUNDED."""
+    """The number of tokens on the left and right that can affect a position's output, or UNBOUNDED."""
 
     left: float
     right: float
 
 
 def sees_everything(_settings: Settings, context: CostContext) -> Reach:
-    """Return a reach over everything that the mask of a causal model does not hide."""
+    """Return an unbounded reach, except for what a causal mask hides."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach over all earlier positions, in a bidirectional model too."""
+    """Return a reach over all earlier positions, even in a bidirectional model."""
     return Reach(left=UNBOUNDED, right=0)
 
 
 def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach over the position alone."""
+    """Return a reach over the position itself only."""
     return Reach(left=0, right=0)
 
 
 def loops_over_positions(_settings: Settings) -> str:
-    """Return why a block that loops over positions is not exported."""
+    """Return why a block with a loop over positions cannot be exported."""
     return "it computes one position, or one chunk of positions, after the other"
 
 
 def lays_out_its_window(_settings: Settings) -> str:
-    """Return why attention within a window is not exported."""
+    """Return why attention within a window cannot be exported."""
     return "it lays out its window for one length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One block of the vocabulary: its arguments, and the claims that tests check against its module.
+    """The specification of a block: its parameters, and properties that tests check against its module.
 
     Costs are not stated here: `measured_costs` measures them from the module.
 
     - `state` is how many numbers generation keeps for each past token.
     - `window` is how many numbers generation keeps for any number of past tokens.
       Without `state` and `window`, a mixer keeps the inputs within its reach.
-    - `check` returns what is wrong with the combination of arguments, or None.
+    - `check` returns a fault of the arguments in combination, or None.
     - `compares_positions` says whether the block compares positions, which `randomised_pairs` may draw.
     - `compiled_for_each_length` says whether `torch.compile` makes a program for each length, as for a loop.
       Other blocks get one program for most lengths, or one for each number of chunks.
-    - `export_fault` says why no exported program of the block is right at every length, None if one is.
+    - `export_fault` says why no exported program of the block is right at every length, None if there is one.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.
     """
@@ -163,12 +163,12 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Every parameter of the block with its value, defaults filled in."""
+        """Return the values of all parameters of a block, defaults included."""
         given = dict(block.arguments)
         return {p.name: given.get(p.name, p.default) for p in self.parameters}  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
-        """Return the numbers that generation keeps for each past token, and for any number of them."""
+        """Return the numbers that generation keeps per past token, and for any number of past tokens."""
         if self.state is not None or self.window is not None:
             return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
         if self.role is not Role.MIXER:
@@ -182,35 +182,35 @@ class Spec:
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """Return a parameter that is a whole number, once every hole and dimension is filled."""
+    """Return a whole-number parameter of a block without open holes and dimensions."""
     value = settings[name]
     assert isinstance(value, int), f"{name} is still open: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """Return a parameter that is a word, once every hole and dimension is filled."""
+    """Return a word parameter of a block without open holes and dimensions."""
     value = settings[name]
     assert isinstance(value, str), f"{name} is still open: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """Return a parameter that is a real number, once every hole and dimension is filled."""
+    """Return a real parameter of a block without open holes and dimensions."""
     value = settings[name]
     assert isinstance(value, float), f"{name} is still open: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """Return a parameter that is true or false, once every hole and dimension is filled."""
+    """Return a boolean parameter of a block without open holes and dimensions."""
     value = settings[name]
     assert isinstance(value, bool), f"{name} is still open: {value}"
     return value
 
 
 RESERVED_WORDS = ("tied", "each", "choice", "integer", "real", "true", "false")
-"""The words of the language itself; no block is called so."""
+"""Reserved words of the language, which cannot name a block."""
 
 COMMON_NAMES = {
     "attention": "sa",
@@ -244,21 +244,21 @@ COMMON_NAMES = {
     "xlstm": "mlstm",
     "forgetting_attention": "fox",
 }
-"""Names that the field has for blocks which have another name here, for errors about unknown blocks."""
+"""Common names of blocks that have another name here, for errors about unknown blocks."""
 
 SPECS: Registry[Spec] = Registry("block")
 """Every block by its name."""
 
 
 def register(spec: Spec) -> Spec:
-    """Add a block of a plug-in; raise ValueError for a name that is taken or invalid."""
+    """Register a plug-in's block; raise ValueError for a taken or invalid name."""
     _check(spec)
     SPECS.register(spec.name, spec)
     return spec
 
 
 def define(*specs: Spec) -> None:
-    """Add blocks of this package, as `register` does."""
+    """Register built-in blocks."""
     for spec in specs:
         _check(spec)
         SPECS.register(spec.name, spec, own=True)
@@ -276,7 +276,7 @@ def _check(spec: Spec) -> None:
 
 
 def lookup(name: str) -> Spec | None:
-    """Return the block of that name, with its owner, or None."""
+    """Return the named block with its owner, or None."""
     found = SPECS.get(name)
     if found is None or (owner := SPECS.owner(name)) == OWN:
         return found
@@ -284,27 +284,27 @@ def lookup(name: str) -> Spec | None:
 
 
 def spec_of(name: str) -> Spec:
-    """Return the block of that name in a recipe that was checked."""
+    """Return the named block of a checked recipe."""
     spec = lookup(name)
     assert spec is not None, f"{name} has left the vocabulary"
     return spec
 
 
 def nearest_block(name: str) -> str | None:
-    """Return the block that an unknown name most likely means, or None if none is near."""
+    """Return the block that an unknown name most likely means; None without a close name."""
     return COMMON_NAMES.get(name.lower()) or nearest(name, registered_names())
 
 
 def block_code(name: str) -> str | None:
-    """Return the plug-in of a block with a digest of its source; None for a block of this package."""
+    """Return the plug-in of a block with a digest of its source; None for a built-in block."""
     return SPECS.code(name) if name in SPECS else None
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the sorted names of all blocks, including blocks of plug-ins."""
+    """Return the sorted names of all blocks, plug-ins' included."""
     return tuple(sorted(SPECS))
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Return the sorted names of the blocks of this package."""
+    """Return the sorted names of built-in blocks."""
     return SPECS.own_names()

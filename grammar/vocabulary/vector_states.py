@@ -1,7 +1,7 @@
-"""The blocks whose state is a vector, or a few numbers for each of its channels.
+"""The blocks whose state is a vector, or a few numbers per channel.
 
-They are causal in every model. The channels of `min_gru` and `rg_lru` decay by themselves; `mamba` gives each
-channel several numbers, and the gates of `slstm` see the state.
+They are causal in every model. The channels of `min_gru` and `rg_lru` decay independently; `mamba` has
+several numbers per channel, and the gates of `slstm` depend on the state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _recurrence(
 ) -> Spec:
     """Return a block of this family.
 
-    `state` gives the numbers of its state, `convolved` the channels of its short convolution.
+    `state` returns the size of its state, `convolved` the channels of its short convolution.
     """
 
     def window(settings: Settings, _context: CostContext) -> int:

@@ -44,10 +44,10 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
+    """Return outputs (batch, length, heads, values), and the last state if `keep`.
 
-    q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay`
-    (batch or 1, length, heads); without it all is kept. Without a `state` it begins at zero.
+    q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay` (batch or 1,
+    length, heads); without it nothing decays. Without a `state` it begins at zero.
     """
     if torch.compiler.is_exporting() and state is None and not keep:
         return sum_over_pairs(q, k, v, log_decay), None
