@@ -259,6 +259,16 @@ def moved_keys(search: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
                 yield ("search", key), message
 
 
+def _read_dimension(given: object) -> object:
+    """Return the text of a dimension; raise ValueError for anything else, with the text that is meant."""
+    if isinstance(given, str):
+        return given
+    meant = 'expected a text such as "integer(2, 9)", "real(0.0, 0.3)" or "choice(64, 128)"'
+    if isinstance(given, list | tuple) and given:
+        meant = f'expected "choice({", ".join(map(str, given))})"'
+    raise ValueError(f"{meant}, got {format_value(given)}")
+
+
 Directions = Annotated[
     tuple[Direction, ...],
     Field(strict=False),
@@ -328,7 +338,7 @@ class SearchSettings(StrictModel):
     limits: dict[str, str] = Field(default={})
     """limits on points, by metric or cost, such as `"< 60"`; limits on model costs are never exceeded, others
     are learnt"""
-    space: dict[str, str] = Field(default={})
+    space: dict[str, Annotated[str, BeforeValidator(_read_dimension)]] = Field(default={})
     """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
 
     @property

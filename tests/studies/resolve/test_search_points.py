@@ -63,6 +63,20 @@ def test_a_text_that_is_no_dimension_is_told(text, faults):
     assert [fault.message for fault in caught.value.faults] == faults
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[3, 40]", 'expected "choice(3, 40)", got a list of 2'),
+        ("{ low = 3, high = 40 }", 'expected a text such as "integer(2, 9)"'),
+        ("0.1", 'or "choice(64, 128)", got 0.1'),
+    ],
+)
+def test_a_dimension_that_is_no_text_is_told_with_the_text_that_is_meant(value, expected):
+    with pytest.raises(StudyError) as caught:
+        load_study(TEXT, [f"search.space.dropout={value}"])
+    assert expected in str(caught.value)
+
+
 def test_what_stands_for_a_dimension_is_both_ends_or_every_option():
     assert representative_values(IntegerDimension(3, 40)) == (3, 40)
     assert representative_values(ChoiceDimension(("sa", 3))) == ("sa", 3)
