@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from ...studies.catalog.metrics import find_metric
-from ...studies.catalog.targets import is_target
+from ...studies.catalog.targets import is_target, read_target
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Comparison,
@@ -22,12 +24,15 @@ from ...studies.claims.comparisons import (
     Number,
     Quantity,
     Quotient,
+    Ratio,
     Reduction,
     SignedSum,
+    Speedup,
     cell_label,
     iter_quantities,
 )
 from ...studies.claims.scope import Cell, CellKey, cell_key
+from ...studies.planning.target_values import spent
 from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.resolve.costs import model_cost
 from ...studies.schema.factors import SEED
@@ -37,13 +42,15 @@ from ..statistics.sequential import seeds_at_looks
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
 """The statuses of trials of added seeds that will never have a value."""
+
+
+_LOG = "log "
+"""Before the name of a metric: its logarithm, of the middle since the evaluation before."""
 
 
 def _known_value(value: float | None, status: str) -> float | None:
@@ -103,6 +110,11 @@ class CellResults:
             if value is None:  # a model has parameters before it is trained
                 counted = model_cost("parameters", by_id[trial].settings)
                 self._values["parameters"][trial] = (counted, "", ValueStatus.DONE)
+        self._per_step = {
+            metric: dict(outcomes.select("trial", spent(target.currency) / pl.col("steps")).iter_rows())
+            for metric in self._values
+            if (target := read_target(metric)) is not None
+        }
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -171,15 +183,31 @@ class CellResults:
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
-        value = self._values[metric][trial.id][0]
-        return value if value is not None and math.isfinite(value) else None
+        name = metric.removeprefix(_LOG)
+        value = self._values[name][trial.id][0]
+        if value is None or not math.isfinite(value):
+            return None
+        return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
+
+    def _smallest_step(self, metric: str, trial: Trial | None) -> float:
+        """Return the smallest difference that a metric can show.
+
+        For a target it is what the trial takes from one evaluation to the next.
+        """
+        per_step = self._per_step.get(metric, {}).get(trial.id) if trial is not None else None
+        if trial is not None and per_step is not None:
+            return per_step * trial.settings.train.steps_per_epoch
+        known = find_metric(metric)
+        if known.steps_with_curriculum and trial is not None:
+            return float(require_algorithmic(trial.settings.task.name).length_step)
+        return 10.0**-known.decimals
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
         """Return the number for a seed; None if a part is missing, or infinite values make it undefined."""
         value = self._compute(number, seed)
         return None if value is None or math.isnan(value) else value
 
-    def _compute(self, number: Number, seed: int) -> float | None:
+    def _compute(self, number: Number, seed: int) -> float | None:  # noqa: PLR0911 -- one return for each kind
         """Return the number for a seed; None if a part is missing, NaN if undefined, such as ∞ − ∞."""
         match number:
             case Constant():
@@ -200,6 +228,31 @@ class CellResults:
                 return None if above is None or not below else above / below
             case Extrapolation():
                 return self._foretold(number, seed)
+            case Ratio():
+                return math.log(number.value)
+            case Speedup():
+                fast, slow = (self._log_middle(each, seed) for each in (number.fast, number.slow))
+                if fast is None or slow is None:
+                    return None
+                return 0.0 if fast == slow else slow - fast
+
+    def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
+        """Return the logarithm of the middle between the evaluation that showed a target and the last one."""
+        value = self._answers[quantity].values.get(seed)
+        if value is None:
+            return None
+        trial = self._trials[cell_key(quantity.cell)][seed]
+        return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
+
+    def _relative_step(self, quantity: Quantity) -> float:
+        """Return the mean step of a target's values as a share of them."""
+        trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
+        shares = [
+            step / (value - step / 2)
+            for seed, value in values.items()
+            if math.isfinite(value) and (step := self._smallest_step(quantity.metric, trials[seed]))
+        ]
+        return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _foretold(self, number: Extrapolation, seed: int) -> float | None:
         """Return the prediction for a size by the law through smaller ones.
@@ -222,7 +275,7 @@ class CellResults:
         known = [value for value in found if value is not None and math.isfinite(value)]
         return math.fsum(known) / len(known) if known else 0.0
 
-    def _step(self, number: Number) -> float:
+    def _step(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
         """Return the smallest difference that a number can show.
 
         A quotient's step is its change when both of its sides change by their own step.
@@ -242,8 +295,12 @@ class CellResults:
                 return steps / abs(below) if below else 0.0
             case Extrapolation():
                 return max(self._step(part) for _, part in number.parts)
+            case Speedup():
+                return self._relative_step(number.fast) + self._relative_step(number.slow)
+            case Ratio():
+                return 0.0
 
-    def _variance(self, number: Number) -> float:
+    def _variance(self, number: Number) -> float:  # noqa: PLR0911 -- one return for each kind
         """Return the variance that rounding adds to a number.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
@@ -265,7 +322,9 @@ class CellResults:
                 return both / below**2 if below else 0.0
             case Extrapolation():
                 return max(self._variance(part) for _, part in number.parts)
-            case Constant():
+            case Speedup():
+                return sum(self._relative_step(each) ** 2 / 12 for each in (number.fast, number.slow))
+            case Constant() | Ratio():
                 return 0.0
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
@@ -302,19 +361,12 @@ class CellResults:
             values=values,
             gaps=told(missing),
             notes=told(counted),
-            step=_step(quantity.metric, next(iter(trials.values()), None)),
+            step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
         )
 
 
 def _trial_key(trial: Trial) -> CellKey:
     return cell_key((name, level) for name, level in trial.levels.items() if name != SEED)
-
-
-def _step(metric: str, trial: Trial | None) -> float:
-    known = find_metric(metric)
-    if known.steps_with_curriculum and trial is not None:
-        return float(require_algorithmic(trial.settings.task.name).length_step)
-    return 10.0**-known.decimals
 
 
 def _worst_value(metric: str) -> float | None:
@@ -423,13 +475,16 @@ def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict
     None if it is not a weighted sum.
     """
     match number:
-        case Constant():
+        case Constant() | Ratio():
             return found
         case Quantity():
             found[number] = found.get(number, 0.0) + factor
             return found
         case SignedSum():
             terms = [(sign * factor, term) for sign, term in number.terms]
+        case Speedup():  # of logarithms, which are comparable with each other alone
+            slow, fast = (replace(each, metric=_LOG + each.metric) for each in (number.slow, number.fast))
+            terms = [(factor, slow), (-factor, fast)]
         case Reduction() if number.function == "mean" or len(number.parts) == 1:
             terms = [(factor / len(number.parts), part) for part in number.parts]
         case _:

@@ -10,6 +10,7 @@ comparison counts, and later looks cannot overturn it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from ...studies.claims.comparisons import (
     Comparison,
     Quantity,
     Quotient,
+    Ratio,
     iter_comparisons,
     iter_numbers,
     iter_quantities,
@@ -90,13 +92,14 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             text=full_text(each, claim),
             label=labels[each],
             verdict=verdicts[each],
-            effect=test.effect,
-            interval=test.interval(1 - threshold),
+            effect=_shown(test.effect, each),
+            interval=_shown_interval(test.interval(1 - threshold), each),
             p=told.get(each) if test.complete and test.n > 1 else None,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
             decimals=_decimals(each),
+            is_ratio=each.is_ratio,
             censored=test.censored,
             gaps=results.gaps(each),
             notes=results.notes(each),
@@ -162,7 +165,24 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
     return Verdict.CONFIRMED if test.inside else Verdict.REFUTED
 
 
+def _shown(difference: float | None, comparison: Comparison) -> float | None:
+    """Return the effect as it is shown: of a speedup the ratio itself, not its difference from a number."""
+    if difference is None or not comparison.is_ratio:
+        return difference
+    ratio = math.inf if difference == math.inf else math.exp(difference)
+    return ratio * comparison.right.value if isinstance(comparison.right, Ratio) else ratio
+
+
+def _shown_interval(
+    interval: tuple[float, float] | None, comparison: Comparison
+) -> tuple[float, float] | None:
+    low, high = (_shown(end, comparison) for end in interval or (None, None))
+    return None if low is None or high is None else (low, high)
+
+
 def _decimals(comparison: Comparison) -> int:
+    if comparison.is_ratio:
+        return 2
     known = max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
     return max(known, 3) if any(isinstance(each, Quotient) for each in iter_numbers(comparison)) else known
 

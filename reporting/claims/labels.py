@@ -13,8 +13,10 @@ from ...studies.claims.comparisons import (
     Number,
     Quantity,
     Quotient,
+    Ratio,
     Reduction,
     SignedSum,
+    Speedup,
     iter_comparisons,
     iter_quantities,
 )
@@ -100,7 +102,7 @@ class _LabelWriter:
         sign = f"within {comparison.margin:g} of" if within else comparison.sign
         return f"{self.number(comparison.left)} {sign} {self.number(comparison.right)}"
 
-    def number(self, number: Number) -> str:
+    def number(self, number: Number) -> str:  # noqa: PLR0911 -- one return for each kind
         match number:
             case Constant():
                 return f"{number.value:g}"
@@ -117,6 +119,19 @@ class _LabelWriter:
                 return f"{number.function}({', '.join(map(self.number, number.parts))})"
             case Extrapolation():
                 return f"law({self.number(number.of)})"
+            case Ratio():
+                return f"{number.value:g}"
+            case Speedup():
+                return self._speedup(number)
+
+    def _speedup(self, speedup: Speedup) -> str:
+        fast, slow = dict(speedup.fast.cell), dict(speedup.slow.cell)
+        factor = next(name for name, level in fast.items() if level_key(level) != level_key(slow[name]))
+        both = f"{self._name(factor, fast[factor])} over {self._name(factor, slow[factor])}"
+        if not self.full:
+            return f"speedup of {both}"
+        shared = tuple((name, level) for name, level in speedup.fast.cell if name != factor)
+        return f"speedup({both}, {self._quantity(Quantity(speedup.fast.metric, shared))})"
 
     def _total(self, total: SignedSum) -> str:
         minus = "-" if self.full else "−"

@@ -110,6 +110,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         sentences.append(f"Tested by the {names} where a claim says so.")
+    if any(finding.is_ratio for each in checked for finding in each.findings):
+        sentences.append(
+            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. An evaluation "
+            "counts as the middle since the one before."
+        )
     if any(finding.censored for each in checked for finding in each.findings):
         sentences.append(
             "Where a training did not reach its target: the median difference, tested by the "
@@ -157,8 +162,9 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
     Undecided comparisons have no p.
     """
     decimals = finding.decimals
+    effect = "" if finding.effect is None else format_number(finding.effect, decimals)
     return (
-        "" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
+        effect and (f"×{effect}" if finding.is_ratio else with_sign(effect)),
         [format_number(end, decimals) for end in finding.interval or ()],
         format_p(finding.p) if finding.p is not None and verdict not in OPEN else "",
     )
@@ -180,7 +186,9 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def _is_zero(finding: ComparisonResult) -> bool:
-    return not finding.effect or not round(finding.effect, finding.decimals)
+    if finding.effect is None or math.isinf(finding.effect):
+        return finding.effect is None
+    return not round(finding.effect - (1 if finding.is_ratio else 0), finding.decimals)
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:

@@ -45,10 +45,11 @@ class MissingTrials:
 class ComparisonResult:
     """The result of one comparison; `text` is its full text, `label` its short name within the claim.
 
-    `effect` is left minus right, and `interval` bounds it at the claim's level. `p` is adjusted by Hochberg's
+    `effect` is left minus right, or a speedup itself if it `is_ratio`. `interval` bounds it at the claim's
+    level. `p` is adjusted by Hochberg's
     procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval, None for
     other tests. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the missing
-    trials of its seeds, `notes` the diverged ones, which count with the worst value.
+    trials of its seeds, `notes` the diverged and `censored` ones, which count with the worst value.
     """
 
     text: str
@@ -61,6 +62,7 @@ class ComparisonResult:
     degrees: float | None
     needed: int | None
     decimals: int
+    is_ratio: bool
     censored: bool
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
@@ -105,7 +107,8 @@ class ClaimResult:
             number, low, high = (
                 f"{each:.{finding.decimals}f}" for each in (finding.effect, *finding.interval)
             )
-            effect = f" ({'+' if finding.effect > 0 else ''}{number} [{low}, {high}])".replace("-", "−")
+            sign = "×" if finding.is_ratio else "+" if finding.effect > 0 else ""
+            effect = f" ({sign}{number} [{low}, {high}])".replace("-", "−")
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
         head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"

@@ -68,13 +68,36 @@ class Extrapolation:
 
 
 @dataclass(frozen=True, slots=True)
+class Speedup:
+    """How many times as much the slow cell takes as the fast one, seed by seed; its value is a logarithm."""
+
+    fast: Quantity
+    slow: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A number that a speedup is compared with; its value is a logarithm too."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison `left sign right`; the sign "within" has a margin."""
+    """A comparison `left sign right`; the sign "within" has a margin.
+
+    With a speedup on the left both sides are logarithms.
+    """
 
     left: Number
     sign: str
     right: Number
     margin: float = 0.0
+
+    @property
+    def is_ratio(self) -> bool:
+        """Return whether left minus right is the logarithm of a ratio."""
+        return isinstance(self.left, Speedup)
 
     def accepted_range(self, step: float) -> tuple[float, float]:
         """Return the range of left minus right for which the comparison holds.
@@ -118,7 +141,7 @@ class NotOf:
     part: Statement
 
 
-Number = Constant | Quantity | SignedSum | Quotient | Reduction | Extrapolation
+Number = Constant | Quantity | SignedSum | Quotient | Reduction | Extrapolation | Speedup | Ratio
 Statement = Comparison | AllOf | AnyOf | NotOf
 
 
@@ -147,6 +170,8 @@ def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
             parts = number.parts
         case Extrapolation():
             parts = tuple(part for _, part in number.parts)
+        case Speedup():
+            parts = (number.fast, number.slow)
         case _:
             parts = ()
     if not isinstance(number, Comparison):

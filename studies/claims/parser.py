@@ -26,6 +26,7 @@ from .syntax_tree import (
     Negation,
     NumberLiteral,
     QuotientExpression,
+    SpeedupExpression,
     SumExpression,
     SyntaxErrorNode,
     SyntaxNode,
@@ -33,8 +34,8 @@ from .syntax_tree import (
 )
 
 KEYWORDS = frozenset(
-    "all any and argmax argmin best except for in is law max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
-)
+    "all any and argmax argmin best except for in is law max mean min not of or over".split()  # noqa: SIM905 -- easier to read than a list
+) | {"speedup", "within", "worst"}
 """Reserved words: levels may have these names, variables may not."""
 
 _cut = Tokenizer(
@@ -71,7 +72,7 @@ SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _ENDS = (")", "]", "}", ",")  # of a level, outside its own brackets
-_LEVEL_KEYWORDS = ("and", "or", "for", "except")  # likewise, unless they are the whole level
+_LEVEL_KEYWORDS = ("and", "or", "for", "except", "over")  # likewise, unless they are the whole level
 
 RuleResult = TypeVar("RuleResult")
 
@@ -174,7 +175,7 @@ class _ClaimParser(TokenReader):
         return found
 
     def term(self) -> SyntaxNode:
-        """`term = NUMBER | call | quantity | VARIABLE | "(" either ")"`."""
+        """`term = NUMBER | call | speedup | quantity | VARIABLE | "(" either ")"`."""
         kind = self.token.kind
         if kind == "number":
             token = self.token
@@ -188,6 +189,8 @@ class _ClaimParser(TokenReader):
             return self._bracketed(self.either)
         if kind in FUNCTIONS:
             return self.call()
+        if kind == "speedup":
+            return self.speedup()
         raise self._error(f"expected a metric, a number or a function, got {self._found()}")
 
     def call(self) -> SyntaxNode:
@@ -206,6 +209,17 @@ class _ClaimParser(TokenReader):
             arguments=arguments,
             loops=loops,
         )
+
+    def speedup(self) -> SyntaxNode:
+        """`speedup = "speedup" "(" level "over" level "," quantity ")"`."""
+        word = self._word()
+        if self.token.kind != "(":
+            raise self._error(f"expected '(' after 'speedup', got {self._found()}")
+        inside = self._bracketed(self._speedup)
+        if isinstance(inside, SyntaxErrorNode):
+            return SyntaxErrorNode(start=word.start, end=self._end())
+        fast, slow, target = inside
+        return SpeedupExpression(start=word.start, end=self._end(), fast=fast, slow=slow, target=target)
 
     def quantity(self) -> SyntaxNode:
         """`quantity = METRIC [ "[" [ INDEX { "," INDEX } ] { FACTOR "=" level } "]" ]`, commas between."""
@@ -304,6 +318,23 @@ class _ClaimParser(TokenReader):
             self._advance()
             loops.append(self._loop())
         return tuple(arguments), tuple(loops)
+
+    def _speedup(self) -> tuple[LevelLiteral, LevelLiteral, MetricReference]:
+        """`level "over" level "," quantity`."""
+        fast = self.level()
+        if self.token.kind != "over":
+            raise self._error(f"expected 'over' and a level, as in speedup(a over b, …), got {self._found()}")
+        self._advance()
+        slow = self.level()
+        if self.token.kind != ",":
+            raise self._error(f"expected ', ' and a target, as flops_to[loss <= 1], got {self._found()}")
+        self._advance()
+        if self.token.kind != "name":
+            raise self._error(f"expected a target, as flops_to[loss <= 1], got {self._found()}")
+        target = self.quantity()
+        if not isinstance(target, MetricReference):
+            raise _ParseError
+        return fast, slow, target
 
     def _loop(self) -> ForClause:
         """`VARIABLE "in" set`, after "for"."""

@@ -25,6 +25,7 @@ from typing import Literal
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
 from ..catalog.metrics import metric_family
+from ..catalog.targets import CURRENCIES
 from ..schema.factors import SEED
 from ..schema.level_names import NamedLevels, level_text
 from ..schema.settings import Level, read_recipe
@@ -39,8 +40,10 @@ from .comparisons import (
     Number,
     Quantity,
     Quotient,
+    Ratio,
     Reduction,
     SignedSum,
+    Speedup,
     Statement,
     iter_comparisons,
     iter_quantities,
@@ -53,6 +56,7 @@ _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max
 _MAX_COMBINATIONS = 1000  # of levels, or comparisons, in a claim
 _MAX_ROUNDS = 10 * _MAX_COMBINATIONS
 _FEWEST_SIZES = 2  # that a law goes through
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!="}
 _OPERATOR = re.compile(r"[+*>]")
 
 
@@ -113,7 +117,7 @@ class _Resolver:
                 part = self.statement(node.part, bound)
                 return None if part is None else NotOf(part)
             case syntax.ComparisonChain():  # holds if all comparisons of neighbouring operands do
-                operands = [self._number(each, bound) for each in node.operands]
+                operands = [self._operand(each, bound) for each in node.operands]
                 pairs = zip(operands, node.signs, operands[1:], strict=False)
                 return _joined(AllOf, [self._compared(node, *pair) for pair in pairs])
             case syntax.WithinExpression():
@@ -131,6 +135,12 @@ class _Resolver:
                 return None
             case _:
                 return self.fail(node, "expected a statement, as a > b, got a number")
+
+    def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
+        """Return one side of a comparison: a number, or a speedup, which nothing else may contain."""
+        if isinstance(node, syntax.SpeedupExpression):
+            return self._speedup(node, bound)
+        return self._number(node, bound)
 
     def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
         """Return the number of a node: a metric in one cell, a constant, a variable, a sum or a reduction.
@@ -155,6 +165,8 @@ class _Resolver:
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
                 return self.fail(node, f"expected a number, got the level that {node.function.text} gives")
+            case syntax.SpeedupExpression():
+                return self.fail(node, "a speedup is only compared, as in speedup(a over b, …) > 1.5")
             case syntax.SyntaxErrorNode():
                 return None
             case _:
@@ -166,10 +178,49 @@ class _Resolver:
         """Return one comparison, which must have a metric; `a != b` becomes `not a == b`."""
         if left is None or right is None:
             return None
+        if isinstance(right, Speedup) and not isinstance(left, Speedup):
+            left, sign, right = right, _MIRRORED[sign], left
+        if isinstance(left, Speedup):
+            right = self._beside_speedup(node, left, right)
+            if right is None:
+                return None
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
             return self.fail(node, "expected a metric on one side, got numbers alone")
         return NotOf(found) if sign == "!=" else found
+
+    def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
+        """Return what a speedup is compared with: a number above 0, or a speedup in the same currency."""
+        if isinstance(right, Speedup):
+            ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
+            if ours == theirs:
+                return right
+            return self.fail(node, f"expected speedups in one currency, got {ours} and {theirs}")
+        if isinstance(right, Constant) and right.value > 0:
+            return Ratio(right.value)
+        return self.fail(node, "expected a number above 0 or another speedup beside a speedup")
+
+    def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
+        """Return the speedup of one level over another of the one factor that its target leaves open."""
+        family = node.target.word.text
+        if family not in CURRENCIES:
+            expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
+            return self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
+        found = self._quantities(node.target, bound)
+        if found is None:
+            return None
+        open_factors = list(self._scope.varying_factors(each.cell for each in found))
+        if len(open_factors) != 1:
+            got = " and ".join(open_factors) or "none"
+            return self.fail(node.target, f"expected one factor to be left open, got {got}")
+        factor = open_factors[0]
+        levels = [self._level(factor, each, bound) for each in (node.fast, node.slow)]
+        if None in levels:
+            return None
+        fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
+        if fast == slow:
+            return self.fail(node.slow, "expected two different levels, got one")
+        return Speedup(fast=fast, slow=slow)
 
     def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
         """Return the minimum, maximum or mean over a call's loops, its arguments, or its unnamed factors.

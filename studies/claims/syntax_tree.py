@@ -88,6 +88,15 @@ class QuotientExpression(Spanned):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedupExpression(Spanned):
+    """`speedup(fast over slow, target)`: two levels of the one factor that the target leaves open."""
+
+    fast: LevelLiteral
+    slow: LevelLiteral
+    target: MetricReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall(Spanned):
     """A function with its arguments, over every combination of its loops' levels."""
 
@@ -142,6 +151,7 @@ SyntaxNode = (
     | MetricReference
     | SumExpression
     | QuotientExpression
+    | SpeedupExpression
     | FunctionCall
     | ComparisonChain
     | WithinExpression

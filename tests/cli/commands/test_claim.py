@@ -146,6 +146,7 @@ def test_claims_for_a_program(run, claiming):
         "degrees": 2.0,
         "needed": None,
         "decimals": 1,
+        "is_ratio": False,
         "censored": False,
         "gaps": [],
         "notes": [],

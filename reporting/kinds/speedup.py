@@ -1,0 +1,178 @@
+"""`speedup`: how many times as much a baseline takes to a target as each other row, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from ...studies.catalog.metrics import format_number
+from ...studies.catalog.targets import CURRENCIES, is_target, read_target
+from ...studies.planning.target_values import spent
+from ...studies.planning.trial_values import ValueStatus
+from ...studies.presentation.kinds import Beside, KeyFault, TableKind, factor_faults, metric_faults
+from ...studies.presentation.selection import (
+    describe_levels,
+    describe_mixed_levels,
+    level_name_fault,
+    select_faults,
+    selected_levels,
+)
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_name, level_names, one_line
+from ...studies.schema.settings import Level, Names
+from ..frames import value_frame
+from ..statistics.speedups import Speedup, Took, speedups
+from ..subject import ResultSubject
+from ..tables.captions import caption_start
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
+
+if TYPE_CHECKING:
+    from ...studies.study import Study
+
+
+class SpeedupTable(TableKind):
+    """`[[table]] kind = "speedup"`: rows compared with a baseline by what they take to a target."""
+
+    kind: Literal["speedup"]
+    rows: str
+    """the factor whose levels are compared"""
+    baseline: Any
+    """the row to which the others are compared"""
+    value: Names
+    """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or list of levels to include"""
+    digits: int = Field(default=2, ge=0, le=12)
+    """decimals of speedups"""
+
+    @field_validator("value")
+    @classmethod
+    def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Check that there is a target."""
+        if not names:
+            raise ValueError("expected a target, as steps_to[loss <= 1], got an empty list")
+        return names
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        return {"baseline": self.rows}
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        factors = design.known_levels
+        faults = [
+            *factor_faults([(("rows",), self.rows)], factors, {}),
+            *select_faults(self.select, factors),
+            *metric_faults(self.value, {}),
+        ]
+        for number, name in enumerate(self.value):
+            if not is_target(name):
+                expected = ", ".join(f"{family}[…]" for family in CURRENCIES)
+                faults.append((("value", number), f"expected {expected}, got '{name}'"))
+        if faults:
+            return faults
+        if mixed := describe_mixed_levels([self.rows], self.select, design):
+            faults.append(
+                (("rows",), f"expected every other factor but {SEED} to have one level, got {mixed}")
+            )
+        levels = selected_levels(self.select, factors)[self.rows]
+        if message := level_name_fault(self.baseline, levels, self.rows):
+            faults.append((("baseline",), message))
+        return faults
+
+    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+        subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
+        levels = subject.levels[self.rows]
+        columns = [_column(self, subject, name, levels, notes) for name in self.value]
+        metrics = [subject.metric(name)[0] for name in self.value]
+        return Table(
+            name=self.name,
+            caption=tuple(_sentences(self, subject, [cell for column in columns for cell in column])),
+            corner=one_line(self.rows),
+            rows=level_names(levels),
+            columns=tuple(f"{metric.name} ↑" for metric in metrics),
+            cells=tuple(zip(*columns, strict=True)),
+            footnotes=notes.as_tuple(),
+            provenance=subject.provenance(),
+            keys=tuple(ColumnKey(metric=name, level="") for name in self.value),
+            spread="ci",
+        )
+
+
+def _column(
+    spec: SpeedupTable, subject: ResultSubject, name: str, levels: Sequence[Level], notes: Footnotes
+) -> list[Cell]:
+    """Return the cells of a target, row by row."""
+    values = value_frame(subject.study.name, [each.id for each in subject.trials], subject.outcomes, [name])
+    known = {row["trial"]: row for row in values.iter_rows(named=True)}
+    per_step = _per_step(name, subject.outcomes)
+    cells: list[Took] = []
+    remarks: list[tuple[str, ...]] = []
+    for level in levels:
+        own = {
+            int(each.levels[SEED]): each
+            for each in subject.trials
+            if level_key(each.levels[spec.rows]) == level_key(level)
+        }
+        ends = {seed: known[trial.id] for seed, trial in own.items()}
+        reached, limits = (
+            {seed: end["value"] for seed, end in ends.items() if end["status"] == status}
+            for status in (ValueStatus.DONE, ValueStatus.CENSORED)
+        )
+        steps = {seed: per_step[own[seed].id] * own[seed].settings.train.steps_per_epoch for seed in reached}
+        cells.append(Took(reached=reached, limits=limits, resolution=steps))
+        remarks.append(tuple(map(notes.mark, _remarks([end["why"] for end in ends.values() if end["why"]]))))
+    baseline = next(at for at, level in enumerate(levels) if level_key(level) == level_key(spec.baseline))
+    return [
+        Cell(status=CellStatus.DONE, text="1", marks=marks) if place == baseline else _cell(spec, each, marks)
+        for place, (each, marks) in enumerate(zip(speedups(cells, baseline), remarks, strict=True))
+    ]
+
+
+def _per_step(name: str, outcomes: pl.DataFrame) -> dict[str, float]:
+    """Return what a step of each trial costs in the currency of a target."""
+    target = read_target(name)
+    assert target is not None, "a target that was checked"
+    return dict(outcomes.select("trial", spent(target.currency) / pl.col("steps")).drop_nulls().iter_rows())
+
+
+def _remarks(whys: Sequence[str]) -> Iterator[str]:
+    """Yield how many trials of a row have no value, and why."""
+    for why in dict.fromkeys(whys):
+        yield f"{whys.count(why)} of its seeds {why}"
+
+
+def _cell(spec: SpeedupTable, found: Speedup | None, marks: tuple[str, ...]) -> Cell:
+    if found is None:
+        return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks)
+    form = lambda value: format_number(value, spec.digits)  # noqa: E731 -- of one line
+    if found.bound:
+        at_least = found.value if found.bound == ">" else None
+        text = f"{found.bound} {form(found.value)}"
+        return Cell(status=CellStatus.CENSORED, text=text, marks=marks, at_least=at_least)
+    bounds = None if found.low is None or found.high is None else (found.low, found.high)
+    return interval_cell(found.value, bounds, form, found.n, marks=marks)
+
+
+def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]) -> Iterator[str]:
+    metrics = [subject.metric(name)[0] for name in spec.value]
+    fixed = subject.fixed((spec.rows, SEED))
+    at = f", at {describe_levels(fixed)}" if fixed else ""
+    start, baseline = caption_start(spec.caption, metrics), level_name(spec.baseline)
+    yield f"{start}: how many times as much {baseline} takes{at}."
+    counts = sorted({cell.count for cell in cells if cell.count})
+    if counts:
+        seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        yield (
+            f"Geometric mean of {seeds} seeds; in brackets: 95 % interval of the mean logarithm. Its "
+            "variance is pooled over the rows, or the row's own if it is larger, and no less than that of "
+            "the times between evaluations."
+        )
+    if any(cell.status is CellStatus.CENSORED for cell in cells):
+        yield "> and < are bounds: trainings ended before they reached the target."
+
+
+TABLE = SpeedupTable

@@ -1,0 +1,108 @@
+"""Speedups: how many times as much one cell takes to a target as another, with its interval.
+
+The ratio of two cells is paired by seed, and computed on logarithms: its centre is the geometric mean of the
+seeds' ratios, and the ends of the interval are those of a t interval of the mean logarithm. Its variance is
+that of a claim: the larger of the pooled one and its own.
+
+An evaluation that shows the target says only that it was reached since the one before. So the middle between
+both counts, and the variance is at least that of this resolution. `bench/speedup_coverage.py` simulates how
+often the interval covers the true ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .estimates import mean, sample_sd, t_quantile
+from .pooled_differences import Pool, Values, own_or_pooled, pooled_variance
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What the trainings of a cell took to a target, by seed.
+
+    `limits` has what those took in all that did not reach it. `resolution` is what each takes from one
+    evaluation to the next.
+    """
+
+    reached: Mapping[int, float]
+    limits: Mapping[int, float]
+    resolution: Mapping[int, float]
+
+    @property
+    def middles(self) -> dict[int, float]:
+        """Return the middle between the evaluation that showed the target and the one before, by seed."""
+        return {seed: value - self.resolution[seed] / 2 for seed, value in self.reached.items()}
+
+    @property
+    def rounding(self) -> float:
+        """Return the variance of a seed's logarithm by the resolution alone: a uniform one of its width."""
+        return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speedup:
+    """How many times as much the baseline takes, over `n` seeds; `bound` says on which side the truth lies.
+
+    It is "" where all trainings reached the target, ">" where some of the baseline did not, and "<" where
+    some of the cell did not. A bound has no interval.
+    """
+
+    value: float
+    n: int
+    low: float | None = None
+    high: float | None = None
+    bound: Literal["", "<", ">"] = ""
+
+
+def speedups(cells: Sequence[Took], baseline: int) -> list[Speedup | None]:
+    """Return the speedup of each cell over the one of number `baseline`; None where nothing is known.
+
+    Nothing is known of cells without a seed that both have, and of those where trainings of both sides did
+    not reach the target.
+    """
+    logs = {
+        place: {seed: math.log(value) for seed, value in cell.middles.items()}
+        for place, cell in enumerate(cells)
+        if cell.reached and not cell.limits
+    }
+    pool = pooled_variance(list(logs.values()))
+    found: list[Speedup | None] = []
+    for place, cell in enumerate(cells):
+        if place == baseline:
+            found.append(None)
+        elif place in logs and baseline in logs:
+            found.append(_paired(logs[place], logs[baseline], pool, cell.rounding + cells[baseline].rounding))
+        else:
+            found.append(_bounded(cell, cells[baseline]))
+    return found
+
+
+def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> Speedup | None:
+    """Return the speedup of a cell by the logarithms of both; `rounding` is the resolution's variance."""
+    differences = [baseline[seed] - own[seed] for seed in sorted(own.keys() & baseline.keys())]
+    if not differences:
+        return None
+    n, middle = len(differences), mean(differences)
+    variance, degrees = max((sample_sd(differences) or 0.0) ** 2, rounding), n - 1.0
+    if pool is not None:
+        variance, degrees = own_or_pooled(variance, n, pool)
+    if degrees < 1:
+        return Speedup(value=math.exp(middle), n=n)
+    half = t_quantile(LEVEL, degrees + 1) * math.sqrt(variance / n)
+    return Speedup(value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half))
+
+
+def _bounded(cell: Took, baseline: Took) -> Speedup | None:
+    """Return the bound that limits give, on the seeds of both; None where both sides have limits."""
+    own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
+    seeds = sorted(own.keys() & theirs.keys())
+    if not seeds or bool(cell.limits) == bool(baseline.limits):
+        return None
+    middle = mean([math.log(theirs[seed] / own[seed]) for seed in seeds])
+    return Speedup(value=math.exp(middle), n=len(seeds), bound="<" if cell.limits else ">")

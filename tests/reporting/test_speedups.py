@@ -1,0 +1,154 @@
+"""Speedups: how many times as much a baseline takes to a target, with an interval or a bound."""
+
+import math
+import runpy
+from pathlib import Path
+
+import pytest
+
+from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.statistics.speedups import Took, speedups
+from activemem.studies.text.errors import StudyError
+
+from .target_factories import FAST, NEVER, SLOW, TRAIN, results, study, target_table
+
+ROOT = Path(__file__).parents[2]
+T = 4.302652729911275  # of a two-sided interval at 95 % with 2 degrees of freedom
+TARGET = "flops_to[dev_loss <= 1.5]"
+SPEEDUP = "speedup(sa over conv(k=3), steps_to[dev_loss <= 1.5])"
+
+
+def took(reached, limits=(), resolution=0.0):
+    own = dict(enumerate(reached))
+    return Took(
+        reached=own,
+        limits=dict(enumerate(limits, len(own))),
+        resolution=dict.fromkeys(own, resolution),
+    )
+
+
+def test_a_speedup_is_the_geometric_mean_of_paired_ratios_with_a_t_interval_of_logarithms():
+    found = speedups([took([100, 200, 400]), took([50, 100, 100])], 0)
+    assert found[0] is None
+    logs = [math.log(2), math.log(2), math.log(4)]
+    middle = sum(logs) / 3
+    error = math.sqrt(sum((each - middle) ** 2 for each in logs) / 2 / 3)
+    assert found[1].value == pytest.approx(math.exp(middle))
+    assert found[1].low == pytest.approx(math.exp(middle - T * error))
+    assert found[1].high == pytest.approx(math.exp(middle + T * error))
+
+
+def test_an_evaluation_counts_as_the_middle_since_the_one_before_and_widens_the_interval():
+    [_, found] = speedups([took([400] * 3, resolution=100), took([200] * 3, resolution=100)], 0)
+    assert found.value == pytest.approx(350 / 150)
+    half = T * math.sqrt(((100 / 350) ** 2 + (100 / 150) ** 2) / 12 / 3)
+    assert found.high == pytest.approx(found.value * math.exp(half))
+
+
+def test_censored_trainings_bound_a_speedup_on_the_side_that_is_known():
+    slow = speedups([took([100, 100], [400]), took([50, 50, 50])], 0)[1]
+    assert (slow.bound, slow.low, slow.value) == (">", None, pytest.approx((2 * 2 * 8) ** (1 / 3)))
+    fast = speedups([took([100, 100]), took([50], [400])], 0)[1]
+    assert (fast.bound, fast.value) == ("<", pytest.approx(math.sqrt(2 / 4)))
+    assert speedups([took([100], [400]), took([50], [400])], 0)[1] is None
+    assert speedups([took([]), took([50])], 0)[1] is None
+
+
+def speedup_table(**keys):
+    return [{"kind": "speedup", "name": "to", "rows": "mixer", "baseline": "sa", "value": TARGET, **keys}]
+
+
+def test_a_table_has_the_speedup_of_each_row_over_its_baseline(tmp_path):
+    courses = {"sa": [SLOW] * 3, "conv(k=3)": [FAST] * 3}
+    table = results(study(table=speedup_table()), tmp_path, courses).table()
+    (base,), (conv,) = table.cells
+    assert (base.text, conv.text, conv.count) == ("1", "2.33", 3)
+    assert conv.estimate.low < 350 / 150 < conv.estimate.high
+    assert "how many times as much sa takes" in table.caption[0]
+
+
+def test_a_table_shows_bounds_and_why(tmp_path):
+    courses = {"sa": [NEVER] * 3, "conv(k=3)": [FAST] * 3}
+    table = results(study(table=speedup_table()), tmp_path, courses).table()
+    (_,), (conv,) = table.cells
+    assert (conv.text, conv.at_least) == ("> 2.00", pytest.approx(2.0))
+    assert table.footnotes[0].text.startswith("3 of its seeds did not reach dev_loss ≤ 1.5")
+    assert any("are bounds" in sentence for sentence in table.caption)
+
+
+def claims(*holds):
+    return [{"name": f"claim {number}", "holds": each} for number, each in enumerate(holds)]
+
+
+def test_a_claim_shows_the_speedup_itself_and_compares_it_on_logarithms(tmp_path):
+    found = study(
+        range(4),
+        claim=claims(f"{SPEEDUP} > 1.1", f"1.1 < {SPEEDUP}", f"{SPEEDUP} < 1"),
+        train={**TRAIN, "epochs": 8},
+    )
+    fast, slow = [3.0, 1.4], [3.0] * 7 + [1.4]
+    courses = {"sa": [fast + [1.0] * 6] * 4, "conv(k=3)": [slow] * 4}
+    above, mirrored, below = results(found, tmp_path, courses).check_claims()
+    assert [each.verdict for each in (above, mirrored, below)] == [
+        Verdict.CONFIRMED,
+        Verdict.CONFIRMED,
+        Verdict.REFUTED,
+    ]
+    deciding = above.deciding
+    assert deciding.is_ratio
+    assert deciding.effect == pytest.approx(750 / 150)
+    assert deciding.interval[0] > 1.1
+    assert deciding.text == "speedup(sa over conv(k=3), steps_to[dev_loss<=1.5]) > 1.1"
+    assert "×5.00" in str(above)
+    again = study(range(4), claim=claims(deciding.text), train={**TRAIN, "epochs": 8})
+    assert again.claims[0].statement == found.claims[0].statement
+
+
+def test_a_speedup_without_an_end_is_decided_by_ranks(tmp_path):
+    found = study(range(6), claim=claims(f"{SPEEDUP} > 1.5"))
+    courses = {"sa": [FAST] * 6, "conv(k=3)": [NEVER] * 6}
+    (one,) = results(found, tmp_path, courses).check_claims()
+    assert (one.verdict, one.deciding.effect) == (Verdict.CONFIRMED, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("holds", "message"),
+    [
+        ("speedup(sa over conv(k=3), loss) > 1", "expected one of steps_to"),
+        ("speedup(sa over sa, steps_to[dev_loss <= 1]) > 1", "expected two different levels"),
+        ("speedup(sa over gru, steps_to[dev_loss <= 1]) > 1", "unknown level 'gru'"),
+        ("speedup(sa, steps_to[dev_loss <= 1]) > 1", "expected 'over'"),
+        (f"{SPEEDUP} > 0", "expected a number above 0"),
+        (f"{SPEEDUP} + 1 > 2", "a speedup is only compared"),
+        (f"{SPEEDUP} > loss[mixer=sa]", "expected a number above 0 or another speedup"),
+        (
+            f"{SPEEDUP} > speedup(sa over conv(k=3), flops_to[dev_loss <= 1.5])",
+            "expected speedups in one currency, got steps_to and flops_to",
+        ),
+        ("speedup(sa over conv(k=3), steps_to[test_loss <= 1]) > 1", "expected a metric of every epoch"),
+    ],
+)
+def test_a_speedup_that_says_nothing_is_a_fault_of_the_study(holds, message):
+    with pytest.raises(StudyError) as refused:
+        study(claim=claims(holds))
+    assert message in str(refused.value)
+
+
+def test_a_table_refuses_what_is_no_target():
+    with pytest.raises(StudyError, match="expected steps_to"):
+        study(table=speedup_table(value="dev_loss"))
+    with pytest.raises(StudyError, match="unknown level 'gru'"):
+        study(table=speedup_table(baseline="gru"))
+    study(table=target_table(TARGET))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("evaluations", [10, 40, 1000])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_intervals_of_speedups_cover_the_true_ratio(seeds, evaluations):
+    bench = runpy.run_path(str(ROOT / "bench" / "speedup_coverage.py"))
+    covered = {
+        name: bench["coverage"](seeds, evaluations, each, 4000) for name, each in bench["SPREADS"].items()
+    }
+    assert covered["equal"] > 0.94
+    assert covered["fastest 3 times"] > 0.92
