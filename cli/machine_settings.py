@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -58,6 +58,10 @@ class TrackSettings(StrictModel):
 class MachineSettings(StrictModel):
     """The settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
 
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "memory_limit": "; limit the memory of workers by Slurm, a container, or RAY_memory_usage_threshold"
+    }
+
     results: str = "results"
     """the store: a folder, seen from this file, or s3://BUCKET/PREFIX"""
     data: str = "data"
@@ -70,8 +74,6 @@ class MachineSettings(StrictModel):
     """GPUs of each trial: a number, a share, or auto: one if there is any, shared by as many as fit"""
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """a trial that trains for longer fails; no limit by default"""
-    memory_limit: str | None = None
-    """a worker that uses more memory, such as 4GB, is ended, and its trial fails; no limit by default"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """how often trials are saved within an epoch, such as 5m; by default only after each epoch"""
     pack: int | Literal["auto", "off"] = "off"
@@ -153,14 +155,6 @@ class MachineSettings(StrictModel):
         if count > 1 and not count.is_integer():
             raise ValueError(f"expected a whole number or a share of one, got {count:g}")
         return count
-
-    @field_validator("memory_limit")
-    @classmethod
-    def validate_memory(cls, text: str | None) -> str | None:
-        """Check that it is a size."""
-        if text is not None:
-            read_bytes(text)
-        return text
 
     @field_validator("format")
     @classmethod

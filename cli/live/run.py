@@ -24,7 +24,7 @@ from ...studies.planning.status import StudyStatus, study_status
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
-from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
+from ..machine_settings import ResolvedSettings, SettingsError
 from ..output import EXIT_WRONG_INPUT, print_stderr, print_waiting
 from ..views.status import explain_failures, format_best_points
 from ..views.trial_lines import Headline, headline_of
@@ -139,7 +139,6 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
         cpus=values.cpus,
         gpus=values.gpus,
         time_limit_s=values.time_limit_s,
-        memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
         checkpoint_every_s=values.checkpoint_every,
         pack=values.pack,
         activation_checkpointing=values.activation_checkpointing,

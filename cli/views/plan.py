@@ -92,7 +92,7 @@ def _format_total_time(study: Study, plan: Plan, machine: MachineSettings, first
         about = "" if expected is None else f"about {format_duration(expected)}, "
         return f"{about}{bound}{format_duration(seconds)} of training, one trial after the other"
     workers = max(1, int(cpus_here() / machine.cpus))
-    is_alone = study.search is None and machine.address is None and machine.memory_limit is None
+    is_alone = study.search is None and machine.address is None
     if is_alone and seconds <= max_seconds_in_process(workers):
         workers = 1  # so short a grid trains in one process
     about = "" if expected is None else f"about {_on_cpus(plan, machine, expected, workers)}; "

@@ -153,7 +153,6 @@ def take_steps_together(members: Sequence[Member]) -> None:
     """
     trainings = [member.training for member in members]
     before = [_copied(training.state()) for training in trainings]
-    members[0].attempt.watch_pack()
     left_s = _time_left_s(members)
     try:
         with interruptible(None if left_s is None else left_s * len(members)):

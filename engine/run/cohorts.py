@@ -35,7 +35,6 @@ from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
 from .gpu_share import device_bytes, gpu_memory
-from .memory_guard import MemoryGuard
 
 COHORT_S = 10.0
 """The training time that a cohort should take, estimated from earlier cohorts."""
@@ -276,7 +275,6 @@ class Worker:
         store: Store,
         machine: Machine,
         make_training: TrainingFactory = Training,
-        guard: MemoryGuard | None = None,
     ) -> None:
         prepare_cpu(machine.threads)
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
@@ -284,7 +282,7 @@ class Worker:
         if machine.activation_checkpointing and make_training is Training:
             self._begin = partial(Training, recomputes=True)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
-        self._data, self._guard = machine.data, guard
+        self._data = machine.data
         self._device = torch.device(machine.device)
         self._memory = gpu_memory(machine)
         self._device_suffix = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
@@ -306,7 +304,6 @@ class Worker:
                 checkpoint_every_s=self._every,
                 data=self._data,
                 make_training=self._begin,
-                guard=self._guard,
                 buffer=self._buffer,
                 memory=self._memory,
                 device_suffix=self._device_suffix,

@@ -127,8 +127,6 @@ def run_study(
     store = open_store(store)
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
-    if local and machine.memory_limit is not None:
-        raise MachineError("memory_limit: expected none with a local run, which has no worker; use Ray")
     check_gpu(machine)
     machine = with_gpu_bytes(machine)
     study = follow_rounds(study, store)

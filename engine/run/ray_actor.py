@@ -26,7 +26,6 @@ from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Worker, collect
-from .memory_guard import MemoryGuard
 from .worker_code import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
@@ -108,8 +107,7 @@ class CohortActor(tune.Trainable):
             if (fault := code_fault(code, look_at_code())) is not None:
                 raise MachineError(fault)
             load_plugin_files(plugins)
-            guard = None if machine.memory_limit is None else MemoryGuard(machine.memory_limit)
-            self._worker = Worker(Store(root), machine, make_training, guard)
+            self._worker = Worker(Store(root), machine, make_training)
             self.reset_config(config)
         except Exception as error:  # noqa: BLE001 -- whatever it is, no trial has begun
             what = " ".join(f"{type(error).__name__}: {error}".split())

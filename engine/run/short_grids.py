@@ -37,7 +37,7 @@ def short_grid_seconds(
     Ray trains searches, and grids on a cluster, on several GPUs or with a memory limit. If the plan has no
     estimate for a trial, some of its steps are measured.
     """
-    if study.search is not None or machine.address is not None or machine.memory_limit is not None:
+    if study.search is not None or machine.address is not None:
         return None
     if machine.device == "cuda" and count_gpus() > 1:
         return None

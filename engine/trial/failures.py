@@ -10,7 +10,7 @@ import errno
 import faulthandler
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,9 +205,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         each = each.__cause__
 
 
-Guard = Callable[[Path], None]
-"""Sets the file for the reason, before a watcher kills this process for its memory."""
-
 MAX_WORKER_DEATHS = 3
 """The number of worker deaths in the same epoch of a trial, within one run, after which the trial fails."""
 
@@ -216,7 +213,6 @@ MAX_DEATHS = 6
 
 _FILE = "crash_report"
 _STDERR = 2
-_MEMORY_LIMIT = "memory limit of "
 _FATAL = re.compile(r"^Fatal Python error: (.*)$", re.MULTILINE)
 _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
@@ -230,19 +226,12 @@ class CrashReport:
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
         """Return why the trial fails after this single death; None if it is retried under this limit."""
-        if self.passed_memory_limit:
-            return f"{self.text.splitlines()[0]} {where}"
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
             return None
         if _TIMEOUT.search(self.text):
             what = f"time limit of {self.limit_s:g} s passed {where}, in native code that did not come back"
             return f"{what}\n{self.text}"
         return None
-
-    @property
-    def passed_memory_limit(self) -> bool:
-        """Return whether the process was killed for exceeding its memory limit."""
-        return self.text.startswith(_MEMORY_LIMIT)
 
     @property
     def summary(self) -> str:

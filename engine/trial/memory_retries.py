@@ -112,15 +112,11 @@ class OomRetries:
             return 1  # without a look at weights and data
         return self._memory.step(self._settings).parts_that_fit(total) or 1
 
-    def next(self, *, was_alone: bool = False) -> bool:
-        """Switch to the next way to train; return False if there is none.
-
-        If the trial `was_alone`, as in a process killed for its memory, the try alone is skipped.
-        """
-        tries = max(2, self._tries + 1) if was_alone else self._tries + 1
-        if tries >= len(self._parts):
+    def next(self) -> bool:
+        """Switch to the next way to train; return False if there is none."""
+        if self._tries + 1 >= len(self._parts):
             return False
-        self._tries = tries
+        self._tries += 1
         with suppress(OSError):  # it is then tried from the beginning
             self._file.write_text(f"{self._tries}", "ascii")
         return True

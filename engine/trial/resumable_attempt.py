@@ -75,14 +75,13 @@ class Attempt:
         save_after_s: float = 0.0,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
-        guard: failures.Guard | None = None,
         buffer: OutcomeBuffer | None = None,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
         device_suffix: str = "",
     ) -> None:
         self.job, self.ended, self.save_after_s = job, False, save_after_s
         self._store, self._device, self._data, self._device_suffix = store, device, data, device_suffix
-        self._make_training, self._guard, self._buffer = make_training, guard, buffer
+        self._make_training, self._buffer = make_training, buffer
         self._limit, self._every = time_limit_s, checkpoint_every_s
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
@@ -165,8 +164,6 @@ class Attempt:
             saved = self._checkpoint.load(_CPU)
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
             self._tries.read(self._device)
-            if words is not None and words.passed_memory_limit and self._tries.next(was_alone=True):
-                words = None
             tries = f"/{self._tries.tries}" if self._tries.tries else ""
             place = f"{'0' if saved is None else saved.place}{tries}"
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
@@ -338,8 +335,6 @@ class Attempt:
             failures.recording_crashes(folder, self._limit) as descriptor,
             interruptible(seconds, descriptor),
         ):
-            if self._guard is not None:
-                self._guard(failures.crash_report_file(folder))
             yield
 
     def _between_steps(self, training: Training) -> None:
@@ -380,11 +375,6 @@ class Attempt:
         if self._limit is None or self._training is None:
             return None
         return self._limit - self._training.seconds
-
-    def watch_pack(self) -> None:
-        """Stop the memory guard from blaming this trial while several take steps together."""
-        if self._guard is not None:
-            self._guard(self._checkpoint.folder / "crash_report_of_pack")
 
     # -- texts
 

@@ -28,6 +28,9 @@ class StrictModel(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    removed_keys: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier releases, each with what to use instead."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
@@ -106,7 +109,10 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
             case "extra_forbidden":
-                hint = _unknown_key_hint(str(path[-1]), _model_at(model, path[:-1]).model_fields)
+                table = _model_at(model, path[:-1])
+                hint = table.removed_keys.get(str(path[-1])) or _unknown_key_hint(
+                    str(path[-1]), table.model_fields
+                )
                 yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")

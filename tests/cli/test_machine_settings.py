@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.cli.machine_settings import SETTING_NAMES, SettingsError, load_settings, read_bytes
+from activemem.cli.machine_settings import SETTING_NAMES, SettingsError, load_settings
 
 
 def test_without_any_source_every_setting_has_its_default():
@@ -15,7 +15,6 @@ def test_without_any_source_every_setting_has_its_default():
         "cpus": 1.0,
         "gpus": "auto",
         "time_limit_s": None,
-        "memory_limit": None,
         "checkpoint_every": None,
         "pack": "off",
         "activation_checkpointing": False,
@@ -121,20 +120,21 @@ def test_more_than_one_gpu_is_refused_with_the_reason(given, told):
     assert str(caught.value) == f"environment: 1 fault\n\n  ACTIVEMEM_GPUS: {told}"
 
 
-def test_a_limit_of_memory_is_a_size_and_a_truth_value_is_read_from_the_environment():
-    environment = {"ACTIVEMEM_MEMORY_LIMIT": "1.5 GiB", "ACTIVEMEM_ACTIVATION_CHECKPOINTING": "true"}
-    found = load_settings(environment=environment).values
-    assert read_bytes(found.memory_limit) == 1.5 * 2**30
-    assert found.activation_checkpointing
+def test_a_truth_value_is_read_from_the_environment():
+    environment = {"ACTIVEMEM_ACTIVATION_CHECKPOINTING": "true"}
+    assert load_settings(environment=environment).values.activation_checkpointing
     with pytest.raises(SettingsError) as caught:
-        load_settings(
-            environment={"ACTIVEMEM_MEMORY_LIMIT": "much", "ACTIVEMEM_ACTIVATION_CHECKPOINTING": "yes"}
-        )
-    assert str(caught.value) == (
-        "environment: 2 faults\n\n"
-        "  ACTIVEMEM_ACTIVATION_CHECKPOINTING: expected true or false, got 'yes'\n"
-        "  ACTIVEMEM_MEMORY_LIMIT: expected a size such as 4GB or 512MiB, got 'much'"
-    )
+        load_settings(environment={"ACTIVEMEM_ACTIVATION_CHECKPOINTING": "yes"})
+    told = "ACTIVEMEM_ACTIVATION_CHECKPOINTING: expected true or false, got 'yes'"
+    assert str(caught.value) == f"environment: 1 fault\n\n  {told}"
+
+
+def test_a_key_of_an_earlier_release_is_refused_with_what_to_use_instead():
+    Path("activemem.toml").write_text('memory_limit = "4GB"\n', encoding="utf-8")
+    with pytest.raises(
+        SettingsError, match="unknown key 'memory_limit'; limit the memory"
+    ):
+        load_settings()
 
 
 def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
@@ -159,7 +159,6 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         "cpus                       1        default\n"
         f"gpus                       0.25     {tmp_path}/activemem.toml\n"
         "time_limit_s               –        default\n"
-        "memory_limit               –        default\n"
         "checkpoint_every           –        default\n"
         "pack                       off      default\n"
         "activation_checkpointing   false    default\n"

@@ -54,14 +54,14 @@ def last_line(process):
 
 @pytest.mark.slow  # Ray waits, and starts each worker anew
 def test_a_trial_that_kills_its_worker_has_its_own_reason_and_the_others_run(folder):
-    process = begin(folder, "native,eat", ACTIVEMEM_TIME_LIMIT_S="10", ACTIVEMEM_MEMORY_LIMIT="2GB")
+    process = begin(folder, "native", ACTIVEMEM_TIME_LIMIT_S="10")
     _, stderr = process.communicate(timeout=PATIENCE_S)
     frame = Store(folder / "results").trials().sort("seed")
     assert process.returncode == 1, stderr
-    assert frame["status"].to_list() == ["failed", "failed", "done", "done"]
+    assert frame["status"].to_list() == ["failed", "done", "done", "done"]
     assert frame["reason"].str.split("\n").list.first().to_list() == [
         "time limit of 10 s passed at epoch 1, in native code that did not come back",
-        "memory limit of 2 GB passed at epoch 1, batches in 2 parts",
+        None,
         None,
         None,
     ]

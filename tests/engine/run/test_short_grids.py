@@ -70,7 +70,6 @@ def test_a_long_grid_a_search_a_cluster_and_a_limit_of_memory_are_for_ray(tiny, 
     assert seconds(tiny.replace("epochs = 4", "epochs = 40000"), store) is None
     assert seconds(SEARCH_OF_RUNGS, store) is None
     assert seconds(tiny, store, replace(HERE, address="127.0.0.1:1")) is None
-    assert seconds(tiny, store, replace(HERE, memory_limit=10**9)) is None
 
 
 @pytest.mark.parametrize(("local", "reached"), [(False, ["ray"]), (True, ["here"]), (None, ["here"])])

@@ -28,8 +28,6 @@ def test_a_passed_limit_is_the_end_of_a_trial_but_under_a_longer_one(tmp_path):
     assert words.reason(2.0, "at epoch 4") == words.reason(1.0, "at epoch 4") == f"{told}\n{TIMEOUT}"
     assert words.reason(3.0, "at epoch 4") is None
     assert words.reason(None, "at epoch 4") is None
-    words = die(tmp_path, "memory limit of 4 GB passed\n")
-    assert words.reason(None, "at epoch 1") == "memory limit of 4 GB passed at epoch 1"
 
 
 def test_any_other_death_may_be_tried_again(tmp_path):

@@ -9,7 +9,6 @@ import torch
 from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import memory_retries
-from activemem.engine.trial.failures import crash_report_file
 from activemem.engine.trial.memory_retries import (
     OomRetries,
     free_memory,
@@ -231,26 +230,10 @@ def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
     assert row["reason"].splitlines()[0] == "out of memory at epoch 2, batches in 4 parts"
 
 
-def test_a_trial_that_was_killed_for_its_memory_goes_on_in_parts_until_there_are_no_smaller_ones(
-    tmp_path, job
-):
-    store, halves, tries = Store(tmp_path), job(batch_size=2), []
-    folder = store.files.checkpoint_dir(halves.trial.id)
-    folder.mkdir(parents=True)
-    for _ in range(2):
-        crash_report_file(folder).write_text("None\nmemory limit of 2 GB passed\n", encoding="utf-8")
-        attempt = Attempt(halves, store, CPU, make_training=room_for(0, tries))
-        events = [attempt.advance()]
-        attempt.release()
-    assert isinstance(events[0], Ended)
-    (reason,) = store.trials()["reason"]
-    assert reason == "memory limit of 2 GB passed at epoch 1, batches in 2 parts"
-
-
-def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):
+def test_who_goes_on_with_a_trial_knows_how_it_was_tried(tmp_path, job):
     settings = job(batch_size=12, accumulate=3).trial.settings
     tries = OomRetries(settings, tmp_path)
-    assert tries.next(was_alone=True)
+    assert tries.next() and tries.next()
     other = OomRetries(settings, tmp_path)
     other.read(CPU)
     assert (other.parts, other.settings.train.accumulate) == (6, 6)
