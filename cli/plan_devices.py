@@ -10,8 +10,6 @@ from ..engine.core.gpus import (
     count_gpus_of_processes,
     gpu_fault,
     gpu_here,
-    has_multi_process_service,
-    service_fault,
 )
 from ..engine.core.resources import Gpus, cpus_here
 from ..storage import Store
@@ -107,9 +105,7 @@ def _shared(
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
         return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
-    gpus, asked = machine.gpus, _asked(machine.gpus)
-    if gpus != "auto" and (fault := service_fault(gpus, int(cpus / machine.cpus))) is not None:
-        return f"not one such trial: {fault}; with --local one"
+    asked = _asked(machine.gpus)
     trials = None if at_once is None else at_once / count
     found = room_on_gpu(
         held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, trials=trials, asked=asked
@@ -121,10 +117,7 @@ def _shared(
     told = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
     if found.trials == 1 or not found.by_memory:
         return told
-    if has_multi_process_service():
-        return f"{told}, side by side by NVIDIA's multi-process service; with --local one"
-    daemon = "nvidia-cuda-mps-control -d has them compute side by side"
-    return f"{told}, in turns of time: {daemon}; with --local one"
+    return f"{told}; with --local one"
 
 
 def _asked(gpus: Gpus) -> int | None:
@@ -146,7 +139,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
     why = {
         "memory": "as many as fit",
         "CPUs": "as many as there are CPUs for",
-        "service": "as many as NVIDIA's service takes",
+        "processes": "the most that share a GPU",
         "trials": "as many as the study has",
         "setting": f"as gpus = {gpus:g}" if gpus != "auto" else "",
         "one": "as there are CPUs for no more",

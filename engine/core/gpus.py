@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import sys
 import warnings
 from contextlib import suppress
 from ctypes import CDLL, Structure, byref, c_ulonglong, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 _LIBRARY = "libnvidia-ml.so.1"
 
@@ -46,8 +44,6 @@ _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
 
 _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no NVIDIA driver")
 """Messages of torch if it finds no GPU."""
-
-_SERVICE_FOLDER = "/tmp/nvidia-mps"  # CUDA's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,31 +134,7 @@ def gpu_fault() -> str | None:
         return None
     if any(each in message for each in _NO_GPU):
         return None
-    message = re.sub(r"^Unexpected error from cudaGetDeviceCount.* (?=Error \d+: )", "", message)
-    return message + (_service_hint() if "MPS" in message or _service() == "gone" else "")
-
-
-def has_multi_process_service() -> bool:
-    """Return whether NVIDIA's multi-process service (MPS) runs here, judging by its daemon's pipe.
-
-    With MPS, kernels of several processes run on one GPU at the same time; without it, they take turns.
-    """
-    return _service() == "there"
-
-
-def service_fault(share: float, room: int) -> str | None:
-    """Return why trials with this share of a GPU cannot train here, or None.
-
-    `room` is the number of trials that the CPUs allow. A daemon of MPS may refuse so many clients, since Ray
-    fills one GPU before the next.
-    """
-    from ...studies.planning.memory_estimates import MOST_ON_ONE  # noqa: PLC0415 -- few commands need it
-
-    if min(int(1 / share), room) <= MOST_ON_ONE or not has_multi_process_service():
-        return None
-    least = (int(10_000 / (MOST_ON_ONE + 1)) + 1) / 10_000  # in ten-thousandths, as Ray has it
-    service = f"as NVIDIA's multi-process service takes {MOST_ON_ONE} processes on a GPU"
-    return f"gpus: expected at least {least:g}, {service}, got {share:g}"
+    return re.sub(r"^Unexpected error from cudaGetDeviceCount.* (?=Error \d+: )", "", message)
 
 
 def _has_driver() -> bool:
@@ -170,35 +142,3 @@ def _has_driver() -> bool:
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"
-
-
-def _service_pipe() -> Path:
-    """Return the socket on which the MPS daemon listens; its log is beside it."""
-    return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _SERVICE_FOLDER), "control")
-
-
-def _service() -> Literal["there", "gone", "none"]:
-    """Return whether the MPS daemon runs, has died and left its socket, or does not exist.
-
-    The test never connects: it asks for another type of socket, and Linux answers with a different error if a
-    process has bound the socket (`unix_find_other` in net/unix/af_unix.c).
-    """
-    pipe = _service_pipe()
-    if not pipe.exists():
-        return "none"
-    if not pipe.is_socket():
-        return "there"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect(str(pipe))
-        except ConnectionRefusedError:
-            return "gone"
-        except OSError:
-            return "there"
-    return "there"
-
-
-def _service_hint() -> str:
-    """Return advice for the case that the MPS daemon does not answer."""
-    start, without = "start it by nvidia-cuda-mps-control -d", "CUDA_MPS_PIPE_DIRECTORY to an empty folder"
-    return f"; the multi-process service does not answer at {_service_pipe()}: {start}, or set {without}"

@@ -23,7 +23,6 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.gpus import service_fault
 from ..core.interruption import StartLeft, Stop, left_when_asked
 from ..core.resources import Machine
 from ..trial.failures import MachineError
@@ -278,9 +277,6 @@ def _check_room(machine: Machine) -> None:
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
             setting = f"{name.lower()}s"
             raise MachineError(f"{setting}: expected at most {found:g}, as this machine has, got {asked:g}")
-    room = int(ray.cluster_resources().get("CPU", 0.0) / machine.cpus)
-    if _gpus(machine) and (fault := service_fault(_gpus(machine), room)) is not None:
-        raise MachineError(fault)
 
 
 def _count_workers(machine: Machine) -> int:

@@ -213,7 +213,7 @@ def fits(held: int, device_bytes: int) -> bool:
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
-Bound = Literal["memory", "CPUs", "service", "trials", "setting", "one"]
+Bound = Literal["memory", "CPUs", "processes", "trials", "setting", "one"]
 """The limit on trials per GPU; "one" means that a trial trains although it requests more CPUs than exist."""
 
 
@@ -247,7 +247,7 @@ class GpuRoom:
         """The number of trials that each resource allows."""
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
-            bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "service": MOST_ON_ONE}
+            bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "processes": MOST_ON_ONE}
             bounds |= {"trials": self.by_trials}
         return {what: count for what, count in bounds.items() if count is not None}
 

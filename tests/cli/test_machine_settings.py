@@ -131,9 +131,7 @@ def test_a_truth_value_is_read_from_the_environment():
 
 def test_a_key_of_an_earlier_release_is_refused_with_what_to_use_instead():
     Path("activemem.toml").write_text('memory_limit = "4GB"\n', encoding="utf-8")
-    with pytest.raises(
-        SettingsError, match="unknown key 'memory_limit'; limit the memory"
-    ):
+    with pytest.raises(SettingsError, match="unknown key 'memory_limit'; limit the memory"):
         load_settings()
 
 

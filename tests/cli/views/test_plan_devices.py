@@ -34,18 +34,13 @@ STEP = StepMemory(
 
 
 @pytest.fixture(name="told")
-def _told(monkeypatch, tmp_path):
-    """What a plan of steps of eight gigabytes says of H100s and CPUs, with NVIDIA's service or without."""
+def _told(monkeypatch):
+    """What a plan of steps of eight gigabytes says of H100s and CPUs."""
 
-    def told(
-        gpus, *, service, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None, left=None
-    ):
+    def told(gpus, *, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None, left=None):
         gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)
         monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(plan_devices, "cpus_here", lambda: cpus)
-        monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
-        if service:
-            (tmp_path / "control").touch()
         plan = SimpleNamespace(memory=("sa", STEP))
         return plan_devices.where(
             plan, MachineSettings(gpus=gpus, cpus=2, address=address), run_free, at_once=left
@@ -54,19 +49,11 @@ def _told(monkeypatch, tmp_path):
     return told
 
 
-@pytest.mark.parametrize(
-    ("service", "how"),
-    [
-        (True, "side by side by NVIDIA's multi-process service; with --local one"),
-        (
-            False,
-            "in turns of time: nvidia-cuda-mps-control -d has them compute side by side; with --local one",
-        ),
-    ],
-)
-def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
-    expected = f"this machine's GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB, {how}"
-    assert told("auto", service=service) == expected
+def test_as_many_trials_share_a_gpu_as_fit(told):
+    assert told("auto") == (
+        "this machine's GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB; "
+        "with --local one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +69,7 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
         ),
         (
             ("auto", {"cpus": 192, "size": 800 * 10**9}),
-            "H100: 48 such trials at once, as many as NVIDIA's service takes; 83 fit into 800.0 GB",
+            "H100: 48 such trials at once, the most that share a GPU; 83 fit into 800.0 GB",
         ),
         (
             ("auto", {"left": 10, "count": 4}),
@@ -107,11 +94,6 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
             (0.25, {"cpus": 7, "count": 4}),
             "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as there are CPUs for no more; 8 fit",
         ),
-        (
-            (0.02, {"cpus": 98}),
-            "not one such trial: gpus: expected at least 0.0205, as NVIDIA's multi-process service takes 48 "
-            "processes on a GPU, got 0.02; with --local one",
-        ),
         ((0.02, {"cpus": 97}), "48 such trials at once, as many as there are CPUs for; 8 fit into 80.0 GB"),
         ((0.0208, {"cpus": 192}), "48 such trials at once, as gpus = 0.0208; 8 fit into 80.0 GB"),
         (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
@@ -123,9 +105,9 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
         (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
     ],
 )
-def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_service_or_the_setting(told, asked, says):
+def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_setting(told, asked, says):
     gpus, machine = asked
-    assert says in told(gpus, service=True, **machine)
+    assert says in told(gpus, **machine)
 
 
 @pytest.mark.parametrize("left", [None, 1, 9])
@@ -138,32 +120,28 @@ def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(
     monkeypatch.setattr(MemoryEstimator, "step", lambda *_: STEP)
     node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
     trials = round(1 / share(Machine(cpus=2), [node], [None], left))
-    says = told("auto", service=True, cpus=cpus, size=size * 10**9, count=count, left=left)
+    says = told("auto", cpus=cpus, size=size * 10**9, count=count, left=left)
     assert f": {plural(trials, 'such trial')} at once" in says
 
 
-def test_without_nvidias_service_any_number_of_trials_take_turns_on_a_gpu(told):
-    assert ": 50 such trials at once, as gpus = 0.02; 8 fit into" in told(0.02, service=False, cpus=192)
-
-
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
-    assert told(1, service=True).endswith("1 such trial at once, as gpus = 1; 8 fit into 80.0 GB")
-    assert told("auto", service=True, address="elsewhere:1").endswith(
+    assert told(1).endswith("1 such trial at once, as gpus = 1; 8 fit into 80.0 GB")
+    assert told("auto", address="elsewhere:1").endswith(
         "; with --local, this machine's GPU, NVIDIA H100, for one trial at a time"
     )
 
 
 def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
-    assert told("auto", service=True, others=60 * 10**9) == (
+    assert told("auto", others=60 * 10**9) == (
         "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as fit into 20.0 GB (others hold "
-        "60.0 GB), side by side by NVIDIA's multi-process service; with --local one"
+        "60.0 GB); with --local one"
     )
 
 
 def test_what_the_trials_of_a_studys_own_run_hold_is_room_for_trials(told):
-    alone = told("auto", service=True)
-    assert told("auto", service=True, others=60 * 10**9, run_free=80 * 10**9) == alone
-    some = told("auto", service=True, others=60 * 10**9, run_free=50 * 10**9)
+    alone = told("auto")
+    assert told("auto", others=60 * 10**9, run_free=80 * 10**9) == alone
+    some = told("auto", others=60 * 10**9, run_free=50 * 10**9)
     assert ": 5 such trials at once, as many as fit into 50.0 GB (so much was free when its run beg" in some
 
 

@@ -55,7 +55,7 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     four = Accelerators(count=4, device_bytes=room_for_three, cpus=8)
     assert share(Machine(cpus=1.0), [node, four], settings) == 0.5  # the smaller of the two
     many = Accelerators(count=1, device_bytes=10**12, cpus=256)
-    assert share(Machine(cpus=1.0), [many], settings) == fraction(48)  # no more have NVIDIA's service
+    assert share(Machine(cpus=1.0), [many], settings) == fraction(48)  # no more share a GPU
     small = Accelerators(count=1, device_bytes=2**20, cpus=16)
     assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
 
@@ -276,21 +276,6 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
     with connected(Machine(), NOBODY):
         machine, _ = _ready(Machine(), None, settings, None)
     assert machine.gpus == fraction(3)
-
-
-def test_more_processes_than_nvidias_service_takes_are_refused_before_one_begins(monkeypatch, tmp_path):
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 96.0, "GPU": 2.0})
-    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
-    ray_cluster._check_room(Machine(gpus=0.01))  # they take turns
-    (tmp_path / "control").touch()
-    for few in (Machine(gpus=0.01, cpus=2.0), Machine(gpus=fraction(48)), Machine(gpus=0.0)):
-        ray_cluster._check_room(few)
-    with pytest.raises(MachineError) as refused:
-        ray_cluster._check_room(Machine(gpus=0.01))
-    assert str(refused.value) == (
-        "gpus: expected at least 0.0205, as NVIDIA's multi-process service takes 48 processes on a GPU, "
-        "got 0.01"
-    )
 
 
 @NO_GPU
