@@ -25,7 +25,7 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ..frames import value_frame
-from ..statistics.speedups import Speedup, Took, speedups
+from ..statistics.speedups import SpeedupEstimate, Took, speedups
 from ..subject import ResultSubject
 from ..tables.captions import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
@@ -145,7 +145,7 @@ def _remarks(whys: Sequence[str]) -> Iterator[str]:
         yield f"{whys.count(why)} of its seeds {why}"
 
 
-def _cell(spec: SpeedupTable, found: Speedup | None, marks: tuple[str, ...]) -> Cell:
+def _cell(spec: SpeedupTable, found: SpeedupEstimate | None, marks: tuple[str, ...]) -> Cell:
     if found is None:
         return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks)
     form = lambda value: format_number(value, spec.digits)  # noqa: E731 -- of one line

@@ -46,7 +46,7 @@ class Took:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speedup:
+class SpeedupEstimate:
     """How many times as much the baseline takes, over `n` seeds; `bound` says on which side the truth lies.
 
     It is "" where all trainings reached the target, ">" where some of the baseline did not, and "<" where
@@ -60,7 +60,7 @@ class Speedup:
     bound: Literal["", "<", ">"] = ""
 
 
-def speedups(cells: Sequence[Took], baseline: int) -> list[Speedup | None]:
+def speedups(cells: Sequence[Took], baseline: int) -> list[SpeedupEstimate | None]:
     """Return the speedup of each cell over the one of number `baseline`; None where nothing is known.
 
     Nothing is known of cells without a seed that both have, and of those where trainings of both sides did
@@ -72,7 +72,7 @@ def speedups(cells: Sequence[Took], baseline: int) -> list[Speedup | None]:
         if cell.reached and not cell.limits
     }
     pool = pooled_variance(list(logs.values()))
-    found: list[Speedup | None] = []
+    found: list[SpeedupEstimate | None] = []
     for place, cell in enumerate(cells):
         if place == baseline:
             found.append(None)
@@ -83,7 +83,7 @@ def speedups(cells: Sequence[Took], baseline: int) -> list[Speedup | None]:
     return found
 
 
-def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> Speedup | None:
+def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -> SpeedupEstimate | None:
     """Return the speedup of a cell by the logarithms of both; `rounding` is the resolution's variance."""
     differences = [baseline[seed] - own[seed] for seed in sorted(own.keys() & baseline.keys())]
     if not differences:
@@ -93,16 +93,18 @@ def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -
     if pool is not None:
         variance, degrees = own_or_pooled(variance, n, pool)
     if degrees < 1:
-        return Speedup(value=math.exp(middle), n=n)
+        return SpeedupEstimate(value=math.exp(middle), n=n)
     half = t_quantile(LEVEL, degrees + 1) * math.sqrt(variance / n)
-    return Speedup(value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half))
+    return SpeedupEstimate(
+        value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half)
+    )
 
 
-def _bounded(cell: Took, baseline: Took) -> Speedup | None:
+def _bounded(cell: Took, baseline: Took) -> SpeedupEstimate | None:
     """Return the bound that limits give, on the seeds of both; None where both sides have limits."""
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())
     if not seeds or bool(cell.limits) == bool(baseline.limits):
         return None
     middle = mean([math.log(theirs[seed] / own[seed]) for seed in seeds])
-    return Speedup(value=math.exp(middle), n=len(seeds), bound="<" if cell.limits else ">")
+    return SpeedupEstimate(value=math.exp(middle), n=len(seeds), bound="<" if cell.limits else ">")
