@@ -54,13 +54,20 @@ class NextSeeds:
 class OpenResult(ABC, Generic[QuestionT]):
     """A claim or a table with open questions, to which seeds may be added.
 
-    A question is an undecided comparison of a claim, or an undecided difference of a table. `looks` has the
-    seeds of each look.
+    A question is an undecided comparison of a claim, or an undecided difference of a table.
     """
 
     kind: ClassVar[Kind]
-    name: str
-    looks: Sequence[Sequence[int]]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Return the name of the claim or table."""
+
+    @property
+    @abstractmethod
+    def looks(self) -> Sequence[Sequence[int]]:
+        """Return the seeds of each look."""
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
