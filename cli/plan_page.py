@@ -52,7 +52,7 @@ def plan_page(
             "told": explain_design(study.design),
             "aliases": alias_words(study.design),
         },
-        match=study.design.matched_size and study.design.matched_size[0],
+        match=study.design.matched_size and study.design.matched_size.name,
         models=plan.models,
         ladder=planned_rungs(study),
         rungs=rung_costs(study),

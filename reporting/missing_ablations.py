@@ -271,10 +271,9 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     """Return a cell of the study with its holes filled, and with the sizes that the study solved for it."""
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
-    if study.design.matched_size is not None:
-        name, size = study.design.matched_size
+    if (matched := study.design.matched_size) is not None:
         match = study.size_matches.get(trial.id)
-        values[name] = match.size if match is not None and match.size is not None else size
+        values[matched.name] = matched.size if match is None or match.size is None else match.size
     tables = study.template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
     tables["model"]["recipe"] = trial.settings.model.recipe
     cell = _resolved(model, change, tables)

@@ -126,6 +126,23 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
     return one_line(f"Other than in the study's file: {', '.join(changed)}.") if changed else ""
 
 
+def match_sentence(study: Study) -> str:
+    """Return what the study's models have in common, and the largest residual; empty without `match`."""
+    if study.design.matched_size is None or not study.size_matches:
+        return ""
+    costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
+    worst = max(abs(match.largest.relative_residual) for match in study.size_matches.values())
+    return f"Models have equal {costs}, up to {100 * worst:.2g} %."
+
+
+_MATCHED = {
+    "parameters": "parameters",
+    "flops": "FLOPs a token",
+    "state": "state",
+    "memory": "memory of a training step",
+}
+
+
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     """Return how many results are left out because plug-ins have changed; "" without any."""
     stale = find_stale_trials(study, outcomes)

@@ -138,14 +138,13 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         text = f"claims are judged at {numbers} seeds, which `study run --until-decided` adds where it helps"
         yield "seeds", text
     solved = [model.size_match for model in plan.models if model.size_match is not None]
-    if study.design.matched_size is not None and solved:
-        name, given = study.design.matched_size
-        baseline = {**study.design.baseline, name: given}
+    if (matched := study.design.matched_size) is not None and solved:
+        baseline = {**study.design.baseline, matched.name: matched.size}
         cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
-        worst = max(solved, key=lambda one: abs(one.relative_residual))
-        text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
+        worst = max(solved, key=lambda one: abs(one.largest.relative_residual)).largest
+        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}; largest residual "
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
-        yield "match", text + share
+        yield "match", text + worst.residual_text + (share if worst.name == "parameters" else "")
 
 
 def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note]:
@@ -272,7 +271,7 @@ def _axis(name: str, count: int) -> str:
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
-    solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
+    solved = () if study.design.matched_size is None else (study.design.matched_size.name, "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
     models = [_row(model, size) for model in plan.models[:_MAX_MODELS]]
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # closer where labels lack room
@@ -301,20 +300,13 @@ def _labels(texts: Sequence[str], max_width: int) -> list[str]:
 def _row(model: ModelCost, size: float) -> tuple[str, ...]:
     found = model.size_match
     solved = (
-        ()
-        if found is None
-        else (NO_NUMBER if found.size is None else f"{found.size:,}", _signed(found.residual))
+        () if found is None else (NO_NUMBER if found.size is None else f"{found.size:,}", found.residual_text)
     )
     flops, held = (
         f"{model.step_flops / size:,.1f}",
         NO_NUMBER if model.memory is None else format_bytes(model.memory),
     )
     return (model.label, *solved, f"{model.parameters:,}", flops, held, _time(model.estimate))
-
-
-def _signed(count: int) -> str:
-    """Return a difference with its sign, a true minus: `+12`, `−1,284`, `0`."""
-    return f"{count:+,}".replace("-", "−") if count else "0"
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:

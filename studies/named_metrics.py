@@ -52,7 +52,7 @@ def check_metrics_beside_faults(
     """Do the same for a grid with other faults, if these leave no doubt which metrics its trials have."""
     if diagnostics.invalid or design.count() > MAX_TRIED * len(design.factors[SEED]):
         return
-    size = dict([design.matched_size] if design.matched_size else [])
+    size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}
     trials: list[Trial] = []
     for levels in design.cells():
         if levels[SEED] != design.factors[SEED][0]:

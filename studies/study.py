@@ -23,7 +23,8 @@ from .own_data.reader import CORPUS
 from .presentation.kinds import CurveKind, TableKind, check_tuned_metrics, read_curves, read_tables
 from .resolve.data_fit import data_faults
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
-from .resolve.grid import GridBuilder, SizeMatch, StudyBudget, TrialGrid
+from .resolve.equal_costs import SizeMatch
+from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
 from .resolve.resolve import resolve_settings
 from .resolve.search_points import Suggest, count_points, read_point, resolve_point
 from .resolve.template import TRIAL_TABLES, Template
@@ -65,7 +66,7 @@ class Study:
     `dimensions` are the search's dimensions by name, options as plain data, and `baseline` is its first
     point; empty without a search. `trials` has every trial once, in the order of the file; empty in a search.
     `cells` has the trial of every cell; different cells may share one. `over_budget` has those that are not
-    run. `size_matches` has the sizes solved for equal parameters, by trial. `decode` has the searches to try
+    run. `size_matches` has the sizes solved for equal costs, by trial. `decode` has the searches to try
     with trained translation models, `own_corpus` the files that the study names itself.
     """
 

@@ -231,7 +231,7 @@ def _rows(
     """Return the table of models and their diagrams; `groups` has each model's trials, if any."""
     size_match = inputs.study.design.matched_size
     unit, size = si_prefix(max(model.step_flops for model in models))
-    numbers = [size_match[0], "residual"] if size_match else []
+    numbers = [size_match.name, "residual"] if size_match else []
     numbers += ["parameters", f"{unit}FLOPs/step"]
     rows = [list(_size_cells(model, size, matched=size_match is not None)) for model in models]
     if groups:
@@ -249,7 +249,7 @@ def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE
-        yield f"{solved.residual:+,}".replace("-", "−") if solved else _NONE
+        yield solved.residual_text if solved else _NONE
     yield f"{model.parameters:,}"
     yield f"{model.step_flops / size:,.1f}"
 

@@ -14,7 +14,7 @@ from ...studies.catalog.published import PublishedNumber
 from ...studies.presentation.kinds import Beside, Center, Spread, TableKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..outcomes import overrides_sentence, stale_sentence
+from ..outcomes import match_sentence, overrides_sentence, stale_sentence
 from ..statistics.estimates import Estimate
 
 
@@ -241,7 +241,7 @@ def build_table(
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
     table = spec.table(study, outcomes, Beside(published=published, paper_only=paper_only, begun=begun))
-    told = [overrides_sentence(study.overrides), stale_sentence(study, outcomes)]
+    told = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]
     return replace(table, caption=(*table.caption[:1], *filter(None, told), *table.caption[1:]))
 
 

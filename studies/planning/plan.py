@@ -23,7 +23,7 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.grid import SizeMatch
+from ..resolve.equal_costs import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings, read_recipe
@@ -371,10 +371,15 @@ def model_costs(
             memory=max((steps[trial.id].total for trial in group if trial.id in steps), default=None),
             estimate=time.per(len(group)),
             excess=budget.describe_excess(costliest),
-            size_match=max(matches, key=lambda one: (abs(one.residual), one.target), default=None),
+            size_match=max(matches, key=_distance, default=None),
         )
         models.append(model)
     return tuple(models)
+
+
+def _distance(match: SizeMatch) -> tuple[float, float]:
+    """Return how far a model's costs are from the baseline's, and the baseline's."""
+    return abs(match.largest.residual), match.largest.target
 
 
 def _label_names(study: Study) -> list[str]:

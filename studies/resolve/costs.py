@@ -160,6 +160,24 @@ def step_flops(settings: TrialSettings) -> int:
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
 
+def flops_per_token(settings: TrialSettings) -> float:
+    """Return the operations for each of `sequence_tokens` tokens, forward and backward."""
+    tokens = sequence_tokens(settings)
+    return cost(settings, tokens).flops / tokens
+
+
+def state_bytes(settings: TrialSettings) -> int:
+    """Return the bytes that generation keeps behind `sequence_tokens` tokens, in numbers of four bytes."""
+    found = _whole(settings)
+    return 4 * (found.state * sequence_tokens(settings) + found.window)
+
+
+def step_bytes(settings: TrialSettings) -> int:
+    """Return the bytes that a training step with Adam holds at most, in single precision."""
+    train = settings.train
+    return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
+
+
 def reach(settings: TrialSettings) -> Reach:
     """Return the reach of a trial's model."""
     return _reach(

@@ -86,7 +86,7 @@ class Draft:
             for name, dimension in self.space.items()
         }
         size = self.design.matched_size
-        sizes = {size[0]: (((*BASELINE_PATH, size[0]), size[1]),)} if size else {}
+        sizes = {size.name: (((*BASELINE_PATH, size.name), size.size),)} if size else {}
         return {**factors, **space, **sizes}
 
     def combined_levels(self, factor: str) -> PlacedLevels:
@@ -285,7 +285,7 @@ def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
-    if size and name == size[0] and path not in (RECIPE_PATH, D_MODEL_PATH):
+    if size and name == size.name and path not in (RECIPE_PATH, D_MODEL_PATH):
         return f"the size {{{name}}} can be used only in recipes and in [model] d_model"
     return ""
 

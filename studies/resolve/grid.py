@@ -5,28 +5,23 @@ No model is built: settings come from the text, parameters and FLOPs from its an
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
-from ...grammar import Recipe, lookup
-from ...grammar.checker import MAX_BLOCKS
-from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
 from ..ladder import Ladder, on_rung
-from ..schema.design import MAX_TRIALS, Design, level_key
+from ..schema.design import MAX_TRIALS, Design, MatchedSize, level_key
 from ..schema.factors import SEED
 from ..schema.level_names import level_text
 from ..schema.search_settings import Limit
-from ..schema.settings import MAX_D_MODEL, Level, TrialSettings, read_recipe
+from ..schema.settings import Level, MatchedCost, TrialSettings
 from ..text.document import Diagnostics
 from ..text.strict_model import InvalidTableError, format_value
 from ..text.toml_positions import KeyPath
 from .costs import model_cost, parameter_count, sequence_tokens, step_flops
 from .draft import report_cell_problem
+from .equal_costs import SIZE_PATHS, SizeMatch, SizeMatcher, cost_text
 from .resolve import resolve_settings
-from .template import D_MODEL_PATH, RECIPE_PATH, Template
+from .template import RECIPE_PATH, Template
 from .trial import Trial
 
 
@@ -70,124 +65,12 @@ class StudyBudget:
             yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step, at most {:.4g}"
 
 
-SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
-"""The keys that may use a size."""
-
-_MAX_SIZE = 2**31  # if a parameter sets no bound
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeMatch:
-    """A cell's solved size (None without one), its model's parameters, and the baseline's."""
-
-    size: int | None
-    parameters: int
-    target: int
-
-    @property
-    def residual(self) -> int:
-        """The parameters minus the baseline's."""
-        return self.parameters - self.target
-
-    @property
-    def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's parameters."""
-        return self.residual / self.target
-
-    def __str__(self) -> str:
-        """Return the parameters and their relative residual: `1,603,940 (+0.032 %)`."""
-        percent = 100 * self.relative_residual
-        shown = f"{percent:+,.0f}" if abs(percent) >= 100 else f"{percent:+.3g}"
-        return f"{self.parameters:,} ({shown} %)".replace("-", "−")
-
-
-def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: int) -> list[int]:
-    """Return the sizes on both sides of the target, the nearer first.
-
-    There is only one if the target is out of range. `count` must not decrease with the size.
-    """
-    above = _smallest_reaching(count, target, low, high)
-    sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
-    return sorted(sizes, key=lambda size: abs(count(size) - target))
-
-
-def _smallest_reaching(count: Callable[[int], float], target: int, low: int, high: int) -> int:
-    """Return the smallest size whose count is at least the target, `high + 1` if there is none.
-
-    Most counts are affine, so two of them give the answer; otherwise the range is bisected.
-    """
-    first = count(low)
-    slope = count(low + 1) - first if low < high else 0
-    if slope > 0 and math.isfinite(slope):
-        guess = low + math.ceil((target - first) / slope)
-        if low < guess <= high and count(guess - 1) < target <= count(guess):
-            return guess
-    return low + bisect_left(range(low, high + 1), target, key=count)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterMatcher:
-    """Solver of the sizes at which cells match the baseline's parameters."""
-
-    template: Template
-    design: Design
-
-    def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """Return the possible sizes of a cell, the nearest to its baseline first.
-
-        A cell without a size to solve has one entry. Its baseline has the levels that the baseline names, and
-        the cell's levels of other factors. Raise InvalidTableError if that baseline is invalid.
-        """
-        assert self.design.matched_size is not None
-        name, baseline_size = self.design.matched_size
-        baseline = self.design.baseline_of(levels)
-        target = self._count(baseline, baseline_size)
-        texts = {factor: [level] for factor, level in levels.items()}
-        if not any(name in self.template.names_at(path, texts) for path in SIZE_PATHS):
-            return [SizeMatch(size=None, parameters=self._count(levels, baseline_size), target=target)]
-        if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
-            return [SizeMatch(size=baseline_size, parameters=target, target=target)]
-        low, high = self._bounds(levels, name)
-
-        @cache  # it is asked for the same sizes again, and each is read and counted anew
-        def count(size: int) -> float:
-            try:
-                return self._count(levels, size)
-            except InvalidTableError:  # too many blocks
-                return math.inf
-
-        sizes = nearest_sizes(count, target, low, high)
-        return [SizeMatch(size=size, parameters=int(count(size)), target=target) for size in sizes]
-
-    def _count(self, levels: Mapping[str, Level], size: int) -> int:
-        """Return the parameters of a cell's model at a size."""
-        assert self.design.matched_size is not None
-        return parameter_count(resolve_settings(self.template, {**levels, self.design.matched_size[0]: size}))
-
-    def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """Return the smallest and the largest integer that fits everywhere a cell uses the size."""
-        values = {**levels, name: f"{{{name}}}"}
-        ranges = _ranges(read_recipe(self.template.recipe(values)), name)
-        if name in self.template.holes.get(D_MODEL_PATH, ()):
-            ranges.append((1, MAX_D_MODEL))
-        return max(low for low, _ in ranges), min(high for _, high in ranges)
-
-
-def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
-    """Return the range of integers at each occurrence of a hole in a recipe."""
-    ranges: list[tuple[int, int]] = []
-    for node in walk(recipe.root):
-        if isinstance(node, RepeatNode) and node.count == HoleNode(name):
-            ranges.append((1, MAX_BLOCKS))
-        if isinstance(node, BlockNode) and (spec := lookup(node.name)):
-            for key, value in node.arguments:
-                parameter = spec.parameter(key)
-                if value == HoleNode(name) and parameter is not None:
-                    low = -_MAX_SIZE if parameter.low is None else parameter.low
-                    high = _MAX_SIZE if parameter.high is None else parameter.high
-                    ranges.append((math.ceil(low), math.floor(high)))
-    return ranges
-
+_NOUNS: Mapping[MatchedCost, str] = {
+    "parameters": "parameters",
+    "flops": "",
+    "state": "of state",
+    "memory": "in a step",
+}
 
 _MAX_FAULTS = 20  # of cells that only several levels together make invalid
 
@@ -197,7 +80,7 @@ class TrialGrid:
     """The trials of a grid in file order.
 
     `cells` has every cell with every seed; different cells may be the same trial. `size_matches` has the
-    sizes solved for equal parameters, by trial.
+    sizes solved for equal costs, by trial.
     """
 
     cells: tuple[Trial, ...] = ()
@@ -217,7 +100,7 @@ class TrialGrid:
 class GridBuilder:
     """Builder of a study's grid; faults of combined levels are reported.
 
-    `tolerance` bounds the difference of a cell's parameters from its baseline's, as a fraction of those.
+    `tolerance` bounds the difference of a cell's matched costs from its baseline's, as a fraction of those.
     """
 
     diagnostics: Diagnostics
@@ -270,12 +153,11 @@ class GridBuilder:
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
         """Return a cell's settings, with its size solved if it has one; report faults and return None."""
         values, match = dict(levels), None
-        if self.design.matched_size is not None:
-            name, baseline_size = self.design.matched_size
-            match = self._solve_size(name, levels)
+        if (matched := self.design.matched_size) is not None:
+            match = self._solve_size(matched, levels)
             if match is None:
                 return None
-            values[name] = baseline_size if match.size is None else match.size
+            values[matched.name] = matched.size if match.size is None else match.size
         try:
             settings = resolve_settings(self.template, values)
         except InvalidTableError as error:
@@ -288,32 +170,43 @@ class GridBuilder:
             settings = on_rung(self.ladder, settings, levels, parameters=parameters, sequence_tokens=tokens)
         return settings, match
 
-    def _solve_size(self, name: str, levels: Mapping[str, Level]) -> SizeMatch | None:
+    def _solve_size(self, matched: MatchedSize, levels: Mapping[str, Level]) -> SizeMatch | None:
         """Return the size of a cell; report the nearest sizes if none is within the tolerance."""
+        matcher = SizeMatcher(template=self.template, design=self.design, matched=matched)
         try:
-            nearest, *others = ParameterMatcher(template=self.template, design=self.design).solve(levels)
+            nearest, *others = matcher.solve(levels)
         except InvalidTableError as error:
             baseline = self.design.baseline_of(levels)
             for problem in error.problems:
                 report_cell_problem(self.diagnostics, self.template, problem, baseline, {})
             return None
-        if abs(nearest.relative_residual) <= self.tolerance:
+        if abs(nearest.largest.relative_residual) <= self.tolerance:
             return nearest
-        self._report_mismatch(name, levels, [nearest, *others])
+        self._report_mismatch(matcher, levels, [nearest, *others])
         return None
 
-    def _report_mismatch(self, name: str, levels: Mapping[str, Level], nearest: Sequence[SizeMatch]) -> None:
-        """Report a cell that no size brings to its baseline's parameters, and its nearest sizes.
+    def _report_mismatch(
+        self, matcher: SizeMatcher, levels: Mapping[str, Level], nearest: Sequence[SizeMatch]
+    ) -> None:
+        """Report a cell that no size brings to its baseline's costs, and its nearest sizes.
 
         The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
         levels.
         """
-        texts = {factor: [level] for factor, level in levels.items()}
+        name, texts = matcher.matched.name, {factor: [level] for factor, level in levels.items()}
         names = dict.fromkeys(factor for path in SIZE_PATHS for factor in self.template.names_at(path, texts))
         factors = [factor for factor in names if factor in levels and len(self.design.factors[factor]) > 1]
-        target = f"{nearest[0].target:,} parameters within {100 * self.tolerance:g} %"
+        costs = " and ".join(
+            f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
+        )
+        target = f"{costs} within {100 * self.tolerance:g} %"
         if nearest[0].size is None:
             outcome = f"got {nearest[0]}, and no hole {{{name}}} to solve"
+        elif not matcher.is_changed_by_size(levels, nearest[0]):
+            outcome = f"got {nearest[0]}, whatever {name} is"
+        elif len(nearest[0].costs) > 1:
+            outcome = f"but one size cannot have both: nearest to both is {name}={nearest[0].size}"
+            outcome += f", which gives {nearest[0]}"
         else:
             outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)

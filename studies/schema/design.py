@@ -10,7 +10,7 @@ from typing import Any
 
 from ..designs import Row, fractional_rows, latin_hypercube_rows, plackett_burman_rows, random_rows
 from .factors import ABSENT, SEED, Conditions, TableLevels, settled
-from .settings import DesignKind, Level
+from .settings import DesignKind, Level, MatchedCost
 
 STEPWISE = ("cumulative", "path")
 """The designs in which each cell builds on the previous one."""
@@ -23,17 +23,26 @@ _MAX_DRAWN = 64  # times the cells that are asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedSize:
+    """The size that is solved in each cell: its name, the baseline's, and the costs that become equal."""
+
+    name: str
+    size: int
+    costs: tuple[MatchedCost, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """The cells of a study; `seed` is a factor, too, and is crossed with the cells of every design.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the only name there that is not a
-    factor, with its value: the size to solve. `around` has the factors that are crossed with a design of the
-    others. `target` has the levels of [study] at the end of the design. `metric` decides which change each
-    round of a path keeps, in its `direction` if one is named, and `taken` are the changes kept so far. A
-    fraction has a `resolution`; a sample has `sample_cells` and a `sample_seed`. `labels` fill no holes, and
-    factors with `conditions` have the level ABSENT in some cells. `ladder` has the size factors of [ladder],
-    from the smallest size on. `as_written` is the design of the file without its overrides, if there are any.
+    factor: the size to solve. `around` has the factors that are crossed with a design of the others. `target`
+    has the levels of [study] at the end of the design. `metric` decides which change each round of a path
+    keeps, in its `direction` if one is named, and `taken` are the changes kept so far. A fraction has a
+    `resolution`; a sample has `sample_cells` and a `sample_seed`. `labels` fill no holes, and factors with
+    `conditions` have the level ABSENT in some cells. `ladder` has the size factors of [ladder], from the
+    smallest size on. `as_written` is the design of the file without its overrides, if there are any.
     `table_levels` has the tables behind level names. `factors` has every factor with all its levels: the
     levels of [factors], then the levels that only listed cells have.
     """
@@ -42,7 +51,7 @@ class Design:
     combined_factors: Mapping[str, tuple[Level, ...]]
     listed_cells: Mapping[int, Mapping[str, Level]]  # by their place in the file
     baseline: Mapping[str, Level]
-    matched_size: tuple[str, int] | None
+    matched_size: MatchedSize | None
     around: tuple[str, ...] = ()
     target: Mapping[str, Level] = field(default_factory=dict[str, Level])
     metric: str = ""

@@ -18,7 +18,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .design import STEPWISE, Design, level_key
+from .design import STEPWISE, Design, MatchedSize, level_key
 from .factors import (
     ABSENT,
     CONDITIONS_TABLE,
@@ -355,18 +355,18 @@ class _DesignReader:
         others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
         return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
-    def _matched_size(self) -> tuple[str, int] | None:
-        """Return the size that `match` solves: the only baseline name without a factor, with its value.
+    def _matched_size(self) -> MatchedSize | None:
+        """Return the size that `match` solves: the only baseline name without a factor.
 
         None without `match`. A fault is reported unless there is exactly one such name, with an integer.
         """
-        if self.header.match is None:
+        if not self.header.match:
             if "tolerance" in self.header.model_fields_set:
                 self.diagnostics.report(("study", "tolerance"), "only match has a tolerance", key=True)
             return None
         match list(self._sizes().items()):
             case [(name, int(value))]:
-                return name, value
+                return MatchedSize(name=name, size=value, costs=self.header.match)
             case [(name, value)]:
                 message = f"expected a whole number, got {format_value(value)}"
                 self.diagnostics.report((*BASELINE_PATH, name), message)

@@ -66,6 +66,9 @@ def _wrap_in_list(names: object) -> object:
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_wrap_in_list)]
 """One name or several, as a text or a list of them."""
 
+MatchedCost = Literal["parameters", "flops", "state", "memory"]
+"""A cost of a model that `match` makes equal."""
+
 
 _MOST_RECIPES = 65536
 _recipes: dict[str, Recipe] = {}
@@ -133,8 +136,10 @@ class StudySettings(StrictModel):
     …), file (in the order of the levels in the file), or shuffled (random, but the same each time)"""
     labels: Names = ()
     """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
-    match: Literal["parameters"] | None = None
-    """solve the size of each cell so that its model has as many parameters as the baseline's"""
+    match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(_wrap_in_list)] = ()
+    """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`, `"flops"`
+    (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the bytes of a
+    training step), or a list of these"""
     max_seeds: int | None = Field(default=None, ge=2, le=1000)
     """the maximum number of seeds that `study run --until-decided` may add for undecided claims; claims are
     then tested at several looks, with a corrected level"""
@@ -143,8 +148,7 @@ class StudySettings(StrictModel):
     keep_checkpoints: bool = False
     """whether the store keeps the last state of each training, from which a longer training resumes"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
-    """the maximum difference between a matched model's parameters and the baseline's, as a fraction of the
-    baseline's"""
+    """the maximum difference between a matched cost and the baseline's, as a fraction of the baseline's"""
     max_parameters: int | None = Field(default=None, ge=1)
     """the maximum number of parameters; larger cells and search points are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)

@@ -88,8 +88,10 @@ def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
     page = json.loads(run("study", "plan", study, "--json").stdout)
     found = [model["size_match"] for model in page["models"]]
     assert page["match"] == "filter"
-    assert {each["target"] for each in found} == {1_603_428}
-    assert [(each["size"], each["parameters"] - each["target"]) for each in found] == [
+    costs = [cost for each in found for cost in each["costs"]]
+    assert {(cost["name"], cost["target"]) for cost in costs} == {("parameters", 1_603_428)}
+    sizes = [each["size"] for each in found]
+    assert [(size, cost["amount"] - cost["target"]) for size, cost in zip(sizes, costs, strict=True)] == [
         (512, 0),
         (256, -512),
         (1021, -12),

@@ -1,0 +1,106 @@
+"""`match` solves sizes for equal FLOPs, state or memory as for equal parameters, and for several at once."""
+
+from typing import Any
+
+import pytest
+
+from activemem.grammar import Analysis, analyse, parse
+from activemem.studies.resolve.costs import sequence_tokens
+from activemem.studies.resolve.equal_costs import SizeMatch
+from activemem.studies.study import Study, load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+
+
+def study_of(match: str | list[str], **study: Any) -> Study:
+    keys = {"baseline": {"mixer": "sa(heads=2, head_width=4)", "filter": 64}, "tolerance": 0.02} | study
+    return load_study(
+        study_text(
+            study={"match": match, **keys},
+            model={"recipe": "2 * ({mixer} >> ff({filter}))", "d_model": 16, "dropout": 0.0},
+            task={"name": "reverse"},
+            train={"batch_size": 4, "curriculum": None, "lengths": [5, 5]},
+            factors={
+                "mixer": ["sa(heads=2, head_width=4)", "conv(k=3)", "gru"],
+                "task": None,
+                "seed": [0],
+            },
+        )
+    )
+
+
+def matches(study: Study) -> dict[str, SizeMatch]:
+    return {str(trial.levels["mixer"]): study.size_matches[trial.id] for trial in study.trials}
+
+
+def analysed(study: Study, mixer: str, size: int) -> Analysis:
+    settings = study.trials[0].settings
+    recipe, vocab = parse(f"2 * ({mixer} >> ff({size}))"), settings.task.interface.vocab
+    return analyse(recipe, d_model=16, length=sequence_tokens(settings), vocab=vocab, dropout=0.0)
+
+
+@pytest.mark.parametrize("match", ["flops", "memory"])
+def test_no_other_size_is_nearer_to_the_baselines_cost(match: str) -> None:
+    study = study_of(match)
+
+    def cost(mixer: str, size: int) -> float:
+        found = analysed(study, mixer, size)
+        return found.training_flops if match == "flops" else found.memory(4).peak
+
+    target = cost("sa(heads=2, head_width=4)", 64)
+    for mixer, found in matches(study).items():
+        assert found.size is not None
+        near = {size: abs(cost(mixer, size) - target) for size in range(found.size - 3, found.size + 4)}
+        assert near[found.size] == min(near.values())
+        assert near[found.size] <= 0.02 * target
+
+
+def test_equal_state_is_solved_over_the_heads_of_recurrences() -> None:
+    levels = [f"{name}(heads={{heads}}, head_width={width})" for name, width in (("delta", 8), ("gla", 4))]
+    study = load_study(
+        study_text(
+            study={"match": "state", "baseline": {"mixer": levels[0], "heads": 2}},
+            model={"recipe": "{mixer} >> ff(32)", "d_model": 16},
+            task={"name": "reverse"},
+            factors={"mixer": levels, "task": None, "seed": [0]},
+        )
+    )
+    first, second = (study.size_matches[trial.id] for trial in study.trials)
+    assert (first.size, second.size) == (2, 8)
+    assert str(second) == "512 B (+0 %)"
+
+
+def test_a_size_that_changes_no_state_is_told() -> None:
+    with pytest.raises(StudyError) as error:
+        study_of("state")
+    assert "bytes" not in str(error.value)
+    assert "of state within 2 %, got 256 B (−" in str(error.value)
+    assert "%), whatever filter is" in str(error.value)
+
+
+def test_two_costs_at_once_are_refused_with_the_nearest_to_both() -> None:
+    with pytest.raises(StudyError) as error:
+        study_of(["flops", "parameters"], tolerance=0.0)
+    assert "one size cannot have both: nearest to both is filter=" in str(error.value)
+    loose = study_of(["flops", "parameters"], tolerance=0.9)
+    tokens = sequence_tokens(loose.trials[0].settings)
+    for mixer, found in matches(loose).items():
+        if mixer.startswith("sa"):
+            continue
+        flops, parameters = found.costs
+        assert flops.relative_residual * parameters.relative_residual <= 0
+        assert found.size is not None
+        farthest = {
+            size: max(
+                abs(analysed(loose, mixer, size).training_flops / tokens / flops.target - 1),
+                abs(analysed(loose, mixer, size).parameters / parameters.target - 1),
+            )
+            for size in range(found.size - 2, found.size + 3)
+        }
+        assert farthest[found.size] == min(farthest.values())
+
+
+def test_an_unknown_cost_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(StudyError, match="flops"):
+        study_of("flop")
