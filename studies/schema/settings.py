@@ -137,9 +137,9 @@ class StudySettings(StrictModel):
     labels: Names = ()
     """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
     match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(_wrap_in_list)] = ()
-    """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`, `"flops"`
-    (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the bytes of a
-    training step), or a list of these"""
+    """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
+    `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the
+    bytes of a training step), or a list of these"""
     max_seeds: int | None = Field(default=None, ge=2, le=1000)
     """the maximum number of seeds that `study run --until-decided` may add for undecided claims; claims are
     then tested at several looks, with a corrected level"""
