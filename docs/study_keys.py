@@ -18,6 +18,7 @@ from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.comparisons import ClaimSpec
 from activemem.studies.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
+from activemem.studies.resolve.training_budget import BudgetSettings
 from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.text.strict_model import StrictModel, default_words, type_words
 
@@ -25,6 +26,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
     "model": settings.ModelSettings,
     "train": training.TrainSettings,
+    "budget": BudgetSettings,
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,
     "ladder": LadderSettings,

@@ -18,6 +18,7 @@ from ..studies.planning.reused_trials import ShorterTrial, describe_stale
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
 from ..studies.resolve.costs import blocks_compiled_for_each_length, parameter_count, sequence_tokens
+from ..studies.resolve.training_budget import budget_words
 from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.schema.training import ParameterGroupSettings
@@ -137,6 +138,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
         text = f"claims are judged at {numbers} seeds, which `study run --until-decided` adds where it helps"
         yield "seeds", text
+    yield "budget", budget_words(study.template.tables["train"], (each.settings for each in study.trials))
     solved = [model.size_match for model in plan.models if model.size_match is not None]
     if (matched := study.design.matched_size) is not None and solved:
         baseline = {**study.design.baseline, matched.name: matched.size}

@@ -100,9 +100,10 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
     if isinstance(study, Mapping) and "ablate" in study:
         yield ("study", "ablate"), "a [ladder] has its own cells: leave parts as they are"
-    if isinstance(train, Mapping) and "steps_per_epoch" in train:
-        message = "a [ladder] counts the steps of each size: leave this key out"
-        yield ("train", "steps_per_epoch"), message
+    for key in ("steps_per_epoch", "tokens", "flops"):
+        if isinstance(train, Mapping) and key in train:
+            message = "a [ladder] counts the steps of each size: leave this key out"
+            yield ("train", key), message
     for name, told in (("cells", "list no cells"), ("search", "search nothing")):
         if name in data:
             yield (name,), f"a [ladder] has its own cells: {told}"

@@ -12,6 +12,7 @@ from .claims.comparisons import ClaimSpec
 from .ladder import LadderSettings
 from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
+from .resolve.training_budget import BudgetSettings
 from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, ModelSettings, StudySettings
 from .schema.training import TrainSettings
@@ -46,7 +47,8 @@ def study_schema() -> dict[str, Any]:
         "ladder": LadderSettings,
     }
     properties = {name: _table(name, model, definitions) for name, model in tables.items()}
-    properties["train"]["required"].remove("steps_per_epoch")  # a ladder may give it
+    properties["train"]["required"].remove("steps_per_epoch")  # a ladder or a budget may give it
+    properties["train"]["properties"] |= _table("train", BudgetSettings, definitions)["properties"]
     properties |= {
         "task": {"anyOf": [_task(), {"type": "array", "items": {"anyOf": [_task(), {"type": "string"}]}}]},
         "factors": {"type": "object", "additionalProperties": {"type": ["array", "string", "object"]}},

@@ -12,6 +12,7 @@ from ..text.strict_model import InvalidTableError, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
 from .template import RECIPE_PATH, TRIAL_TABLES, Template
+from .training_budget import spend, take_budget
 from .trial import with_code
 
 _PLACEHOLDER_RECIPE = "sa"  # for a recipe that is wrong, so that all else is checked too
@@ -46,6 +47,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     values = {name: level for name, level in values.items() if name not in absent}
     tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
     problems = [*_unfilled(template, values, absent)]
+    budget = take_budget(tables, problems)
     unfilled = {problem.path for problem in problems}
     if RECIPE_PATH in unfilled:
         tables["model"]["recipe"] = _PLACEHOLDER_RECIPE
@@ -63,6 +65,11 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         problems += [problem for problem in error.problems if problem.path not in unfilled]
         settings = _without_faults(tables, problems)
         is_certain = not any(_touches_metrics(problem) for problem in problems)
+    if settings is not None and budget is not None and not problems:
+        try:
+            settings = spend(settings, budget)
+        except ValueError as error:
+            problems.append(ValidationProblem(budget.path, str(error)))
     if settings is not None:
         faults = tuple(problems)
         problems += incompatibilities(

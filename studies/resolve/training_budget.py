@@ -1,0 +1,102 @@
+"""`[train] tokens` and `flops`: the length of a training by what it spends, turned into steps of an epoch.
+
+A trial has steps alone, so that trials with equally many steps are one, however a study counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from ..schema.settings import TrialSettings
+from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
+from ..text.toml_positions import KeyPath
+from ..text.units import number_range
+from .costs import has_many_lengths, sequence_tokens, step_flops
+
+_STEPS = "steps_per_epoch"
+
+
+class BudgetSettings(StrictModel):
+    """Keys of `[train]` that stand in place of steps_per_epoch."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
+    comes nearest"""
+    flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the operations of the whole training, forward and backward, instead of steps_per_epoch"""
+
+
+BUDGET_KEYS = tuple(BudgetSettings.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingBudget:
+    """What a training may spend: the key that says so, and the number."""
+
+    key: str
+    amount: float
+
+    @property
+    def path(self) -> KeyPath:
+        """The path of the key."""
+        return ("train", self.key)
+
+    def steps_of(self, settings: TrialSettings) -> int:
+        """Return the steps of an epoch; raise ValueError if they cannot be counted, or are less than one."""
+        if has_many_lengths(settings):
+            raise ValueError(f"steps of many lengths differ in what they cost: expected {_STEPS}")
+        if self.key == "flops":
+            step = step_flops(settings)
+        else:
+            length = sequence_tokens(settings)
+            step = settings.train.sequences(length) * length
+        least = settings.train.epochs * step
+        if self.amount < least / 2:
+            raise ValueError(f"expected at least {least:,}, one step in each epoch, got {self.amount:,.0f}")
+        return max(1, round(self.amount / least))
+
+
+def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
+    """Take the budget out of the tables of a trial, and put a step in its place; None without a budget.
+
+    A faulty budget is added to the problems.
+    """
+    train = tables.get("train")
+    if not isinstance(train, dict) or not any(key in train for key in BUDGET_KEYS):
+        return None
+    given = [key for key in (_STEPS, *BUDGET_KEYS) if key in train]
+    own = {key: train.pop(key) for key in BUDGET_KEYS if key in train}
+    train.setdefault(_STEPS, 1)
+    try:
+        found = validate(BudgetSettings, own)
+    except InvalidTableError as error:
+        problems += [
+            ValidationProblem(("train", *each.path), each.message, key=each.key) for each in error.problems
+        ]
+        return None
+    budgets = [TrainingBudget(key, amount) for key in own if (amount := getattr(found, key)) is not None]
+    if len(given) > 1:
+        expected = f"expected one of {_STEPS}, {' and '.join(BUDGET_KEYS)}"
+        problems.append(ValidationProblem(budgets[-1].path, f"{expected}, got {' and '.join(given)}"))
+        return None
+    return budgets[0]
+
+
+def spend(settings: TrialSettings, budget: TrainingBudget) -> TrialSettings:
+    """Return the settings with the steps that a budget gives; raise ValueError where it gives none."""
+    train = settings.train.model_copy(update={_STEPS: budget.steps_of(settings)})
+    return settings.model_copy(update={"train": train})
+
+
+def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
+    """Return the steps that the budget of [train] gives trials, and how near they are; "" without one."""
+    key = next((key for key in BUDGET_KEYS if key in train), None)
+    steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
+    if not steps:
+        return ""
+    off = 50 / steps[0]
+    return f"{key} give {number_range(steps)} steps in each epoch, within {off:.2g} % of the budget"

@@ -1,0 +1,86 @@
+"""`[train] tokens` and `flops`: a training's length by what it spends, turned into steps."""
+
+import json
+
+import pytest
+
+from activemem.reporting.plan_text import PlanDisplay
+from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.resolve.costs import max_training_flops, step_flops
+from activemem.studies.study import load_study
+from activemem.studies.study_schema import study_schema
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+
+TASK = {"name": "mqar", "length": 16, "pairs": 2, "vocab": 16}
+
+
+def study(factors=None, task=TASK, **train):
+    given = {"curriculum": None, "steps_per_epoch": None, "batch_size": 4, "epochs": 2, **train}
+    return load_study(
+        study_text(
+            task=task, train=given, factors=factors or {"mixer": ["sa(heads=1, head_width=4)", "conv(k=3)"]}
+        )
+    )
+
+
+def test_tokens_are_turned_into_the_nearest_number_of_steps():
+    steps = {trial.settings.train.steps_per_epoch for trial in study(tokens=1300).trials}
+    assert steps == {10}, "1300 tokens / (2 epochs * 4 sequences * 16 tokens)"
+
+
+def test_models_with_equal_flops_take_different_numbers_of_steps():
+    found = study(flops=5e7)
+    spent = [max_training_flops(trial.settings) for trial in found.trials]
+    assert len({trial.settings.train.steps_per_epoch for trial in found.trials}) == 2
+    for trial, flops in zip(found.trials, spent, strict=True):
+        assert flops == pytest.approx(5e7, abs=step_flops(trial.settings) * trial.settings.train.epochs / 2)
+
+
+def test_a_trial_has_the_id_that_its_steps_alone_give():
+    by_tokens, by_steps = study(tokens=1280), study(steps_per_epoch=10)
+    assert [trial.id for trial in by_tokens.trials] == [trial.id for trial in by_steps.trials]
+
+
+def test_a_budget_can_be_a_factor():
+    found = study(factors={"mixer": ["conv(k=3)"], "budget": [1280, 2560]}, tokens="{budget}")
+    assert [trial.settings.train.steps_per_epoch for trial in found.trials] == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (
+            {"tokens": 1280, "flops": 1e9},
+            "expected one of steps_per_epoch, tokens and flops, got tokens and flops",
+        ),
+        ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
+        ({"tokens": 10}, "expected at least 128, one step in each epoch, got 10"),
+        ({"tokens": -1}, "at least 1"),
+        ({"flops": 0.0}, "expected a number above 0"),
+        ({}, "steps_per_epoch"),
+    ],
+)
+def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
+    with pytest.raises(StudyError) as refused:
+        study(**train)
+    assert message in str(refused.value)
+
+
+def test_lengths_that_differ_have_no_budget():
+    with pytest.raises(StudyError, match="steps of many lengths differ"):
+        study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
+
+
+def test_the_plan_says_how_near_the_steps_come(tmp_path):
+    found = study(flops=5e7)
+    text = str(PlanDisplay.of(found, make_plan(found, Store(tmp_path), None)))
+    assert "% of the budget" in " ".join(text.split())
+
+
+def test_editors_know_the_keys():
+    train = json.dumps(study_schema()["properties"]["train"])
+    assert '"tokens"' in train
+    assert '"flops"' in train
