@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 from ..diagnostics import hint
 from ..errors import ActivememError, argument_fault
@@ -316,47 +316,7 @@ _WORDS: dict[str, Any] = {
 }
 
 
-class ModelKeywords(TypedDict, total=False):
-    """The fields of a ModelConfig as keywords of a function."""
-
-    d_model: int
-    vocab: int | None
-    source_vocab: int | None
-    causal: bool
-    norm: Norm
-    residual: bool
-    norm_kind: str
-    position: str
-    max_positions: int
-    dropout: float
-    attention_dropout: float
-    embedding_dropout: float
-    input_dropout: float
-    feedforward_dropout: float | None
-    norm_eps: float
-    embedding: EmbeddingInit
-    tied: bool
-    tied_bias: bool
-    cutoffs: tuple[int, ...]
-    project_first_cluster: bool
-    init: Init
-    feedforward_std: float | None
-    attention_std: float | None
-    attention_output_std: float | None
-    bias_init: BiasInit
-    residual_init: ResidualInit
-    columns: int | None
-    targets: int | None
-    classes: int | None
-    output_act: OutputActivation
-    output_bias: bool
-    logit_cap: float | None
-    zero_past: bool
-    mup: int | None
-    bottleneck: bool
-
-
-def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:
+def configure(config: ModelConfig | None, settings: Mapping[str, Any]) -> ModelConfig:
     """Return the config with these settings changed, or a config with only these settings.
 
     Raise ModelConfigError for unknown names and for values of another type.
@@ -371,7 +331,7 @@ def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfi
         faults.append("expected d_model, got none")
     if faults:
         raise ModelConfigError.of_faults(faults)
-    return replace(config, **settings) if config else ModelConfig(**settings)  # pyright: ignore[reportCallIssue] -- d_model is there
+    return replace(config, **settings) if config else ModelConfig(**settings)
 
 
 def _type_faults(settings: Mapping[str, object]) -> list[str]:

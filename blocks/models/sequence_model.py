@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +11,7 @@ from torch.nn import functional
 from ...errors import argument_fault, check_arguments, number_fault
 from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
-from ...grammar.model_config import ModelKeywords, configure
+from ...grammar.model_config import configure
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind, pair_position_fault
 from ...grammar.vocabulary.spec import Role, lookup
 from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
@@ -195,7 +194,7 @@ def build(
     *,
     generator: torch.Generator | None = None,
     max_parameters: int | None = MAX_PARAMETERS,
-    **settings: Unpack[ModelKeywords],
+    **settings: object,
 ) -> Model | TransductionModel:
     """Build the model of a recipe with this config, its fields given or changed by keywords.
 

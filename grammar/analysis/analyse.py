@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal, Unpack, cast
+from typing import Literal, cast
 
 from ...diagnostics import Fault
 from ...errors import check_arguments, number_fault
 from ..canonical import identity, render
 from ..errors import RecipeError
-from ..model_config import ModelConfig, ModelKeywords, configure
+from ..model_config import ModelConfig, configure
 from ..nodes import (
     BlockNode,
     ChoiceDimension,
@@ -246,7 +246,7 @@ def analyse(
     past: int = 0,
     scored: int | None = None,
     activation_checkpointing: bool = False,
-    **settings: Unpack[ModelKeywords],
+    **settings: object,
 ) -> Analysis:
     """Return the cost and reach of a recipe's model; settings are the same as for `build`.
 

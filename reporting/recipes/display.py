@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple
 
 from ...diagnostics import hint
 from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
@@ -15,9 +15,6 @@ from ...grammar.model_config import configure
 from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix, side_by_side
 from . import breakdown, svg
 from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
-
-if TYPE_CHECKING:
-    from ...grammar.model_config import ModelKeywords
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ def show_recipe(
     length: int,
     batch: int = 32,
     past: int = 0,
-    **settings: Unpack[ModelKeywords],
+    **settings: object,
 ) -> RecipeDisplay:
     """Return the cost and reach of each part of a recipe, in a model with the settings that `build` takes.
 
@@ -95,7 +92,7 @@ def compare_recipes(
     length: int,
     batch: int = 32,
     past: int = 0,
-    **settings: Unpack[ModelKeywords],
+    **settings: object,
 ) -> RecipeComparison:
     """Return the cost and reach of several recipes side by side, each compared with the first.
 

@@ -110,9 +110,8 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         match error["type"]:
             case "extra_forbidden":
                 table = _model_at(model, path[:-1])
-                hint = table.removed_keys.get(str(path[-1])) or _unknown_key_hint(
-                    str(path[-1]), table.model_fields
-                )
+                removed = table.removed_keys if issubclass(table, StrictModel) else {}
+                hint = removed.get(str(path[-1])) or _unknown_key_hint(str(path[-1]), table.model_fields)
                 yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
 from activemem.grammar import ModelConfig, ModelConfigError, analyse, parse
-from activemem.grammar.model_config import ModelKeywords
 
 CHARACTERS = {
     "d_model": 512,
@@ -157,10 +156,6 @@ def test_a_config_says_what_its_keywords_say_and_keywords_change_a_config():
     expected = analyse("sa", d_model=16, vocab=10, norm="post", length=4)
     assert analyse("sa", config, length=4) == expected
     assert analyse("sa", replace(config, norm="pre"), length=4, norm="post") == expected
-
-
-def test_keywords_are_the_fields_of_a_config():
-    assert [*ModelKeywords.__annotations__] == [field.name for field in fields(ModelConfig)]
 
 
 def test_unknown_settings_are_told_with_the_nearest_names_and_all_at_once():
