@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 
-from ..diagnostics import hint
+from ..diagnostics import hint, nearest
 from .text.errors import StudyError, StudyFault
+
+MAX_BESIDE = 1000
+"""The most files of a folder that are looked at for a name like that of a missing one."""
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -28,11 +32,18 @@ def find_study_file(name_or_path: str | Path) -> Path:
     if path.is_dir():
         message = "expected a study file, got a folder"
     elif is_path(str(name_or_path)):
-        message = f"there is no such file{hint(path.stem, shipped)}"
+        message = f"there is no such file{_beside(path) or hint(path.stem, shipped)}"
     else:
         near = hint(path.name, shipped) or ": activemem study list has all"
         message = f"there is no such file and no study of that name{near}"
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
+
+
+def _beside(path: Path) -> str:
+    """Return `; nearest: PATH` of the TOML files in the folder of a path, or nothing if none is near."""
+    stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
+    near = nearest(path.stem, stems)
+    return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""
 
 
 def is_path(name_or_path: str) -> bool:

@@ -67,7 +67,11 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
         span, message = (first, start + 1), f"the table [{names}] is there already: keep one of the two"
     elif what == _BEHIND_A_VALUE:
         value = re.compile(r"[^=\n]*=\s*").match(text, first)
-        if value is not None and value.end() < start and text[value.end()] not in "\"'[{":
+        quote = "" if value is None else text[value.end() : value.end() + 1]
+        if value is not None and quote and text[start - 1] == quote and quote in "\"'":
+            other = "'" if quote == '"' else '"'
+            message = f"the text ends at {quote}: enclose a text that has {quote} within by {other}"
+        elif value is not None and value.end() < start and quote not in "\"'[{":
             span = (value.end(), _value_end(text, value.end(), ends="#"))
             message = _expected_value(text[slice(*span)])
     return span, message

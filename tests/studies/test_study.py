@@ -186,6 +186,13 @@ def test_a_file_that_is_nowhere_is_an_error_without_the_names_of_studies(tmp_pat
         assert [fault.message for fault in caught.value.faults] == [message]
 
 
+def test_a_file_that_is_nowhere_is_an_error_with_the_nearest_file_beside_it(tmp_path):
+    (tmp_path / "mine.toml").write_text("")
+    with pytest.raises(StudyError) as caught:
+        load_study(tmp_path / "mien.toml")
+    assert caught.value.faults[0].message == f"there is no such file; nearest: {tmp_path / 'mine.toml'}"
+
+
 def test_a_study_that_is_like_none_is_an_error_with_the_command_that_has_all():
     with pytest.raises(StudyError) as caught:
         load_study("quux")

@@ -78,7 +78,10 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
         data = ensure_final_newline(data)
         if unknown := data.translate(None, known):
             byte, place = unknown[0], data.index(unknown[:1])
-            raise DataError(f"expected one of {len(alphabet)} characters, got byte {byte} at {place:,}")
+            shown = f" ({chr(byte)})" if 32 < byte < 127 else ""
+            raise DataError(
+                f"expected one of {len(alphabet)} characters, got byte {byte}{shown} at {place:,}"
+            )
         tokens = np.frombuffer(data.translate(table), np.uint8)
         ends = np.flatnonzero(tokens == 0) + 1
         lines = _offsets(ends)

@@ -69,7 +69,7 @@ def test_a_word_that_is_not_in_the_vocabulary_is_the_unknown_word_if_there_is_on
 def test_a_byte_that_is_not_in_the_alphabet_is_refused():
     with pytest.raises(DataError) as caught:
         tokenization.character_encoder(b"ab")(b"abacus")
-    assert str(caught.value) == "expected one of 2 characters, got byte 99 at 3"
+    assert str(caught.value) == "expected one of 2 characters, got byte 99 (c) at 3"
 
 
 @pytest.mark.parametrize(("vocab", "kind"), [(256, "u1"), (257, "i2"), (32768, "i2"), (32769, "i4")])
