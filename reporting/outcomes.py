@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
 
 import polars as pl
 
 from ..storage import Store
-from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TARGETS, TUNED_METRIC, metric_family
+from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
+from ..studies.catalog.targets import is_target
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
-from ..studies.planning.target_values import with_targets
+from ..studies.planning.target_values import FindCourse, with_targets
 from ..studies.planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
@@ -26,29 +26,21 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     trainings that diverged, also trainings of added seeds.
     """
     judged = [study.with_later_seeds() if study.max_seeds else study for study in studies]
-    named = named_metrics(*studies)
-    targets = sorted(name for name in named if metric_family(name) in TARGETS)
-    outcomes = store.trials(named.difference(targets))
-    if targets:
-        own = {trial.id for study in judged for trial in study.trials}
-
-        def own_course(metric: str, attempts: pl.DataFrame) -> pl.DataFrame:
-            return store.metric_course(metric, attempts.filter(pl.col("trial").is_in(own)))
-
-        outcomes = with_targets(outcomes, targets, own_course)
-    return mark_divergence(outcomes, partial(store.metric_course, "loss"), *judged)
+    return complete_outcomes(store.trials(named_metrics(*studies)), store.metric_course, *judged)
 
 
-def mark_divergence(
-    outcomes: pl.DataFrame, find_losses: Callable[[pl.DataFrame], pl.DataFrame], *studies: Study
-) -> pl.DataFrame:
-    """Return the latest attempts with the column DIVERGED, which marks the studies' diverged trainings.
+def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
+    """Return the latest attempts with what follows from the courses of the studies' trials.
 
-    `find_losses` returns the losses of some attempts by epoch: the columns trial, epoch and value.
+    That is the column DIVERGED, which marks diverged trainings, and the targets that the studies name, among
+    the final metrics.
     """
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
-    doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))
-    return tell_divergence(outcomes, find_losses(doubtful), ignorant_losses(doubtful))
+    is_own = pl.col("trial").is_in(own)
+    targets = sorted(name for name in named_metrics(*studies) if is_target(name))
+    outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
+    doubtful = outcomes.filter(may_diverge(), is_own)
+    return tell_divergence(outcomes, find_course("loss", doubtful), ignorant_losses(doubtful))
 
 
 def named_metrics(*studies: Study) -> set[str]:

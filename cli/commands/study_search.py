@@ -260,9 +260,12 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 def _compared(study: Study) -> list[str]:
     """Return the metrics that a search optimises, or that the tables of a grid show."""
+    from ...studies.catalog.targets import is_target
+
     if study.search is not None:
         return [objective.name for objective in study.search.objectives]
-    return list(dict.fromkeys(name for spec in study.tables for _, name in spec.named_metrics()))
+    shown = (name for spec in study.tables for _, name in spec.named_metrics())
+    return [name for name in dict.fromkeys(shown) if not is_target(name)]
 
 
 @app.command()

@@ -16,7 +16,7 @@ import polars as pl
 
 from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale
-from ..outcomes import mark_divergence, named_metrics
+from ..outcomes import complete_outcomes, named_metrics
 from ..page import section_results
 from ..page.report import make_environment
 from ..snapshot import Snapshot
@@ -100,16 +100,16 @@ class StudyValues:
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
             outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")
-        return Snapshot(study=study, store=store, outcomes=mark_divergence(outcomes, self._losses, study))
+        return Snapshot(study=study, store=store, outcomes=complete_outcomes(outcomes, self._course, study))
 
     @cached_property
     def courses(self) -> pl.DataFrame:
         """Return the metrics of ended trials by epoch, without indexed ones."""
         return self._keeper.read(self.now.outcomes)
 
-    def _losses(self, attempts: pl.DataFrame) -> pl.DataFrame:
-        losses = self.courses.filter(pl.col("name") == "loss")
-        return losses.join(attempts.select("trial"), on="trial", how="semi")
+    def _course(self, metric: str, attempts: pl.DataFrame) -> pl.DataFrame:
+        course = self.courses.filter(pl.col("name") == metric)
+        return course.join(attempts.select("trial"), on="trial", how="semi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +287,7 @@ def render_section(section: Section, values: StudyValues, view: View) -> str:
     return TEMPLATES.get_template(f"{section.name}.html").render(found)
 
 
-_COLUMNS = ("trial", "attempt", "epoch", "name", "value")
+_COLUMNS = ("trial", "attempt", "step", "epoch", "name", "value")
 _ATTEMPT = ["trial", "attempt"]
 
 

@@ -1,6 +1,6 @@
 """Plans and status: a study compared with a store.
 
 `plan` combines `time_estimates`, `memory_estimates` and `data_facts`, and predicts lengths beyond reach.
-`status` counts finished trials, `trials_to_run` lists what a run trains, `reused_trials` finds trials to
-reuse, and `trial_values` reads measured values.
+`status` counts finished trials, `trials_to_run` lists what a run trains, and `reused_trials` finds trials to
+reuse. `trial_values` reads measured values, and `target_values` what trainings took to a target.
 """

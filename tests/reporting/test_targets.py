@@ -6,6 +6,8 @@ import pytest
 
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.serve.sections import StudyValues
+from activemem.reporting.serve.store_reader import StoreReader
 from activemem.reporting.tables.render import rich
 from activemem.reporting.tables.table import iter_records
 from activemem.studies.study import load_study
@@ -159,3 +161,14 @@ def test_a_target_has_no_course_to_draw():
     ]
     with pytest.raises(StudyError, match="a target has no course"):
         study(curve=curve)
+
+
+def test_a_page_that_is_served_shows_targets(tmp_path):
+    courses = {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3}
+    found = results(study(table=target_table("steps_to[dev_loss <= 1.5]")), tmp_path, courses)
+    found.store.records.save(
+        found.study.name, {"text": found.study.text, "overrides": [], "path": "tiny.toml"}
+    )
+    now = StoreReader(found.store, 0.0).current().studies[found.study.name]
+    (sa,), (conv,) = StudyValues(now).inputs.tables()[0].cells
+    assert (sa.text, conv.text) == ("200", "> 400")
