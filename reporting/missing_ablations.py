@@ -522,7 +522,7 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
         except _NoHoleError as error:
             raise MissingError(
                 f"{error} differs between cells in more than a value: ask for fewer levels, as with "
-                "-s 'factors.task=[\"…\"]'"
+                "--set 'factors.task=[\"…\"]'"
             ) from None
     return tables, levels
 

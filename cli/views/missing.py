@@ -11,7 +11,7 @@ from ...studies.text.units import format_duration, plural, si_prefix
 
 
 def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> Iterator[str]:
-    """Yield a heading for each kind, a line for each request, and the total."""
+    """Yield a heading for each kind, a line for each request that is not trained yet, and the total."""
     held = ", ".join(f"{name} = {level_name(level)}" for name, level in missing.held.items())
     yield (
         f"{missing.study.name}: {plural(len(missing.models), MODEL)}{f' at {held}' if held else ''}, "
@@ -23,8 +23,9 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
     words = [request_words(request) for request in missing.requests]
     texts = [cost_words(cost) for cost in costs]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    open_ones = [place for place, cost in enumerate(costs) if cost.trials]
     for kind, heading in HEADINGS.items():
-        own = [place for place, request in enumerate(missing.requests) if request.kind == kind]
+        own = [place for place in open_ones if missing.requests[place].kind == kind]
         if own:
             yield f"\n{heading}"
         for place in own:
@@ -35,7 +36,10 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
         flops=sum(cost.flops for cost in costs),
         estimate=total_time(cost.estimate for cost in costs),
     )
-    yield f"\nAll together: {', '.join(cost_words(whole))}"
+    if trained := len(costs) - len(open_ones):
+        yield f"\n{plural(trained, 'request')} {'is' if trained == 1 else 'are'} trained already"
+    if open_ones:
+        yield f"\nAll together: {', '.join(cost_words(whole))}"
 
 
 def request_words(request: Request) -> str:

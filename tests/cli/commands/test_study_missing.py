@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+from activemem.storage import Store
 from activemem.studies.study import load_study
+
+from ..store_factories import store_outcome
 
 
 def test_requests_are_listed_with_their_costs_and_written_as_a_study(run, tiny):
@@ -25,3 +28,13 @@ def test_a_file_that_is_there_is_not_overwritten(run, tiny):
     assert refused.exit_code == 2
     assert "expected a new file" in refused.stderr
     assert Path("more.toml").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_has_been_trained_is_counted_and_not_listed(run, tiny):
+    run("study", "missing", tiny, "--write", "more.toml")
+    store = Store("results")
+    for trial in load_study("more.toml").trials:
+        store_outcome(trial, store)
+    told = run("study", "missing", tiny).stdout
+    assert "are trained already" in told
+    assert "FLOPs" not in told
