@@ -22,6 +22,7 @@ from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
 from ..outcomes import overrides_sentence, stale_sentence
 from ..statistics.paired_tests import MAX_PAIRS, TESTS
+from ..statistics.speedups import format_ratio
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
 if TYPE_CHECKING:
@@ -165,7 +166,10 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
     effect = "" if finding.effect is None else format_number(finding.effect, decimals)
     return (
         effect and (f"×{effect}" if finding.is_ratio else with_sign(effect)),
-        [format_number(end, decimals) for end in finding.interval or ()],
+        [
+            format_ratio(end, decimals) if finding.is_ratio else format_number(end, decimals)
+            for end in finding.interval or ()
+        ],
         format_p(finding.p) if finding.p is not None and verdict not in OPEN else "",
     )
 

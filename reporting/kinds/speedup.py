@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
-from ...studies.catalog.metrics import format_number
 from ...studies.catalog.targets import CURRENCIES, is_target, read_target
 from ...studies.planning.target_values import spent
 from ...studies.planning.trial_values import ValueStatus
@@ -25,7 +25,7 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ..frames import value_frame
-from ..statistics.speedups import SpeedupEstimate, Took, speedups
+from ..statistics.speedups import SpeedupEstimate, Took, format_ratio, speedups
 from ..subject import ResultSubject
 from ..tables.captions import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
@@ -148,7 +148,7 @@ def _remarks(whys: Sequence[str]) -> Iterator[str]:
 def _cell(spec: SpeedupTable, found: SpeedupEstimate | None, marks: tuple[str, ...]) -> Cell:
     if found is None:
         return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks)
-    form = lambda value: format_number(value, spec.digits)  # noqa: E731 -- of one line
+    form = partial(format_ratio, decimals=spec.digits)
     if found.bound:
         at_least = found.value if found.bound == ">" else None
         text = f"{found.bound} {form(found.value)}"

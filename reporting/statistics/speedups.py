@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ...studies.catalog.metrics import format_number
 from .estimates import mean, sample_sd, t_quantile
 from .pooled_differences import Pool, Values, own_or_pooled, pooled_variance
 
@@ -98,6 +99,15 @@ def _paired(own: Values, baseline: Values, pool: Pool | None, rounding: float) -
     return SpeedupEstimate(
         value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half)
     )
+
+
+LARGEST = 1000.0
+"""A ratio above this is only said to be above: it says that nothing is known."""
+
+
+def format_ratio(ratio: float, decimals: int) -> str:
+    """Return a ratio as text: `1.52`, or `> 1,000`."""
+    return format_number(ratio, decimals) if ratio <= LARGEST else f"> {format_number(LARGEST, 0)}"
 
 
 def _bounded(cell: Took, baseline: Took) -> SpeedupEstimate | None:

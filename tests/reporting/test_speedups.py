@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.statistics.speedups import Took, speedups
+from activemem.reporting.statistics.speedups import Took, format_ratio, speedups
 from activemem.studies.text.errors import StudyError
 
 from .target_factories import FAST, NEVER, SLOW, TRAIN, results, study, target_table
@@ -152,3 +152,7 @@ def test_intervals_of_speedups_cover_the_true_ratio(seeds, evaluations):
     }
     assert covered["equal"] > 0.94
     assert covered["fastest 3 times"] > 0.92
+
+
+def test_a_ratio_of_which_nothing_is_known_has_no_digits():
+    assert [format_ratio(each, 2) for each in (0.5, 1000.0, 1e9)] == ["0.50", "1,000.00", "> 1,000"]
