@@ -19,7 +19,7 @@ from statistics import median
 
 import torch
 
-from activemem.engine.core.cpu import prepare_cpu
+from activemem.engine.core.process import prepare_cpu
 from activemem.engine.trial.training import Training
 from activemem.studies.study import load_study
 

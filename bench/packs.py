@@ -18,8 +18,8 @@ from typing import Literal
 import torch
 from clock import CPU, make_clock
 
-from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.core.events import Ended
+from activemem.engine.core.process import prepare_cpu
 from activemem.engine.core.resources import Machine
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohorts import GridCohorts, Worker

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, prefix_mask
-from activemem.engine.core.cpu import prepare_cpu
+from activemem.engine.core.process import prepare_cpu
 
 SHAPES = (  # rows, the shortest and the longest source, width
     (32, 6, 8, 100),

@@ -39,9 +39,9 @@ from activemem.engine.run.search.ask_tell import (
     UnseenPoints,
     enough_points,
 )
+from activemem.engine.run.search.elimination import RungBoard
 from activemem.engine.run.search.factories import make_sampler
-from activemem.engine.run.search.rungs import RungBoard
-from activemem.engine.run.search.samplers.dimensions import distribution, suggest
+from activemem.engine.run.search.samplers.search_observations import distribution, suggest
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.storage import Store
 from activemem.studies.study import Study, load_study

@@ -35,7 +35,7 @@ from optuna.trial import TrialState
 
 from activemem.engine.run.search.ask_tell import MAX_REJECTED_PROPOSALS, REJECTED_PROPOSALS, UnseenPoints
 from activemem.engine.run.search.factories import make_sampler
-from activemem.engine.run.search.samplers.dimensions import suggest
+from activemem.engine.run.search.samplers.search_observations import suggest
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import Study, load_study
 

@@ -25,7 +25,7 @@ from activemem.engine.core.events import NOBODY
 from activemem.engine.run.driver import ENDED_BETWEEN_LOOKS, MERGED_TOGETHER
 from activemem.engine.run.search.conformance import NUMBERS as STUDY_OF_NUMBERS
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.samplers.dimensions import distribution, draw
+from activemem.engine.run.search.samplers.search_observations import distribution, draw
 from activemem.engine.run.search.search import Search
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import AttemptRows, MetricRow, Store

@@ -29,8 +29,8 @@ import step
 import torch
 
 from activemem import __version__
-from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.core.models import float32_products
+from activemem.engine.core.process import prepare_cpu
 from activemem.engine.trial import outcome
 from activemem.engine.trial.memory_retries import free_memory
 

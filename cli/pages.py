@@ -25,8 +25,7 @@ from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
 from ..reporting.results import StudyResults
 from ..storage import Store
-from ..storage.checking import Finding, FindingKind, StoreCheck
-from ..storage.store_upkeep import Forgotten
+from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
 from ..studies.planning.plan import ModelCost, ReachLimit, ShortReach

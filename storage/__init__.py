@@ -1,8 +1,7 @@
 """The store: a row is written once, durably, before its trial is reported as ended.
 
 `store` has the rows, `trial_files` what trials keep beside them, `study_records` the studies that have run,
-and `store_upkeep` checks, merges and removes, by `checking` and `compaction`. `leases` decide who trains a
-trial.
+and `store_upkeep` checks, merges and removes. `leases` decide who trains a trial.
 
 `place` is where files are: a folder, or a bucket by `bucket_place` and `bucket`. `paths` names all files, and
 `files` makes local writes survive crashes. `rows` says what a row is; `parquet_file` encodes rows with

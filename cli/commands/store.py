@@ -11,7 +11,7 @@ from ..output import EXIT_FAILED, print_json, print_stdout
 
 if TYPE_CHECKING:
     from ...storage import Store
-    from ...storage.checking import StoreCheck
+    from ...storage.store_upkeep import StoreCheck
 
 app = typer.Typer(help="Check, repair and clean the files of results.", no_args_is_help=True)
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...storage import Store
-from ...storage.checking import Finding, FindingKind, StoreCheck
-from ...storage.store_upkeep import Forgotten
+from ...storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ...studies.text.units import format_bytes, plural
 
 _TOTALS = {

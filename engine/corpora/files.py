@@ -1,4 +1,4 @@
-"""Local copies of published text files: plain, packed or marked up."""
+"""Local copies of text files: published ones, plain, packed or marked up, and the user's own by SHA-256."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import hashlib
 import io
 import lzma
 import re
+import shutil
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -17,7 +18,11 @@ from typing import IO
 from filelock import FileLock
 
 from ...errors import ActivememError
+from ...storage.files import replacing
 from ...studies.catalog.datasets import Dataset, SourceFile
+from ...studies.catalog.own_corpora import OwnRows, own_source
+from ...studies.own_data.cells import RowsError
+from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_part
 
 
 @contextmanager
@@ -190,3 +195,39 @@ def _algorithm(digest: str) -> str:
 
 def _sum(like: str, data: bytes) -> str:
     return f"{_algorithm(like)}:{hashlib.new(_algorithm(like), data, usedforsecurity=False).hexdigest()}"
+
+
+def keep_files(files: Mapping[str, Path], place: Path) -> None:
+    """Copy files to a folder, named by the SHA-256 of their content, unless they are already there.
+
+    Raise DataError if a file has changed since the study was read.
+    """
+    for sha256, path in files.items():
+        kept = place / sha256
+        if kept.is_file():
+            continue
+        try:
+            with locked(kept), replacing(kept) as temporary:
+                shutil.copyfile(path, temporary)
+                _compare(temporary, sha256, path)
+        except OSError as error:
+            raise DataError(f"{path} cannot be copied to {place}: {error}") from error
+
+
+def _compare(copy: Path, sha256: str, path: Path) -> None:
+    expected = f"sha256:{sha256}"
+    if (got := file_digest(copy, expected)) != expected:
+        raise DataError(f"{path} has changed since the study was read: expected {expected}, got {got}")
+
+
+def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
+    """Yield all rows with their splits. Raise DataError if a file is missing or has changed."""
+    dataset = facts.dataset
+    place = dataset_folder(dataset, folder)
+    for split, digests in iter_parts(facts.layout):
+        data = [read_source(dataset, own_source(digest), place) for digest in digests]
+        try:
+            rows = read_part(facts.layout, kind, split, *data)
+        except RowsError as error:
+            raise DataError(f"{dataset.name}: {error}") from error
+        yield from (draw_split(facts.layout, row) for row in rows)

@@ -21,9 +21,8 @@ from torch.nn.utils.rnn import pad_sequence
 from ...studies.catalog.own_corpora import SPLITS
 from ...studies.catalog.tasks import IGNORED, LabelledSettings, TaskKind
 from ...studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
-from ..core.random_streams import derive_seed
-from ..corpora.files import DataError
-from ..corpora.own_files import iter_own_rows
+from ..core.process import derive_seed
+from ..corpora.files import DataError, iter_own_rows
 from .token_files import Split, encoded_folder, open_numbers, prepared, smallest_dtype, write_numbers
 from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.base import Vocabulary

@@ -19,9 +19,8 @@ from ...studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile, r
 from ...studies.catalog.own_corpora import OwnPairs
 from ...studies.catalog.tasks import TranslationSettings
 from ...studies.own_data.rows import PAIRS
-from ..core.random_streams import derive_seed
-from ..corpora.files import DataError, dataset_folder, iter_lines
-from ..corpora.own_files import iter_own_rows
+from ..core.process import derive_seed
+from ..corpora.files import DataError, dataset_folder, iter_lines, iter_own_rows
 from .token_files import Split, encoded_folder, open_split, prepared, smallest_dtype
 from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.base import END, Vocabulary

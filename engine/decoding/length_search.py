@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
-from ..core.cpu import give_back_memory
+from ..core.process import give_back_memory
 from .searches import Bounds, NoCosts, OutputCosts, Outputs, Race, Ranking, beam_search, greedy_search
 
 

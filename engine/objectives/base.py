@@ -19,7 +19,7 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.metrics import METRICS, Measure
 from ...studies.catalog.tasks import Examples, ModelInterface, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 
 Metrics = dict[str, float]
 ModelOf = TypeVar("ModelOf", bound=nn.Module)

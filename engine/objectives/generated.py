@@ -32,7 +32,7 @@ from ...studies.catalog.tasks import (
     TaskKind,
 )
 from ...studies.schema.settings import TrialSettings
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..tasks import Batch, get_task
 from ..tasks.algorithmic import draw_dev_batches, draw_test_batch
 from ..tasks.generated import draw_examples, draw_test_set

@@ -15,7 +15,7 @@ from torch.nn import functional
 from ...blocks import Model
 from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings
 from ...studies.schema.settings import TrialSettings
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..data.labelled_sequences import (
     LabelledBatch,
     LabelledSplit,

@@ -15,7 +15,7 @@ from ...blocks import Model
 from ...blocks.core.block import StreamState, split_streams
 from ...studies.catalog.tasks import IGNORED, Examples, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..data.text.batches import (
     LineBatch,
     StreamBatch,

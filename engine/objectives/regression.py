@@ -13,7 +13,7 @@ from torch.nn import functional
 from ...blocks import Model
 from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
 from .base import (
     FreshObjective,

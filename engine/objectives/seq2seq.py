@@ -16,7 +16,7 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batches
 from ..data.vocabularies import vocabulary_to_dict
 from .base import (

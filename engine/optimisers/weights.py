@@ -31,7 +31,7 @@ from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import Compile, TrainSettings
 from ..core.interruption import leave_if_asked
 from ..core.models import AnyModel, build_model
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from .build import build_optimizer, change_settings, keep_steps_on_cpu
 
 NO_COMPILER = (

@@ -14,7 +14,7 @@ from ...errors import ActivememError
 from ...studies.catalog.schedules import OwnScheduleSettings
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import plural
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..trial.training import Training
 
 GROWS = 0.25

@@ -16,7 +16,7 @@ from ...studies.catalog.tasks import Examples
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import SHOWN_DIGITS, digest
 from ...studies.study import Study
-from ..core.cpu import prepare_cpu, restored_process
+from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..objectives import build_objective
 from .study_probes import ProbeResult, within_limit

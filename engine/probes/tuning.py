@@ -19,8 +19,8 @@ from ...studies.catalog.metrics import TUNED_METRICS, metric_family
 from ...studies.resolve.compatibility import covers_nothing
 from ...studies.schema.settings import DecodeSettings, read_recipe
 from ...studies.study import Study, study_fault
-from ..core.cpu import prepare_cpu, restored_process
 from ..core.models import autocast, float32_products
+from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..data.sentence_pairs import PairSplit
 from ..measures.bleu import bleu

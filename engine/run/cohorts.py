@@ -21,9 +21,9 @@ from ...storage import Store
 from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
 from ...studies.resolve.costs import flops_of_test, max_training_flops
 from ...studies.resolve.trial import Trial
-from ..core.cpu import prepare_cpu
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
 from ..core.interruption import Stop, StoppedMidway
+from ..core.process import prepare_cpu
 from ..core.resources import Machine
 from ..packs.form import form_of
 from ..packs.packer import Packer

@@ -26,12 +26,12 @@ from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault
 from ...studies.text.units import plural
-from ..core.cpu import restored_process
 from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay
 from ..core.interruption import Stop, on_interrupt
+from ..core.process import restored_process
 from ..core.progress import notebook_listener
 from ..core.resources import ONE_CPU, Machine
-from ..corpora.own_files import keep_files
+from ..corpora.files import keep_files
 from ..optimisers.build import group_sizes
 from ..packs.form import count_packs
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from ...studies.catalog.tasks import AlgorithmicSettings, AlgorithmicTask, require_algorithmic
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 
 Draw = Callable[[int, int, int, torch.Generator], Tensor]
 """Draws inputs (batch, tokens) from number of symbols, batch size, nominal length and generator."""

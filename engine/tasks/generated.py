@@ -19,7 +19,7 @@ from ...studies.catalog.tasks import (
     TaskKind,
     TaskSizes,
 )
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 
 _TEST_SEED = 0
 """The seed of test splits, which are the same for every trial."""

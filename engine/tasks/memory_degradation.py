@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from ...studies.catalog.tasks import DegradationProblem
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..data.sentence_pairs import PairSplit
 from ..data.token_files import Split
 from ..data.vocabularies.base import END, FIRST_SYMBOL, PADDING, START

@@ -17,9 +17,9 @@ from ...storage import AttemptRows, MetricRow, Store
 from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
-from ..core.cpu import give_back_memory
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
+from ..core.process import give_back_memory
 from . import checkpoints, failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims

@@ -17,7 +17,7 @@ from ...plugins import plugin_errors
 from ...studies.catalog.train_parts import CALLBACKS, Callback, LossTerm, TrainingMoment, TrainingStep
 from ...studies.schema.settings import TrialSettings
 from ..core.models import meta_model
-from ..core.random_streams import derive_seed
+from ..core.process import derive_seed
 from ..objectives.base import Objective, reported_number
 
 Path = tuple[Any, ...]

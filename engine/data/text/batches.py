@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ...core.random_streams import derive_seed
+from ...core.process import derive_seed
 from ...corpora.files import DataError
 from ..token_files import Split
 

@@ -2,6 +2,6 @@
 
 `search` is the driver. `ask_tell` asks Optuna for points and reports their results, and `stored_points` reads
 the points in the store. `samplers` propose points; `factories` makes the sampler and the scheduler by name,
-and `conformance` has the checks that both must pass. `race` compares points after each seed, `rungs` at
-increasing fidelities. `proposals` lets other programs take part in a search.
+and `conformance` has the checks that both must pass. `elimination` compares points at increasing
+fidelities, or after each seed. `proposals` lets other programs take part in a search.
 """

@@ -20,8 +20,7 @@ from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .factories import make_pruner, make_sampler, restored_attributes
-from .samplers.dimensions import distribution, draw, suggest
-from .samplers.search_observations import ELSEWHERE, PointKey, point_key
+from .samplers.search_observations import ELSEWHERE, PointKey, distribution, draw, point_key, suggest
 from .stored_points import PointEnd, SearchPoint
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3

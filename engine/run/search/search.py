@@ -25,8 +25,7 @@ from ...core.events import ClaimedElsewhere, Event, Listener
 from ...trial.claims import store_pruned
 from ...trial.outcome import Job
 from .ask_tell import AskTell
-from .race import make_race
-from .rungs import RungBoard
+from .elimination import RungBoard, make_race
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 BASELINE = "baseline"

@@ -7,7 +7,7 @@ import optuna
 import pytest
 import torch
 
-from activemem.engine.core.cpu import _glibc
+from activemem.engine.core.process import _glibc
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.storage import Store
@@ -26,7 +26,7 @@ SEARCHED = study_text(
 
 STEPS = """
 import ctypes, os, resource, sys
-from activemem.engine.core.cpu import give_back_memory, prepare_cpu
+from activemem.engine.core.process import give_back_memory, prepare_cpu
 
 library = ctypes.CDLL(None)
 library.malloc.restype = ctypes.c_void_p

@@ -2,7 +2,7 @@
 
 import torch
 
-from activemem.engine.core.random_streams import DeviceStream
+from activemem.engine.core.process import DeviceStream
 
 CPU = torch.device("cpu")
 

@@ -8,7 +8,7 @@ import torch
 
 from activemem.cli.plan_costs import longest_below
 from activemem.engine.core.resources import Machine
-from activemem.engine.corpora.own_files import keep_files
+from activemem.engine.corpora.files import keep_files
 from activemem.engine.data.prepared_lengths import PreparedLengths
 from activemem.engine.objectives import build_objective
 from activemem.engine.run.gpu_share import Accelerators, share

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.engine.core.cpu import _glibc
+from activemem.engine.core.process import _glibc
 from activemem.engine.decoding import length_search
 from activemem.engine.decoding.decode import decode
 from activemem.engine.decoding.length_search import LengthLine, SizeSearch
@@ -229,7 +229,7 @@ def test_of_an_estimated_size_the_output_with_less_cost_is_found(kind):
 SEARCH = """
 import os, resource, torch
 from activemem.blocks.models.sequence_model import build
-from activemem.engine.core.cpu import prepare_cpu
+from activemem.engine.core.process import prepare_cpu
 from activemem.engine.decoding.decode import decode
 
 def resident():

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from activemem.engine.core.models import build_model
-from activemem.engine.corpora.own_files import keep_files
+from activemem.engine.corpora.files import keep_files
 from activemem.engine.objectives import build_objective
 from activemem.engine.objectives.labelled import ClassificationScore
 from activemem.studies.catalog.tasks import IGNORED

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.engine.core.models import sequence_flops
-from activemem.engine.core.random_streams import derive_seed
+from activemem.engine.core.process import derive_seed
 from activemem.engine.objectives import build_objective
 from activemem.engine.objectives.generated import Curriculum
 from activemem.engine.run.driver import run_study

@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.core.random_streams import derive_seed
+from activemem.engine.core.process import derive_seed
 from activemem.engine.objectives.generated import Curriculum
 from activemem.engine.trial.evaluation import Stopping
 from activemem.engine.trial.training import NotANumberError, Training

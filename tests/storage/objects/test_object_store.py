@@ -11,7 +11,7 @@ import pytest
 
 from activemem.storage import MetricRow, Store, StoreError, trial_files
 from activemem.storage.bucket import BucketError
-from activemem.storage.checking import FindingKind
+from activemem.storage.store_upkeep import FindingKind
 
 from ..factories import (
     fill_store,

@@ -6,7 +6,7 @@ import pytest
 
 from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.views.plan import format_plan
-from activemem.engine.corpora.own_files import keep_files
+from activemem.engine.corpora.files import keep_files
 from activemem.engine.data.text.corpus import open_corpus
 from activemem.storage import Store
 from activemem.studies.own_data import texts

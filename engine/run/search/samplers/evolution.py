@@ -27,8 +27,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from .....studies.searches.pareto import crowding, ranks
-from .dimensions import at, draw, place_of
-from .search_observations import ENDED, PerStudyCache, Proposals, when_ended
+from .search_observations import ENDED, PerStudyCache, Proposals, at, draw, place_of, when_ended
 
 Worth = tuple[float, ...]
 """The values by which points are compared; lower is better."""

@@ -36,7 +36,6 @@ from scipy.special import ndtr, ndtri
 from .....grammar.nodes import ChoiceDimension, Dimension
 from .....studies.schema.settings import Level
 from .....studies.study import Study
-from .dimensions import at, distribution, draw, place_of
 from .evolution import PointChanges, cross
 from .recipe_features import PLACES, RecipeFeatures
 from .search_observations import (
@@ -45,6 +44,10 @@ from .search_observations import (
     PerStudyCache,
     PointKey,
     SearchObservations,
+    at,
+    distribution,
+    draw,
+    place_of,
     point_key,
 )
 

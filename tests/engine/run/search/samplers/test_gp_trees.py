@@ -7,7 +7,6 @@ import pytest
 from optuna.trial import TrialState
 
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.samplers.dimensions import suggest
 from activemem.engine.run.search.samplers.gp_trees import (
     DRAWN,
     KEPT,
@@ -22,6 +21,7 @@ from activemem.engine.run.search.samplers.search_observations import (
     EndedPoint,
     SearchObservations,
     point_key,
+    suggest,
 )
 from activemem.studies.study import load_study
 

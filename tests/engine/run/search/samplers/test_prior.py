@@ -10,8 +10,8 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from activemem.engine.run.search.factories import make_sampler
-from activemem.engine.run.search.samplers.dimensions import place_of, suggest
 from activemem.engine.run.search.samplers.gp_trees import Prior
+from activemem.engine.run.search.samplers.search_observations import place_of, suggest
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 
