@@ -302,5 +302,5 @@ def test_no_table_shows_a_number_of_a_model_that_sees_its_future(task, tmp_path)
     assert row["reason"].startswith("sees the future: output ")
     assert row["metrics"] == []
     (table,) = StudyResults(study, store).tables()
-    (line,) = [line for line in render(table.table, "markdown").splitlines() if line.startswith("| far")]
+    (line,) = [line for line in render(table, "markdown").splitlines() if line.startswith("| far")]
     assert line.startswith("| far(k=1) | failed<sup>")
