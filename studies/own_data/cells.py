@@ -9,13 +9,14 @@ import csv
 import io
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...diagnostics import MAX_QUOTE_LENGTH, hint, printable
+from ...diagnostics import MAX_QUOTE_LENGTH, hint, nearest, printable
 from ...storage.errors import UnreadableError
 from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError
@@ -23,6 +24,9 @@ from ..text.units import plural
 
 MOST_FAULTS = 5
 """The number of a file's faults that are listed; further ones are counted."""
+
+USUAL_COLUMNS = ("text", "label", "source", "target")
+"""The names of columns that a corpus has if it names no others, which are also the keys to name them."""
 
 _MAX_NAMED = 12
 
@@ -126,8 +130,11 @@ def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
     names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
     more += max(0, len(found) - _MAX_NAMED)
     names += f" and {more:,} more" if more else ""
-    near = hint(wanted, found) if len(found) > _MAX_NAMED else ""
-    return f"expected a column '{wanted}', got {names or 'none'}{near}"
+    message = f"expected a column '{wanted}', got {names or 'none'}"
+    near = nearest(wanted, found)
+    if wanted in USUAL_COLUMNS and found:
+        return f'{message}; name yours in corpus, as in {wanted} = "{near or "my column"}"'
+    return f"{message}; nearest: {near}" if near and len(found) > _MAX_NAMED else message
 
 
 def quoted(text: str) -> str:
@@ -186,6 +193,10 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
     """Return the columns named by the first row; every row must have as many fields."""
     _, header = next(rows, (1, []))
+    if len(header) == 1 and header[0] not in columns and (mark := re.search(r"[;\t|,]", header[0])):
+        expected = "a tab" if mark[0] == "," else "a comma"
+        got = f"{mark[0]!r} in {quoted(header[0])}"
+        raise RowsError([f"line 1: expected {expected} between the names of columns, got {got}"])
     faults = [f"line 1: {missing_column(name, header)}" for name in columns if name not in header]
     faults += [
         f"line 1: expected one column '{name}', got {header.count(name)}"

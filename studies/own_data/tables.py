@@ -14,7 +14,7 @@ from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout, OwnPairs, OwnSeq
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import plural
-from .cells import RowsError, quoted
+from .cells import MOST_FAULTS, RowsError, quoted
 from .folders import find_files
 from .reader import CORPUS, Reader
 from .rows import (
@@ -185,8 +185,11 @@ def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
     """Return the rows of all files (None if faults were reported), and by file those without a label."""
-    rows, sound, unlabelled = list[Row](), True, dict[str, list[Unlabelled]]()
+    rows, unsound, unlabelled = list[Row](), 0, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
+        if unsound == MOST_FAULTS:
+            reader.report(f"after {MOST_FAULTS} files with faults no others are read")
+            break
         paths = [reader.files[digest] for digest in digests]
         read = [reader.read(path, text=layout.form not in _BINARY) for path in paths]
         name = " and ".join(map(str, paths))
@@ -194,10 +197,10 @@ def _all_rows(
             data = [each[1] for each in read if each]
             rows += read_part(layout, kind, split, *data, unlabelled=unlabelled.setdefault(name, []))
         except RowsError as error:
-            sound = False
+            unsound += 1
             for fault in error.faults:
                 reader.report(f"{name}: {fault}")
-    return (rows if sound else None), unlabelled
+    return (None if unsound else rows), unlabelled
 
 
 def _leave_out_unlabelled(

@@ -287,6 +287,28 @@ def test_fields_of_structs_are_columns(folder):
     assert message.endswith("expected a column 'translation.de', got translation.en, translation.fr")
 
 
+def test_of_a_folder_of_other_files_only_the_first_faults_are_told(folder):
+    hub_folder(
+        folder, {f"train{number}": range(number, number + 3) for number in range(40)}, other=lambda n: n
+    )
+    messages = told(folder, {"path": "hub"})
+    assert messages[-1].endswith("after 5 files with faults no others are read")
+    assert len(messages) == 5 * 2 + 1  # the columns text and label
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("sentence,Label", 'got sentence, Label; name yours in corpus, as in label = "Label"'),
+        ("sentence,Label", 'got sentence, Label; name yours in corpus, as in text = "my column"'),
+        ("text;label", "expected a comma between the names of columns, got ';' in text;label"),
+    ],
+)
+def test_a_header_with_other_names_or_marks_is_told_with_what_to_write(folder, header, expected):
+    (folder / "odd.csv").write_text(f"{header}\n", encoding="utf-8")
+    assert any(message.endswith(expected) for message in told(folder, {"path": "odd.csv"}))
+
+
 @pytest.mark.parametrize("hidden", [-1, None])
 def test_a_split_without_labels_is_left_out_and_drawn_and_that_is_said(folder, hidden):
     splits = {"train": range(100), "validation": range(100, 120), "test": range(120, 150)}
