@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -26,6 +26,7 @@ from ..tracking.opening import is_uri
 from .settings_file import ENV_PREFIX, TOKEN_VARIABLE, find_settings_file
 
 if TYPE_CHECKING:
+    from ..reporting.results import StudyResults
     from ..storage import Store
 
 _RAY_ADDRESS = "RAY_ADDRESS"
@@ -256,6 +257,15 @@ def load_settings(
         },
         sources=sources,
     )
+
+
+def open_results(
+    study: str | None, results: str | None, overrides: Sequence[str] | None = None
+) -> StudyResults:
+    """Return a study as it last ran, or as its file is, with the store that a command uses."""
+    from ..reporting.results import open_study
+
+    return open_study(study, load_settings({"results": results}).store, overrides or ())
 
 
 def configured_plugins() -> tuple[Path, ...]:

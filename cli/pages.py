@@ -30,7 +30,7 @@ from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
 from ..studies.planning.plan import ModelCost, ReachLimit, ShortReach
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
-from ..studies.planning.status import StudyStatus, study_status
+from ..studies.planning.status import StudyStatus
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.resolve.costs import parameter_count
 from ..studies.resolve.trial import settings_to_json
@@ -38,7 +38,6 @@ from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.searches.points import BestPoint, best_of
 from ..studies.searches.words import RungCost, left_out
-from ..studies.study import Study
 from ..studies.text.errors import StudyError
 from ..tracking.export import StudyExport
 
@@ -481,13 +480,13 @@ class StudyStatusPage(StudyStatusEntry):
     run: RunEntry | None
 
     @classmethod
-    def of_study(cls, study: Study, store: Store, run: RunEntry | None = None) -> Self:
-        """Return the status of a study in a store."""
-        found = StudyResults(study, store).points
+    def of_results(cls, results: StudyResults, run: RunEntry | None = None) -> Self:
+        """Return the status of a study in its store."""
+        study, found = results.study, results.points
         return cls.of(
             study.name,
             study.title,
-            study_status(study, store),
+            results.status,
             best=best_of(study.search, found) if study.search and found else (),
             left_out=[LeftOutEntry(points=n, reason=why) for n, why in left_out(found)] if found else (),
             run=run,

@@ -28,11 +28,11 @@ def check(
     from ...reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.outcomes import provenance
-    from ...reporting.results import last_run_note, open_study
-    from ..machine_settings import load_settings
+    from ...reporting.results import last_run_note
+    from ..machine_settings import open_results
     from ..missing_results import note_missing_results
 
-    chosen = open_study(study, load_settings({"results": results}).store)
+    chosen = open_results(study, results)
     if not chosen.study.claims:
         note = last_run_note(chosen, "claim", "check")
         raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]{note}")

@@ -41,12 +41,11 @@ def render(
     A name means the last run of the study, with its overrides; a path means the file. With --json the command
     prints the numbers behind the figures and draws nothing. Exits with 1 if the store has no results.
     """
-    from ...reporting.results import open_study
     from ...studies.text.units import plural
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import require_results
 
-    chosen = open_study(study, load_settings({"results": results}).store)
+    chosen = open_results(study, results)
     curves = chosen.curves(curve)
     require_results(chosen)
     names = [each.name for each in curves]

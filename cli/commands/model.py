@@ -51,13 +51,12 @@ def list_(
     The metric is by default the one in the study's first table.
     """
     from ...reporting.kept_models import best_first, kept_models
-    from ...studies.last_run import load_last_run
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import no_models_note
     from ..views import models
 
-    store = load_settings({"results": results}).store
-    last_run = load_last_run(study, store)
+    opened = open_results(study, results)
+    last_run, store = opened.study, opened.store
     kept = kept_models(last_run, store)
     if not kept:
         print_stderr(no_models_note(last_run, store))

@@ -119,14 +119,18 @@ def compare(
     prints BLEU, its mean and 95 % interval over the resamples, the difference, and its p-value.
     """
     from ...reporting.output_comparison import compare_outputs
-    from ...studies.last_run import load_last_run
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..views import query as view
 
-    store = load_settings({"results": results}).store
-    last_run = load_last_run(study, store)
+    opened = open_results(study, results)
     differences = compare_outputs(
-        last_run, store, baseline, tuned=tuned, tokenizer=tokenizer.value, samples=samples, seed=seed
+        opened.study,
+        opened.store,
+        baseline,
+        tuned=tuned,
+        tokenizer=tokenizer.value,
+        samples=samples,
+        seed=seed,
     )
     if as_json:
         from ..pages import ProbeComparePage

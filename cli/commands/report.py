@@ -40,11 +40,10 @@ def build(
     provenance. A paper in the classes of NeurIPS, ICML and ACL includes it by \\input. Exits with 1 if the
     store has no results.
     """
-    from ...reporting.results import open_study
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import require_results
 
-    found = open_study(study, load_settings({"results": results}).store)
+    found = open_results(study, results)
     require_results(found)
     suffixes = ("", ".html", ".htm") if report_format == "html" else ("", ".tex")
     if out is not None and out.suffix.lower() not in suffixes:

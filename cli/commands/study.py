@@ -152,22 +152,19 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show how many trials are done, failures, and the best points of a search."""
-    from ...reporting.results import StudyResults
-    from ...studies.last_run import load_last_run
-    from ...studies.planning.status import study_status
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import note_missing_results
     from ..views.status import explain_failures, format_best_points, format_unfinished
 
-    store = load_settings({"results": results}).store
-    found = load_last_run(study, store, overrides or ())
+    opened = open_results(study, results, overrides)
+    found = opened.study
     if as_json:
         from ..pages import StudyStatusPage
 
-        print_json(StudyStatusPage.of_study(found, store))
+        print_json(StudyStatusPage.of_results(opened))
     else:
-        note_missing_results(StudyResults(found, store))
-        now, points = study_status(found, store), StudyResults(found, store).points
+        note_missing_results(opened)
+        now = opened.status
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(
@@ -175,8 +172,8 @@ def status(
                     *title,
                     *wrap(now.summary(), output_width()),
                     *format_unfinished(found, now),
-                    *explain_failures(found, store, now),
-                    *format_best_points(found, points),
+                    *explain_failures(found, opened.store, now),
+                    *format_best_points(found, opened.points),
                 ]
             ),
             styled=True,
@@ -192,20 +189,18 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     130 after Ctrl-C, which stops nothing but the watching.
     """
     from ...reporting.results import StudyResults
-    from ...studies.last_run import load_last_run
     from ..live.watch import print_end, watch_study
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import note_missing_results
 
-    store = load_settings({"results": results}).store
-    found = load_last_run(study, store)
-    note_missing_results(StudyResults(found, store))
-    now, complete = watch_study(found, store)
+    opened = open_results(study, results)
+    note_missing_results(opened)
+    now, complete = watch_study(opened.study, opened.store)
     failed = print_end(now)
     if as_json:
         from ..pages import StudyStatusPage
 
-        print_json(StudyStatusPage.of_study(now.study, store))
+        print_json(StudyStatusPage.of_results(StudyResults(now.study, now.store)))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -228,13 +223,12 @@ def forget(
     Nothing is removed while one of them is being trained. Trials that another study has run stay. Without
     --only, trials of earlier versions of the study are removed as well.
     """
-    from ...studies.last_run import load_last_run
     from ...studies.planning.trials_to_run import stored_part
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..views.store_upkeep import format_forgotten
 
-    store = load_settings({"results": results}).store
-    found = load_last_run(study, store)
+    opened = open_results(study, results)
+    found, store = opened.study, opened.store
     gone = store.upkeep.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
     if as_json:
         from ..pages import StudyForgetPage
@@ -294,17 +288,15 @@ def export(
     Data that the program already has, from an earlier export or from the run itself, are not exported again.
     The export to optuna writes a search into an SQLite file, as points with their parameters and values.
     """
-    from ...reporting.results import StudyResults
-    from ...studies.last_run import load_last_run
     from ...tracking.export import export_study
     from ...tracking.opening import open_trackers
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import note_missing_results
     from ..views.status import format_exported
 
-    store = load_settings({"results": results}).store
-    found = load_last_run(study, store, overrides or ())
-    note_missing_results(StudyResults(found, store))
+    opened = open_results(study, results, overrides)
+    found, store = opened.study, opened.store
+    note_missing_results(opened)
     if to == SEARCH_EXPORT:
         from ...tracking.search_export import export_search
 

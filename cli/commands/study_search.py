@@ -54,11 +54,10 @@ def show(
         raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
     if best is not None:
         return _show_best(study, overrides, best, results, as_json=as_json)
-    from ...studies.last_run import load_last_run
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..views.settings import format_settings
 
-    found = load_last_run(study, load_settings({"results": results}).store, overrides or ())
+    found = open_results(study, results, overrides).study
     if toml:
         print_stdout(found.text)
     elif as_json:
@@ -73,13 +72,11 @@ def show(
 def _show_best(
     study: str, overrides: list[str] | None, count: int, results: str | None, *, as_json: bool
 ) -> None:
-    from ...reporting.results import open_study
     from ...reporting.tables.render import rich
     from ...reporting.tables.table import iter_records
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
 
-    store = load_settings({"results": results}).store
-    opened = open_study(study, store, overrides or ())
+    opened = open_results(study, results, overrides)
     table = opened.best_table(count)
     if as_json:
         from ..pages import StudyShowPage
@@ -145,17 +142,16 @@ def promote(
     point, which its own trainings alone decide. With --path its cells lead from the baseline to the best
     point. Each round makes the best change, so that the study measures the gain of each step.
     """
-    from ...reporting.results import open_study
     from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
     from ...studies.text.units import plural
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
     from ..missing_results import note_missing_results
 
     if out.exists():
         raise PromotionError(f"expected a new file, got {out}, which is there")
-    found = open_study(study, load_settings({"results": results}).store, overrides or ())
+    found = open_results(study, results, overrides)
     note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -232,13 +228,12 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     """
     from ...reporting.noise_floor import noise_floor
     from ...studies.catalog.metrics import find_metric
-    from ...studies.last_run import load_last_run
     from ...studies.planning.status import study_outcomes
-    from ..machine_settings import load_settings
+    from ..machine_settings import open_results
 
-    store = load_settings({"results": results}).store
-    found = load_last_run(study, store)
-    rows, seeds = study_outcomes(found, store.trials()), max(len(found.seeds), 1)
+    opened = open_results(study, results)
+    found = opened.study
+    rows, seeds = study_outcomes(found, opened.store.trials()), max(len(found.seeds), 1)
     floors = {name: noise_floor(rows, name, seeds) for name in _compared(found)}
     if as_json:
         from ..pages import StudyNoisePage

@@ -117,7 +117,7 @@ def run_as_asked(options: RunOptions) -> Summary | None:
         from ..pages import RunEntry, StudyStatusPage
 
         run = RunEntry.of(summary, request.resume_command)
-        print_json(StudyStatusPage.of_study(study, settings.store, run))
+        print_json(StudyStatusPage.of_results(StudyResults(study, settings.store), run))
     return summary
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...studies.claims.comparisons import (
@@ -23,7 +23,7 @@ from ...studies.claims.comparisons import (
 from ...studies.claims.scope import Cell, CellKey, cell_key
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import ABSENT
-from ...studies.schema.level_names import level_text, short_level_names
+from ...studies.schema.level_names import level_text, named_levels
 from ...studies.schema.settings import Level
 
 
@@ -48,7 +48,7 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
         for factor, levels in claim.varied_factors.items()
         if factor not in claim.dependent_factors
     }
-    names = {factor: _factor_level_names(factor, levels) for factor, levels in varied.items()}
+    names = {factor: named_levels(factor, levels, joint="=") for factor, levels in varied.items()}
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
     quantities = {comparison: list(iter_quantities(comparison)) for comparison in family}
     claim_levels = _shared_levels(each for parts in quantities.values() for each in parts)
@@ -69,14 +69,6 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
         comparison: prefix if prefix and same_rest else f"{prefix}: {rest}" if prefix else rest
         for comparison, (prefix, rest) in found.items()
     }
-
-
-def _factor_level_names(factor: str, levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of a factor's levels; numbers get the factor's name: `N=16`."""
-    texts = short_level_names(levels)
-    if all(isinstance(level, str) for level in levels):
-        return texts
-    return tuple(f"{factor}={text}" for text in texts)
 
 
 def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:

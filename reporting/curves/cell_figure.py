@@ -29,7 +29,7 @@ from ...studies.presentation.selection import (
 )
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, level_text, one_line, short_level_names
+from ...studies.schema.level_names import level_name, level_text, named_levels, one_line, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.strict_model import format_value
@@ -320,7 +320,7 @@ class FigureCells:
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
         """Return short names of a factor's levels; numbers get the factor's name."""
-        return named_levels(factor, self.levels.get(factor or "", ()))
+        return named_levels(factor or "", self.levels.get(factor or "", ()))
 
     @cached_property
     def accent(self) -> int | None:
@@ -382,14 +382,6 @@ class FigureCells:
             number = roles.get(factor, 0 if len(levels) == 1 else None)
             if isinstance(number, int):
                 yield factor, number
-
-
-def named_levels(factor: str | None, levels: Sequence[Level]) -> tuple[str, ...]:
-    """Return short names of levels; numbers get the factor's name: `filter 64`."""
-    texts = short_level_names(levels)
-    if all(isinstance(level, str) for level in levels):
-        return texts
-    return tuple(f"{one_line(str(factor))} {text}" for text in texts)
 
 
 def mean_interval(

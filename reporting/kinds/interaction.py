@@ -15,9 +15,8 @@ from pydantic import Field
 from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults, metric_faults
 from ...studies.presentation.selection import select_faults
 from ...studies.schema.design import Design, level_key
-from ...studies.schema.level_names import level_names, one_line
+from ...studies.schema.level_names import level_names, named_levels, one_line
 from ...studies.schema.settings import Level
-from ..curves.cell_figure import named_levels
 from ..curves.curve import Axis, Content, Curve, Line, Point
 from ..curves.draw.axis_scale import Scale, make_scale
 from ..curves.draw.panel import PanelLayout, Plot, ticks_width

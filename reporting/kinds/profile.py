@@ -9,8 +9,7 @@ from ...studies.presentation.kinds import CurveKind, KeyFault
 from ...studies.presentation.selection import describe_levels
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_text, one_line
-from ..curves.cell_figure import named_levels
+from ...studies.schema.level_names import level_text, named_levels, one_line
 from ..curves.curve import Axis, Curve, Line, Panel, Point
 from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject

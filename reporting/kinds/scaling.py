@@ -27,10 +27,9 @@ from ...studies.presentation.kinds import (
 from ...studies.presentation.selection import describe_levels, select_faults
 from ...studies.schema.design import Design, level_key
 from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, one_line, short_level_names
+from ...studies.schema.level_names import level_name, named_levels, one_line, short_level_names
 from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
-from ..curves.cell_figure import named_levels
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.axis_scale import point_scales
 from ..curves.draw.label_placement import spread_labels
@@ -387,7 +386,7 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
 
 def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Iterator[ScalingSeries]:
     own = subject.levels[spec.series] if spec.series else ()
-    names = named_levels(spec.series, own)
+    names = named_levels(spec.series or "", own)
     keys = [level_key(level) for level in own] if spec.series else [""]
     accented = None if spec.accent is None else keys.index(level_key(spec.accent))
     for number, key in enumerate(keys):

@@ -66,6 +66,14 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
+def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
+    """Return short names of a factor's levels; numbers get the factor's name: `filter 64`."""
+    texts = short_level_names(levels)
+    if all(isinstance(level, str) for level in levels):
+        return texts
+    return tuple(f"{one_line(factor)}{joint}{text}" for text in texts)
+
+
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
     """Return the blocks whose arguments `short_level_names` omits, with the arguments: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
