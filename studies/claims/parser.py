@@ -90,6 +90,14 @@ def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
         return SyntaxErrorNode(start=0, end=len(text))
 
 
+_EXPECTED_FOR = {
+    "(": "expected a cell in brackets, as max_length[mixer=sa]",
+    "\u2265": "expected >=",
+    "\u2264": "expected <=",
+}
+"""What is probably meant by a token behind a whole statement."""
+
+
 class _ClaimParser(TokenReader):
     """Parser of one claim.
 
@@ -106,7 +114,9 @@ class _ClaimParser(TokenReader):
         """`claim = either END`."""
         found = self.either()
         if self.token.kind != "end":
-            raise self._error(f"expected the end, got {self._found()}")
+            raise self._error(
+                f"{_EXPECTED_FOR.get(self.token.text, 'expected the end')}, got {self._found()}"
+            )
         return found
 
     def either(self) -> SyntaxNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -62,7 +63,8 @@ def _levels(
     """
     path = ("factors", name)
     if not isinstance(levels, list) or not levels:
-        diagnostics.report(path, f"expected a list of levels, got {format_value(levels)}")
+        example = f", as [{json.dumps(levels)}]" if isinstance(levels, str | int | float) else ""
+        diagnostics.report(path, f"expected a list of levels{example}, got {format_value(levels)}")
         return ()
     seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):

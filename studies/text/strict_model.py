@@ -142,8 +142,19 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 got = f"expected {context['expected']}, got {format_value(given)}{near}"
                 yield ValidationProblem(path, got)
             case kind:
-                expected = _EXPECTED[kind].format_map(context)
-                yield ValidationProblem(path, f"expected {expected}, got {format_value(error['input'])}")
+                expected, got = _EXPECTED[kind].format_map(context), error["input"]
+                remedy = ": write it without quotes" if _is_quoted(kind, got) else ""
+                yield ValidationProblem(path, f"expected {expected}, got {format_value(got)}{remedy}")
+
+
+def _is_quoted(kind: str, got: object) -> bool:
+    """Return whether a text is the expected number, or true or false, in quotes."""
+    if not isinstance(got, str):
+        return False
+    if kind == "bool_type":
+        return got in {"true", "false"}
+    pattern = {"int_type": r"[+-]?\d+", "float_type": r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?"}.get(kind)
+    return pattern is not None and re.fullmatch(pattern, got) is not None
 
 
 class NamedSettings(StrictModel):
