@@ -106,7 +106,7 @@ def test_a_study_without_any_value_has_an_empty_table():
     ("table", "message"),
     [
         ({"value": "los"}, "unknown metric 'los'; nearest: loss"),
-        ({"rows": "norm"}, "kind 'effects' has no rows; aggregate and cells have"),
+        ({"rows": "norm"}, "kind 'effects' has no rows; aggregate, cells and speedup have"),
         ({"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
         (
             {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
