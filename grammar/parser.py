@@ -211,7 +211,7 @@ class _RecipeParser(TokenReader):
         return self._operation("+", self.product)
 
     def product(self) -> Syntax:
-        """Parse `product = operand { "*" operand }`. A faulty token counts as an unreadable operator."""
+        """`product = operand { "*" operand }`. A faulty token counts as an unreadable operator."""
         start, first = self.token.start, self._at
         operands = [self.operand()]
         while self.token.kind in ("*", "wrong"):
@@ -295,7 +295,7 @@ class _RecipeParser(TokenReader):
         return CallSyntax(name.text, tuple(arguments), name.start, self._end())
 
     def argument(self) -> ArgumentSyntax:
-        """Parse `argument = [ NAME "=" ] series`.
+        """`argument = [ NAME "=" ] series`.
 
         Whether the series is a part of a recipe, a value or a word depends on the parameter, not on this
         rule.
