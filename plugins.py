@@ -215,7 +215,8 @@ def load_plugin(path: Path | str) -> ModuleType:
     try:
         return _load_file(PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise PluginError(f"expected a plug-in at {path}: {error}") from None
+        reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else error
+        raise PluginError(f"expected a plug-in at {path}: {reason}") from None
 
 
 def load_plugin_files(files: tuple[PluginFile, ...]) -> None:

@@ -60,7 +60,19 @@ class _Program(_CommandGroup):
         """Return the command of these words; refuse one of an earlier release with its replacement."""
         if args[0] in _REPLACED:
             ctx.fail(f"No such command {args[0]!r}. Use: {_REPLACED[args[0]]}")
+        if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
+            found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
+            ctx.fail(f"No such command {args[0]!r}. Use: {found}")
         return super().resolve_command(ctx, args)
+
+    def _groups_with(self, ctx: Any, name: str) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
+        """Return the groups that have a command of this name."""
+        groups = {each: self.get_command(ctx, each) for each in self.list_commands(ctx)}
+        return [
+            each
+            for each, group in groups.items()
+            if isinstance(group, PanelGroup) and name in group.list_commands(ctx)
+        ]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
         ctx.meta[_TOLD] = broken_plugins()

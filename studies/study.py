@@ -43,11 +43,13 @@ from .schema.search import (
     with_sampler,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DecodeSettings, Level, Order, StudySettings
+from .schema.settings import DecodeSettings, Level, ModelSettings, Order, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
+from .schema.training import TrainSettings
 from .study_files import find_study_file
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError
+from .text.strict_model import StrictModel
 from .text.units import plural
 
 _EPOCHS = ("train", "epochs")
@@ -57,6 +59,15 @@ _TABLES = (
     *("recipes", "factors", "when", "ladder", "source", "search", "decode"),
     *("cells", "table", "curve", "claim"),
 )
+
+
+_OWNERS: Mapping[str, type[StrictModel]] = {
+    "study": StudySettings,
+    "model": ModelSettings,
+    "train": TrainSettings,
+    "search": SearchSettings,
+}
+"""The tables whose keys are known without the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +430,10 @@ def _check_tables(diagnostics: Diagnostics) -> None:
     data = diagnostics.data
     for name in data:
         if name not in _TABLES:
-            message = f"unknown table '{name}'{nearest_hint(name, _TABLES)}"
+            owner = next((table for table, model in _OWNERS.items() if name in model.model_fields), None)
+            is_key = owner is not None and not isinstance(data[name], Mapping | list)
+            place = f"; [{owner}] has this key: {owner}.{name}" if is_key else nearest_hint(name, _TABLES)
+            message = f"unknown table '{name}'{place}"
             diagnostics.report((name,), message, key=True)
     for name in _NEEDED_TABLES:
         if name not in data:

@@ -107,3 +107,10 @@ def test_a_command_of_an_earlier_release_names_its_replacement(words, use, run):
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert f"No such command '{words[0]}'." in refused.stderr
     assert use in refused.stderr
+
+
+def test_a_command_without_its_group_is_told_with_the_group(run):
+    refused = run("run", "mine.toml")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "No such command 'run'. Use: activemem study run" in refused.stderr
+    assert "Use: activemem study plan" in run("plan").stderr
