@@ -407,16 +407,14 @@ def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[in
 
 
 def iter_pair_eval(
-    split: PairSplit, *, batch_size: int, batch_tokens: int | None = None, max_length: int | None = None
+    split: PairSplit, *, batch_size: int, batch_tokens: int | None = None
 ) -> Iterator[PairBatch]:
-    """Yield each pair of at most `max_length` tokens once, ordered by length.
+    """Yield each pair once, ordered by length.
 
     The last batch may be smaller. With `batch_tokens`, `fill_batches` sets the batch sizes.
     """
     lengths = _max_side_lengths(split)
     order = torch.argsort(lengths, stable=True)
-    if max_length is not None:
-        order = order[lengths[order] <= max_length + 1]
     sizes = batch_size if batch_tokens is None else fill_batches(lengths[order], batch_size, batch_tokens)
     for rows in order.split(sizes) if len(order) else ():
         yield collate(split, rows.tolist())

@@ -42,7 +42,6 @@ def decode(
     coverage_penalty: float = 0.0,
     try_lengths: bool = False,
     sizes: SizeSearch = PLAIN_SIZES,
-    end: int = END,
 ) -> list[Decoded]:
     """Return the best output that a search finds for each source (batch, n), padded with 0.
 
@@ -55,7 +54,7 @@ def decode(
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     bound = torch.as_tensor(max_length, device=sources.device)
     faults = [
-        *_search_faults(model, ranking, beam=beam, try_lengths=try_lengths, end=end),
+        *_search_faults(model, ranking, beam=beam, try_lengths=try_lengths),
         *_batch_faults(sources, bound),
     ]
     if faults:
@@ -67,7 +66,7 @@ def decode(
                 _require_attention_weights(model, sources, ranking)
             bound = bound.expand(len(sources))
             asked = sizes if try_lengths else None
-            found = _search(model.eval(), sources, bound, ranking, beam=beam, sizes=asked, end=end)
+            found = _search(model.eval(), sources, bound, ranking, beam=beam, sizes=asked)
     finally:
         model.train(training)
     lengths = (found.symbols != PAD).sum(1).tolist()
@@ -83,28 +82,24 @@ def _search(
     *,
     beam: int,
     sizes: SizeSearch | None,
-    end: int,
 ) -> Outputs:
     if sizes is not None:
-        return search_lengths(model, sources, max_length, beam=beam, end=end, sizes=sizes)
+        return search_lengths(model, sources, max_length, beam=beam, sizes=sizes)
     bounds = Bounds(min_length=torch.ones_like(max_length), max_length=max_length)
     if model.body.depends_on_target_length:
         bounds = size_bounds((sources != PAD).sum(1), max_length)
     if beam == 1:
-        return greedy_search(model, sources, bounds, end=end)
-    return beam_search(model, sources, bounds, beam=beam, end=end, ranking=ranking)
+        return greedy_search(model, sources, bounds)
+    return beam_search(model, sources, bounds, beam=beam, ranking=ranking)
 
 
-def _search_faults(
-    model: TransductionModel, ranking: Ranking, *, beam: int, try_lengths: bool, end: int
-) -> list[str]:
+def _search_faults(model: TransductionModel, ranking: Ranking, *, beam: int, try_lengths: bool) -> list[str]:
     vocab, lengths, coverage = model.config.symbols, ranking.length_penalty, ranking.coverage_penalty
     rules = (
         (beam >= 1, f"expected a beam of at least 1, got {beam}"),
         (lengths >= 0.0, f"expected a length_penalty of at least 0, got {lengths:g}"),
         (coverage >= 0.0, f"expected a coverage_penalty of at least 0, got {coverage:g}"),
-        (PAD < end < vocab, f"expected an end from 1 to {vocab - 1}, got {end}"),
-        (vocab > 2, f"expected a vocabulary with more than padding and an end, got {vocab} symbols"),
+        (vocab > END, f"expected a vocabulary with more than padding and an end, got {vocab} symbols"),
         (
             model.body.depends_on_target_length or not try_lengths,
             f"expected try_lengths for a transducer that must know them, as neural_gpu, got {model}",

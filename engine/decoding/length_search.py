@@ -98,7 +98,6 @@ def search_lengths(
     max_length: Tensor,
     *,
     beam: int,
-    end: int,
     sizes: SizeSearch,
 ) -> Outputs:
     """Beam-search each output at the size whose greedy output is best (Kaiser and Bengio 2016, section 3).
@@ -109,11 +108,11 @@ def search_lengths(
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
         lengths_tried, _ = sizes.tried((sources != PAD).sum(1), max_length)
-        return _beams(model, sources, lengths_tried, beam, end)
-    chosen, found = _best_sizes(model, sources, max_length, end, sizes)
+        return _beams(model, sources, lengths_tried, beam)
+    chosen, found = _best_sizes(model, sources, max_length, sizes)
     if beam == 1:
         return found
-    widely = _beams(model, sources, chosen, beam, end)
+    widely = _beams(model, sources, chosen, beam)
     if costs is None:
         return widely
     everyone = torch.arange(len(sources), device=sources.device)
@@ -125,20 +124,20 @@ def search_lengths(
     )
 
 
-def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, beam: int, end: int) -> Outputs:
+def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, beam: int) -> Outputs:
     bounds = size_bounds((sources != PAD).sum(1), lengths_tried)
     symbols = sources.new_full((len(sources), int(lengths_tried.max())), PAD)
     scores = torch.zeros(len(sources), dtype=torch.float64, device=sources.device)
     for rows in _chunks(lengths_tried, MAX_POSITIONS // beam):
         written = beam_search(
-            model, _trim_padding(sources[rows]), bounds.select(rows), beam=beam, end=end, ranking=Ranking()
+            model, _trim_padding(sources[rows]), bounds.select(rows), beam=beam, ranking=Ranking()
         )
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
     return Outputs(symbols=symbols, scores=scores)
 
 
 def _best_sizes(
-    model: TransductionModel, sources: Tensor, longest: Tensor, end: int, sizes: SizeSearch
+    model: TransductionModel, sources: Tensor, longest: Tensor, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
     """Return the best size (batch,) of each sentence, and the greedy outputs at these sizes.
 
@@ -156,7 +155,7 @@ def _best_sizes(
     for rows in _chunks(lengths_tried, MAX_POSITIONS):
         of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], lengths_tried[rows])
         race = Race(sentence=of, best=best, costs=costs)
-        written = greedy_search(model, _trim_padding(sources[of]), bounds, end=end, race=race)
+        written = greedy_search(model, _trim_padding(sources[of]), bounds, race=race)
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
     worth = scores - costs.total(sentence, symbols)
     table = scores.new_full((len(sources), len(tried)), -torch.inf)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from ..data.vocabularies.base import END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,7 @@ class Race:
 
 
 def greedy_search(
-    model: TransductionModel, sources: Tensor, bounds: Bounds, *, end: int, race: Race | None = None
+    model: TransductionModel, sources: Tensor, bounds: Bounds, *, race: Race | None = None
 ) -> Outputs:
     """Generate an output for each source (batch, n), symbol by symbol; finished rows are dropped.
 
@@ -128,10 +129,10 @@ def greedy_search(
     while len(rows):
         logits, state = model.step(state, previous)
         place += 1
-        previous, gains = _likeliest(log_probabilities(logits), bounds, place, end)
+        previous, gains = _likeliest(log_probabilities(logits), bounds, place)
         symbols[rows, place - 1] = previous
         scores[rows] += gains
-        going = previous != end
+        going = previous != END
         if race is not None:
             written = Outputs(symbols=symbols[:, :place], scores=scores)
             going = _still_racing(race, rows, written, going, bounds.after(place))
@@ -146,14 +147,14 @@ def greedy_search(
     return Outputs(symbols=symbols, scores=scores)
 
 
-def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tensor, Tensor]:
+def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor]:
     """Return the most likely symbols (rows,) at a 1-based position, and their log-probabilities (float64)."""
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
-    allowed[:, end].masked_fill_(place < bounds.min_length, -torch.inf)
+    allowed[:, END].masked_fill_(place < bounds.min_length, -torch.inf)
     best, symbols = allowed.max(1)
     must = (place >= bounds.max_length) | ~torch.isfinite(best)
-    symbols = torch.where(must, end, symbols)
+    symbols = torch.where(must, END, symbols)
     gains = logs.gather(1, symbols[:, None]).squeeze(1).double()
     return symbols, gains.nan_to_num(nan=-torch.inf)
 
@@ -216,10 +217,10 @@ class Candidates:
 
 
 def beam_search(
-    model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking
+    model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, ranking: Ranking
 ) -> Outputs:
     """Return the highest-ranked output that the search finds for each source (batch, n)."""
-    search = BeamSearch(sources, bounds, beam=beam, end=end, ranking=ranking)
+    search = BeamSearch(sources, bounds, beam=beam, ranking=ranking)
     state, alive = model.begin(sources, bounds.max_length), search.begin()
     while len(alive.scores):
         logits, state = model.step(state, alive.prefix[:, -1])
@@ -236,12 +237,12 @@ class BeamSearch:
     from the `beam` best unfinished ones, as long as one of them can still rank higher than the best output.
     """
 
-    def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking) -> None:
+    def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, ranking: Ranking) -> None:
         batch, device = len(sources), sources.device
         self.valid = sources != PAD
-        self.bounds, self.beam, self.end, self.ranking = bounds, beam, end, ranking
+        self.bounds, self.beam, self.ranking = bounds, beam, ranking
         self.symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
-        self.symbols[:, 0] = end
+        self.symbols[:, 0] = END
         self.scores = torch.full((batch,), -torch.inf, dtype=torch.float64, device=device)
         self.ranks = self.scores.clone()
 
@@ -265,7 +266,7 @@ class BeamSearch:
         best = self._best(alive, logs)
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
         self._end(best, alive, coverage)
-        going, order = best.scores.masked_fill(best.symbols == self.end, -torch.inf).topk(self.beam)
+        going, order = best.scores.masked_fill(best.symbols == END, -torch.inf).topk(self.beam)
         bound = self.ranking.normalise(going, self.bounds.max_length[best.sentences, None])
         kept = bound > self.ranks[best.sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
@@ -298,18 +299,18 @@ class BeamSearch:
         They are log-probabilities and symbols.
         """
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
-        ends = logs[:, self.end].masked_fill(place < bounds.min_length, -torch.inf)
+        ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
-        others[:, PAD] = others[:, self.end] = -torch.inf  # a list of both would be copied to a GPU
+        others[:, PAD] = others[:, END] = -torch.inf  # a list of both would be copied to a GPU
         best, symbols = others.topk(min(self.beam, logs.shape[1] - 2))
         best = best.masked_fill((place >= bounds.max_length)[:, None], -torch.inf)
-        end = torch.full_like(symbols[:, :1], self.end)
+        end = torch.full_like(symbols[:, :1], END)
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
         """Record the finished outputs among the `beam` best; the longest was found last."""
         length = alive.prefix.shape[1]
-        ending = best.symbols[:, : self.beam] == self.end
+        ending = best.symbols[:, : self.beam] == END
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
         ranks = self.ranking.normalise(scores, length)
         if coverage is not None:
@@ -324,4 +325,4 @@ class BeamSearch:
         of, which = best.sentences[better], which[better]
         self.ranks[of], self.scores[of] = rank[better], scores[better, which]
         self.symbols[of, : length - 1] = alive.prefix[best.parents[better, which], 1:]
-        self.symbols[of, length - 1] = self.end
+        self.symbols[of, length - 1] = END

@@ -66,18 +66,11 @@ class BracketScore:
         return _percent(self.right_tags, self.words)
 
 
-def score_brackets(
-    gold: Iterable[Tree], guesses: Iterable[Tree | None], *, max_words: int | None = None
-) -> BracketScore:
-    """Score guesses against gold trees; a missing guess is None.
-
-    With `max_words`, longer sentences are left out; the length counts punctuation, but no traces. EVALB
-    reports sentences of up to 40 words besides all.
-    """
+def score_brackets(gold: Iterable[Tree], guesses: Iterable[Tree | None]) -> BracketScore:
+    """Score guesses against gold trees; a missing guess is None."""
     totals: Counter[str] = Counter()
     for tree, guess in zip(gold, guesses, strict=True):
-        if max_words is None or sum(leaf.tag != TRACE for leaf in tree.leaves()) <= max_words:
-            totals.update(_compared(tree, guess))
+        totals.update(_compared(tree, guess))
     return BracketScore(**totals)
 
 

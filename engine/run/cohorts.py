@@ -469,13 +469,12 @@ def run_local(
     stop: Stop,
     *,
     metric: str | None = None,
-    make_training: TrainingFactory = Training,
 ) -> None:
     """Run all cohorts of a source in this process, or stop on request, even within an epoch."""
     worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:
-            worker = Worker(store, machine, make_training)
+            worker = Worker(store, machine)
         name, tasks = cohort
         attempts = worker.attempts(tasks)
         events = (

@@ -118,9 +118,7 @@ class ModelPart:
     share: float = 1.0
 
 
-def sum_parts(
-    label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach, modules: tuple[str, ...] = ()
-) -> ModelPart:
+def sum_parts(label: str, kind: PartKind, parts: tuple[ModelPart, ...], reach: Reach) -> ModelPart:
     """Combine parts into one; shared parameters count once."""
     return ModelPart(
         label=label,
@@ -132,7 +130,6 @@ def sum_parts(
         window=sum(part.window for part in parts),
         shared={key: count for part in parts for key, count in part.shared.items()},
         parts=parts,
-        modules=modules,
     )
 
 

@@ -126,8 +126,8 @@ def test_a_beam_of_one_is_greedy(kind):
     model, sources = make_model(kind), make_sources(LENGTHS)
     lengths, longest = (sources != 0).sum(1), torch.tensor(LONGEST)
     bounds = Bounds(min_length=torch.where(longest > lengths, longest, 1), max_length=longest)
-    narrow = beam_search(model, sources, bounds, beam=1, end=END, ranking=Ranking())
-    likeliest = greedy_search(model, sources, bounds, end=END)
+    narrow = beam_search(model, sources, bounds, beam=1, ranking=Ranking())
+    likeliest = greedy_search(model, sources, bounds)
     assert narrow.symbols.equal(likeliest.symbols)
     assert_close(narrow.scores, likeliest.scores)
 
@@ -191,12 +191,6 @@ def test_ends_that_are_unlikely_do_not_stop_a_beam():
         assert found(model, make_sources([3]), [6], beam=beam) == [[3] * 5 + [END]]
 
 
-def test_the_end_is_the_symbol_that_is_said():
-    model, sources = make_model("lstm"), make_sources(LENGTHS)
-    for each in found(model, sources, [5] * 4, beam=2, end=4):
-        assert each.index(4) == len(each) - 1
-
-
 def test_dropout_is_off_while_decoding_and_on_again_behind_it():
     text = "seq2seq(gru, gru, attention=luong)"
     model = build(text, d_model=8, source_vocab=9, vocab=7, dropout=0.5, generator=make_generator(1))
@@ -225,9 +219,9 @@ def refused(kind, sources, **search):
 
 def test_what_cannot_be_decoded_is_told_with_all_faults():
     sources, none = make_sources(LENGTHS), torch.zeros(1, 3, dtype=torch.long)
-    assert refused("lstm", sources, beam=0, length_penalty=-1.0, coverage_penalty=-0.5, end=7) == (
+    assert refused("lstm", sources, beam=0, length_penalty=-1.0, coverage_penalty=-0.5) == (
         "expected a beam of at least 1, got 0; expected a length_penalty of at least 0, got -1; "
-        "expected a coverage_penalty of at least 0, got -0.5; expected an end from 1 to 6, got 7"
+        "expected a coverage_penalty of at least 0, got -0.5"
     )
     assert refused("lstm", sources[0], max_length=0) == "expected sources (batch, n), got (6,)"
     assert refused("lstm", torch.cat([sources[:, :3], none]), max_length=torch.tensor([1, 2])) == (

@@ -97,9 +97,6 @@ def test_pairs_with_a_side_that_is_too_long_are_left_out():
     fitting = {pair for pair, sides in enumerate(LENGTHS) if max(sides) <= 9}
     batches = islice(iter_pair_batches(SPLIT, batch_size=1, max_length=9, seed=1), len(fitting))
     assert {int(batch.pairs) for batch in batches} == fitting
-    assert {
-        int(pair) for batch in iter_pair_eval(SPLIT, batch_size=4, max_length=9) for pair in batch.pairs
-    } == fitting
     with pytest.raises(DataError) as fault:
         next(iter_pair_batches(SPLIT, batch_size=8, max_length=1, seed=1))
     assert str(fault.value) == "expected at least 8 pairs of at most 1 tokens, got 1"
