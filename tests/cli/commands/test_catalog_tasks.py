@@ -34,16 +34,16 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
         "           with [task] test_lengths: test_loss, test_accuracy, test_exact\n"
         "  [task]\n"
         "    dev_sequences (whole number, at least 1, at most 1000000; default none)\n"
-        "      sequences that are scored after each epoch: of a curriculum fresh ones of\n"
-        "      its length, by default one batch; else always the same ones of all lengths\n"
-        "      in training, by default 1,000\n"
+        "      sequences that are scored after each epoch; with a curriculum fresh ones\n"
+        "      of the current length (default: one batch), otherwise a fixed set over all\n"
+        "      training lengths (default: 1,000)\n"
         "    test_lengths (list of whole numbers; default empty)\n"
-        "      lengths at which the trained model is tested, the same sequences in all\n"
+        "      lengths at which the trained model is tested, on the same sequences in all\n"
         "      trials: a list, or `{ first = 41, last = 500, step = 1 }`\n"
         "    test_sequences (whole number, at least 1, at most 100000; default 1000)\n"
-        "      how many sequences of each of these lengths are tested\n"
+        "      the number of test sequences of each test length\n"
         "    vocab (whole number, at least 2, at most 1000000; default none)\n"
-        "      how many symbols there are; by default as many as in the paper\n"
+        "      the number of symbols (default: as in the paper)\n"
     )
 
 
@@ -69,12 +69,12 @@ def test_the_keys_that_a_task_takes_are_explained(run):
     shown = run("show", "recall_addition").stdout
     assert shown.partition("  [task]\n")[2] == (
         "    length (whole number, at least 12; default 50)\n"
-        "      the shortest sequence; the longest is a tenth longer\n"
+        "      the shortest sequence; the longest is 10 % longer\n"
         "    variable (true or false; default false)\n"
-        "      whether each training batch has a length of its own, 50 to 10,000\n"
+        "      whether each training batch has a random length from 50 to 10,000\n"
         '    padding ("masked" or "read"; default "masked")\n'
-        "      whether the zeros behind shorter sequences of a batch are left out, or\n"
-        "      read like the rest\n"
+        "      whether the zeros after shorter sequences of a batch are masked, or read\n"
+        "      like other inputs\n"
     )
 
 
