@@ -1,4 +1,4 @@
-"""Time and memory of a training step with activation checkpointing, beside one without; all in one run.
+"""Time and memory of a training step with activation checkpointing, relative to one without.
 
 python bench/activation_checkpointing.py [ROUNDS]
 """
@@ -39,14 +39,14 @@ def make_training(mixer: str, *, checkpoints: bool) -> Training:
 
 
 def kept_bytes(training: Training) -> int:
-    """Return the bytes that the forward pass of a step keeps for the backward pass."""
+    """Return the bytes that a forward pass saves for the backward pass."""
     training.model.train()
     training.objective.begin_batch(1)
     return count_saved_bytes(training.model, lambda: training.objective.loss(training.model, 0, 1))
 
 
 def main() -> None:
-    """Print for each mixer the ratio of the processor's times, and that of what is kept."""
+    """Print the ratios of CPU time and of saved memory for each mixer."""
     torch.set_num_threads(1)
     rounds, now = int(sys.argv[1]) if len(sys.argv) > 1 else 5, make_clock(CPU)
     for mixer in MIXERS:

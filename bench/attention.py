@@ -1,4 +1,4 @@
-"""A step of `all_attn` beside its equations, its released program, and attention and a feed-forward layer.
+"""Benchmark of `all_attn` against its equations, its released program, and `sa >> ff`.
 
 A layer reads a block of a stream behind a full span. The transcription gathers the keys and values of every
 query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and what a step holds at most; of
@@ -40,7 +40,7 @@ FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases bu
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The number of streams, the number of new positions in each, and the device."""
+    """The number of streams, the number of new positions per stream, and the device."""
 
     batch: int
     length: int
@@ -81,7 +81,7 @@ def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tenso
 
 
 def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
-    """Return the layers on the same inputs, each as a function that returns its outputs."""
+    """Return the layers as functions of the same inputs that return their outputs."""
     heads = f"heads={HEADS}, head_width={HEAD_WIDTH}, span={SPAN}"
     ours = make_block(f"all_attn(N={VECTORS}, {heads})", size.device)
     attention = make_block(f"sa({heads}, pos=relative)", size.device)
@@ -103,7 +103,7 @@ def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
 def beside_released(
     size: Size, *, heads: int, adaptive: bool = False, dropout: float = 0.0
 ) -> dict[str, Callable[[], Tensor]]:
-    """Ours and the released program's layer of the same weights; spans go from a twentieth to a half."""
+    """Return our layer and the released one with the same weights; spans are 5 % to 50 %."""
     width, more = heads * HEAD_WIDTH, ", adaptive=true" if adaptive else ""
     text = f"all_attn(N={VECTORS}, heads={heads}, head_width={HEAD_WIDTH}, span={SPAN}{more})"
     ours = make_block(text, size.device, width=width, dropout=dropout)
@@ -124,7 +124,7 @@ def beside_released(
 
 
 def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
-    """Return only the products of a layer with full spans: no softmax, no window, no data moved."""
+    """Return only the matrix products of a layer with full spans, without softmax, window and copies."""
     batch, length, width = size.batch, size.length, heads * HEAD_WIDTH
     past, x = (torch.randn(batch, count, width, device=size.device) for count in (SPAN, length))
 
@@ -137,7 +137,7 @@ def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
     positions = weights(SPAN, HEAD_WIDTH)
 
     def by_sequence(rows: Tensor) -> Tensor:
-        """(batch, positions, width) to (batch · heads, positions, head_width)."""
+        """Reshape (batch, positions, width) to (batch · heads, positions, head_width)."""
         return rows.unflatten(2, (heads, -1)).transpose(1, 2).flatten(0, 1)
 
     def run() -> Tensor:
@@ -153,7 +153,7 @@ def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
 
 
 def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """Return the same step with windows by plain products, whatever the device offers."""
+    """Return the same step with plain products for windows on every device."""
 
     def run() -> Tensor:
         with patch("activemem.blocks.layers.window_attention.compute_window", window_products):
@@ -165,9 +165,9 @@ def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
 def median_ms(
     runners: dict[str, Callable[[], Tensor]], seconds: float, device: torch.device
 ) -> dict[str, float]:
-    """Median milliseconds of a forward and a backward pass, on a CPU of its time; the layers take turns.
+    """Return the median milliseconds of a forward and backward pass (CPU time on a CPU), interleaving layers.
 
-    The first passes take none of the seconds.
+    The warm-up is not part of the seconds.
     """
     now = make_clock(device)
     times: dict[str, list[float]] = {name: [] for name in runners}
@@ -183,7 +183,7 @@ def median_ms(
 
 
 def peak_mib(step: Callable[[], Tensor], size: Size) -> float:
-    """Return the peak memory of a step beside weights and inputs, with the gradients of the weights."""
+    """Return the peak memory of a step with gradients, excluding weights and inputs."""
     if size.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -208,7 +208,7 @@ def show(title: str, runners: dict[str, Callable[[], Tensor]], size: Size, secon
 
 
 def assert_same(runners: dict[str, Callable[[], Tensor]], other: str) -> None:
-    """Ours and another give the same numbers."""
+    """Assert that our layer and another one give the same numbers."""
     with torch.no_grad():
         torch.testing.assert_close(runners["all_attn"](), runners[other](), rtol=1e-2, atol=1e-2)
 

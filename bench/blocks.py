@@ -1,4 +1,4 @@
-"""Speedups of the blocks' inner choices on one CPU thread, forward and backward; prints times and ratios.
+"""Speedups by the implementation choices of blocks on one CPU thread, forward and backward.
 
 Run: python bench/blocks.py
 """
@@ -23,11 +23,11 @@ from activemem.grammar import ModelConfig
 
 BATCH, REPEATS = 32, 15
 ALL = 10**9
-"""More keys than any."""
+"""More keys than any input has."""
 
 
 def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) -> dict[str, float]:
-    """Return the median CPU milliseconds of a forward and a backward pass; the ways take turns."""
+    """Return the median CPU milliseconds of a forward and backward pass, interleaving implementations."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(REPEATS):
         for name, step in steps.items():
@@ -41,7 +41,7 @@ def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) 
 
 
 def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None:
-    """Ours, by positions alone, torch's conv1d with all taps and with those that can touch data, unfolded."""
+    """Compare implementations of a convolution: ours, by positions, torch's conv1d, and unfold."""
     ours, by_positions = (Convolution(width=width, k=k, causal=False, bias_init="zero") for _ in range(2))
     ours.initialise(None)
     by_positions.load_state_dict(ours.state_dict())
@@ -70,7 +70,7 @@ def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
-    """Compare torch's fused kernel, plain products and tiles for the heads of a block."""
+    """Compare torch's fused kernel, plain products and tiles for a block's heads."""
     block = build_block(
         parse_block(text), Context(config=ModelConfig(d_model=width, causal=True, dropout=0.0))
     )
@@ -78,7 +78,7 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
     x = torch.randn(batch, length, width, requires_grad=True)
 
     def by(unfused: int, whole: int) -> Callable[[], Tensor]:
-        """Plain products of up to so many keys, and of up to so many scores where nothing is fused."""
+        """Return plain products with these limits on the number of keys, and of unfused scores."""
 
         def step() -> Tensor:
             with (
@@ -96,7 +96,7 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
 
 
 def report(label: str, found: dict[str, float]) -> None:
-    """One line: ours, and every other way as a multiple of it."""
+    """Print one line: our time, and that of every other implementation as a multiple of it."""
     base = found.pop("ours")
     ratios = (f"{name} {other / base:5.2f} x" for name, other in found.items())
     print(f"{label:44} ours {base:7.2f} ms   {'   '.join(ratios)}", flush=True)

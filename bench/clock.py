@@ -1,4 +1,4 @@
-"""The clock of a benchmark: the processor's time on a CPU, on a GPU the time until it has ended its work."""
+"""The clock of a benchmark: CPU time on a CPU, time until the work has ended on a GPU."""
 
 from __future__ import annotations
 

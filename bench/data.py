@@ -1,4 +1,4 @@
-"""The cost of drawing a batch of each task beside a training step of the paper's size, on one thread.
+"""Time to generate a batch of each task, relative to a training step of the paper's size, on one thread.
 
 Run: python bench/data.py. The target is a share below 3 %.
 """
@@ -30,7 +30,7 @@ def microseconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def training_step(tokens: int, vocab: int) -> Callable[[], object]:
-    """One training step of four plain Transformer layers, width 128, filter 512."""
+    """Return a training step of four plain Transformer layers, width 128, filter 512."""
     layer = nn.TransformerEncoderLayer(128, 8, 512, dropout=0.1, batch_first=True, norm_first=True)
     encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
     model = nn.Sequential(nn.Embedding(vocab, 128), encoder, nn.LayerNorm(128), nn.Linear(128, vocab))
@@ -46,7 +46,7 @@ def training_step(tokens: int, vocab: int) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Print a line for each task: generation, a step, and the share of the one in the other."""
+    """Print a line for each task: times of generation and of a step, and their ratio."""
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
     print(f"{'task':10} {'length':>6} {'batch, µs':>10} {'step, µs':>10} {'share':>8}")

@@ -1,4 +1,4 @@
-"""Tokens a second of greedy decoding and of a beam of 4, beside a loop that reads all again at every step.
+"""Tokens per second of greedy decoding and of a beam of 4, against a loop without cached states.
 
 python bench/decoding.py [SECONDS a measurement]
 
@@ -32,7 +32,7 @@ PAD, END = 0, 2
 
 
 def build_endless_model(recipe: str) -> TransductionModel:
-    """Return a model that gives the end no likelihood."""
+    """Return a model that assigns zero probability to the end symbol."""
     generator = torch.Generator().manual_seed(0)
     model = build(recipe, d_model=WIDTH, source_vocab=VOCAB, vocab=VOCAB, generator=generator).eval()
     with torch.no_grad():
@@ -41,7 +41,7 @@ def build_endless_model(recipe: str) -> TransductionModel:
 
 
 def decode_without_state(model: TransductionModel, sources: Tensor) -> Tensor:
-    """Return the likeliest symbols, each from a pass over everything written before it."""
+    """Return greedy outputs, computing each symbol with a full pass over the prefix."""
     target = torch.full((len(sources), TARGET), END)
     with torch.no_grad():
         for place in range(TARGET):
@@ -51,7 +51,7 @@ def decode_without_state(model: TransductionModel, sources: Tensor) -> Tensor:
 
 
 def median_tokens_per_s(runners: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Tokens a second of CPU time of each runner, medians; they take turns."""
+    """Return the median tokens per second of CPU time of each runner, interleaving runners."""
     times: dict[str, list[float]] = {name: [] for name in runners}
     end = time.perf_counter() + seconds
     for run in runners.values():

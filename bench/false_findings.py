@@ -1,11 +1,10 @@
-"""Error rates of tables of changes: false findings, and the differences that are found.
+"""Simulated error rates of tables of changes: false findings, and power.
 
-    python bench/false_findings.py [DRAWS]
+python bench/false_findings.py [DRAWS]
 
-Draws columns of values, a baseline and several changes with a few paired seeds, and counts the columns in
-which any difference is starred. In the last two columns of the table the first change differs by three
-standard deviations: it is found with the variance of all cells, or with that of its own pairs alone, both
-with Holm's correction.
+Draws a baseline and several changes with a few paired seeds, and counts the columns with any significant
+difference. In the last two columns the first change differs by three standard deviations: tested with the
+pooled variance, or with that of its pairs, both with Holm's correction.
 
 A second table adds seeds to such columns until every difference is decided, as `study run --until-decided`
 does where a table says which difference matters: how often any is starred that is not there, and how often
@@ -44,7 +43,7 @@ MARGIN = 2.0  # the smallest difference that matters, in standard deviations of 
 
 
 def deviations(changes: int) -> dict[str, list[float]]:
-    """Return the standard deviations of the baseline and of each change, for each pattern of differences."""
+    """Return the standard deviations of the baseline and of the changes, for each pattern."""
     half = -(-changes // 2)
     return {
         "equal": [1.0] * (changes + 1),
@@ -55,7 +54,7 @@ def deviations(changes: int) -> dict[str, list[float]]:
 
 
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[dict[int, float]]:
-    """Values by seed of the baseline and of each change, the first of which differs by an effect."""
+    """Draw values by seed for the baseline and the changes; the first change has an effect."""
     shared = rng.normal(0, SEED_DEVIATION, seeds)
     cells = [shared + rng.normal(0, deviation, seeds) for deviation in spread]
     cells[1] += effect
@@ -63,13 +62,13 @@ def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: floa
 
 
 def _corrected(differences: Sequence[Difference | None]) -> list[float | None]:
-    """Return the p values of a column of differences, corrected for how many they are (Holm 1979)."""
+    """Return the p values of a column of differences with Holm's correction (Holm 1979)."""
     adjusted = iter(holm_adjusted([each.p for each in differences if each and each.p is not None]))
     return [None if each is None or each.p is None else next(adjusted) for each in differences]
 
 
 def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
-    """Return which changes are starred, by the pooled variance or by each change's own."""
+    """Return which changes are significant, with the pooled variance or each change's own."""
     if pooled:
         pairs = [(number, 0) for number in range(1, len(cells))]
         differences = differences_between(cells, pairs).each
@@ -87,7 +86,7 @@ def not_bold(cells: list[dict[int, float]]) -> bool:
 def decided(
     rng: np.random.Generator, first: int, spread: list[float], effects: list[float]
 ) -> list[tuple[DecidedDifference, int]]:
-    """Each change with its seeds, once all are decided or have as many as they may."""
+    """Return each change with its number of seeds, adding seeds until all are decided or at the limit."""
     counts = looks(first, MOST[first])
     shared = rng.normal(0, SEED_DEVIATION, counts[-1])
     cells = [
@@ -116,7 +115,7 @@ def decided(
 
 
 def print_added(draws: int) -> None:
-    """Print the table of added seeds."""
+    """Print the table of studies with added seeds."""
     spreads = {name: spread for name, spread in deviations(GROWING).items() if name != "baseline 3 times"}
     print(
         "| seeds | looks | "
@@ -153,7 +152,7 @@ def main() -> None:
 
 
 def print_fixed(rng: np.random.Generator, draws: int) -> None:
-    """Print the table of as many seeds as there are."""
+    """Print the table of studies with a fixed number of seeds."""
     print(
         "| seeds | changes | "
         + " | ".join(deviations(1))

@@ -1,8 +1,7 @@
-"""A step of a training in a process that keeps the memory which it frees, beside one that is left as it is.
+"""Benchmark of a process that keeps freed memory, against glibc's default, on a training step.
 
-The first trials of some studies that come along, the two ways in turns, each in a process of its own: seconds
-of one CPU and the largest memory. The study of a language needs its corpus, in `data` or where ACTIVEMEM_DATA
-says.
+It runs the first trials of some included studies, alternating between both in new processes, and prints CPU
+seconds and peak memory. The language study needs its corpus, in `data` or ACTIVEMEM_DATA.
 
 Run: python bench/freed_memory.py [STUDY …]
 """
@@ -29,7 +28,7 @@ TURNS, STEPS = 3, 8
 
 
 def measure(study: str) -> None:
-    """Print the milliseconds of a step and the MiB of this process."""
+    """Print the milliseconds of a step and the memory of this process in MiB."""
     data = Path(os.environ.get("ACTIVEMEM_DATA", "data"))
     training = Training(load_study(FOLDER / f"{study}.toml").trials[0].settings, torch.device("cpu"), data)
     training.take_steps()
@@ -42,7 +41,7 @@ def measure(study: str) -> None:
 
 
 def compare(study: str) -> str:
-    """Return the times and memories of both ways and their ratios, each the median over the turns."""
+    """Return the times and memories of both settings and their ratios, as medians over rounds."""
     found: dict[str, list[list[float]]] = {"as it is": [], "keeps": []}
     for _ in range(TURNS):
         for way, runs in found.items():
@@ -56,7 +55,7 @@ def compare(study: str) -> str:
 
 
 def main() -> None:
-    """Measure this process, or compare the two ways for each study."""
+    """Measure in this process, or compare both settings for each study."""
     match sys.argv[1:]:
         case ["keeps", study]:
             prepare_cpu(1)

@@ -1,6 +1,6 @@
-"""Hostile texts by the thousand: parse gives a recipe or a recipe error, soon and in little memory.
+"""Fuzzing of the recipe parser: time, memory, and errors other than RecipeError.
 
-Run: python bench/fuzz.py [COUNT] [SEED]. Ends with status 1 if any text did anything else.
+Run: python bench/fuzz.py [COUNT] [SEED]. Exits with 1 if any text fails otherwise.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from activemem.grammar import RecipeError, parse, registered_names
 
 MAX_SECONDS = 0.1
-"""No text may take more processor seconds; one that takes ten times as long is given up."""
+"""The limit of CPU seconds per text; parsing is stopped after ten times as long."""
 
 MAX_MIB = 100
-"""So much memory may the process grow by; it gets no more than three times that."""
+"""The limit of the growth of the process's memory; three times that is a hard limit."""
 
 _WORDS = [
     *registered_names(),
@@ -55,7 +55,7 @@ _VALID_RECIPES = (
 
 
 def random_pieces(draw: random.Random) -> str:
-    """Words and signs in any order."""
+    """Return words and symbols in random order."""
     pieces = draw.choices((_WORDS, _SIGNS, _UNUSUAL_CHARACTERS), weights=(10, 10, 1), k=draw.randint(1, 30))
     return "".join(draw.choice(piece) for piece in pieces)
 
@@ -73,20 +73,20 @@ def mutated_recipe(draw: random.Random) -> str:
 
 
 def unicode_text(draw: random.Random) -> str:
-    """Characters from anywhere in Unicode, lone surrogates included."""
+    """Return characters from all of Unicode, including lone surrogates."""
     ends = draw.choices((0x80, 0x3000, 0x110000), k=draw.randint(0, 40))
     return "".join(chr(draw.randrange(end)) for end in ends)
 
 
 def nested(draw: random.Random) -> str:
-    """One opening over and over, closed or not, around something."""
+    """Return one bracket repeated many times, closed or not, around a text."""
     opening = draw.choice(("(", "tied(9 * ", "9 * (", "choice(", "sa(", "ff(filter=", "{", "choice(sa, "))
     depth = draw.randint(1, 60)
     return opening * depth + draw.choice(_WORDS) + ")" * draw.choice((depth, 0, depth - 1, depth + 1))
 
 
 def repeated_text(draw: random.Random) -> str:
-    """One piece again and again, up to the longest text that is read and beyond."""
+    """Return one piece repeated up to the limit of the parser and beyond."""
     piece = draw.choice((*_WORDS, *_SIGNS, *_UNUSUAL_CHARACTERS, *_VALID_RECIPES)) + draw.choice(
         (*_SIGNS, " ", " + ", " >> ")
     )
@@ -100,7 +100,7 @@ KINDS: dict[Callable[[random.Random], str], int] = {
     nested: 98,
     repeated_text: 2,
 }
-"""Each kind of text, and how many of a thousand are of it."""
+"""The number of texts of each kind per thousand."""
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ def memory_mib() -> float:
 
 
 def limit_resources() -> None:
-    """Make a text that takes too long or too much memory an exception."""
+    """Raise an exception for a text that takes too long or too much memory."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError(f"more than {10 * MAX_SECONDS:.0f} s")
@@ -158,7 +158,7 @@ def limit_resources() -> None:
 
 
 def main() -> None:
-    """Try so many texts and say what came of them."""
+    """Parse many texts and print the results."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     check_text("sa")

@@ -1,4 +1,4 @@
-"""All that is to be done on a machine with a GPU, in pieces: a call works for some minutes, the next goes on.
+"""Tests, benchmarks and a study for a GPU machine, resumable over calls of a few minutes each.
 
 The tests that wait for one; the table of `make bench-gpu`; all of `algorithmic.toml`, timed; at last all
 other tests, a part after the other. What is left and known is in a folder, or in a file of it for machines
@@ -11,10 +11,10 @@ then, which end within a call; in a folder that stays, as many as are fastest.
 A stage that fails is told with its log, and the others go on: the exit status is 75 while any is left, then 1
 where one has failed, else 0. Where CUDA gives no tensor nothing is begun.
 
-python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny]
-    --keep FILE   an archive of the folder: unpacked first if it is there, packed again at the end, without
-                  the states of trials under way: a study is left of which none ends in two calls in turn
-    --tiny        the same on a CPU and very small, to try the session itself
+python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny] --keep FILE an archive of the folder:
+unpacked first if it is there, packed again at the end, without the states of trials under way: a study is
+left of which none ends in two calls in turn --tiny the same on a CPU and very small, to try the session
+itself
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from activemem.storage.files import replacing
 
 ROOT = Path(__file__).parents[1]
 NO_TESTS = 5
-"""How pytest exits where a part has no tests but slow ones, which is as it should be."""
+"""pytest's exit status for a part whose tests are all slow, and thus not selected."""
 
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 WAITS_FOR_GPU = 'reason="needs a GPU'
 FEWEST_PACKED = "2"
-"""Of a pack of so many a cohort has four trials, and no fewer train together."""
+"""The pack size, chosen so that a cohort has four trials and no fewer train together."""
 
 ASK_GPU = """
 import torch
@@ -59,9 +59,9 @@ TINY_STUDY = ("--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A command, and what shows that all is right: a `fine` status, and a log that has `text`.
+    """A command with its signs of success: a `fine` exit status, and a log that contains `text`.
 
-    One whose trials are in `results` is begun again where it was; others may be cut off only so often.
+    A stage with trials in `results` resumes; others may be interrupted only a few times.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Stage:
     text: str = ""
 
     def how_it_ended(self, status: int, log: Path) -> str:
-        """Its status, and what is wrong with its log."""
+        """Describe the status, and missing texts in the log."""
         told, wrong = log.read_text(encoding="utf-8", errors="replace"), ""
         if self.text not in told:
             wrong = f", but its log is without {self.text!r}"
@@ -82,13 +82,13 @@ class Stage:
         return how in [f"status {status}" for status in self.fine]
 
     def count_trials(self) -> int:
-        """Return how many of its trials have ended."""
+        """Return the number of its ended trials."""
         return 0 if self.results is None else len(Store(self.results).trials())
 
 
 @dataclass(slots=True)
 class Notes:
-    """The stages in a file: how each ended, how often it was cut off, and how long it took."""
+    """Progress of stages in a file: how each ended, the number of its interruptions, and its time."""
 
     file: Path
     ended: dict[str, str]
@@ -102,14 +102,14 @@ class Notes:
         return cls(file, known.get("ended", {}), known.get("cut_off", {}), known.get("seconds", {}))
 
     def write(self) -> None:
-        """Keep all for the next call."""
+        """Save the notes for the next call."""
         page = {"ended": self.ended, "cut_off": self.cut_off, "seconds": self.seconds}
         with replacing(self.file) as temporary:
             temporary.write_text(json.dumps(page, indent=2) + "\n", encoding="utf-8")
 
     @contextmanager
     def timing(self, name: str) -> Iterator[None]:
-        """Yield a context whose seconds count for a stage, whatever is raised."""
+        """Yield a context whose time counts for a stage, even if it raises."""
         began = time.monotonic()
         try:
             yield
@@ -118,7 +118,7 @@ class Notes:
             self.write()
 
     def note_cut_off(self, stage: Stage, *, gets_on: bool) -> None:
-        """Note that a stage was cut off; after enough calls in turn without progress it has ended."""
+        """Record an interruption of a stage, which ends after several calls without progress."""
         self.cut_off[stage.name] = tries = 0 if gets_on else self.cut_off.get(stage.name, 0) + 1
         if tries >= MOST_TRIES:
             no_trial = "" if stage.results is None else ", with no trial ended"
@@ -126,7 +126,7 @@ class Notes:
 
 
 def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
-    """Return all stages in order."""
+    """Yield all stages in order."""
     plugins = ("-p", "xdist", "-p", "hypothesispytest", "-p", "no:cacheprovider")
     # of others that are there some warn of what the tests do, which is an error here
     test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", "TORCHINDUCTOR_COMPILE_THREADS=2")  # of each process
@@ -147,7 +147,7 @@ def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
 
 
 def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
-    """Yield the stages of the study: its trials, and its table."""
+    """Yield the stages of the study: its trials, then its table."""
     program, results = (sys.executable, "-m", "activemem"), folder / "results"
     study = (*program, "study", "run", "algorithmic", "--local")
     device = () if tiny else ("ACTIVEMEM_GPUS=1",)  # without one it would train on a CPU, for days
@@ -162,7 +162,7 @@ def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator
 
 
 def tests_on_gpu() -> list[str]:
-    """The files of tests that wait for a GPU, by why they are skipped without.
+    """Return the files of tests that need a GPU, found by the reason of their skip mark.
 
     Pytest then imports no others, which may need what is not installed.
     """
@@ -181,7 +181,7 @@ def parts_of_tests() -> list[str]:
 
 
 def run(stage: Stage, log: Path, seconds: float) -> int | None:
-    """Return the exit status of a stage; None if it was cut off. Whatever is raised, it has ended."""
+    """Return the exit status of a stage that ended, None after an interruption; ends its processes."""
     with log.open("ab") as out:
         process = subprocess.Popen(  # a group of its own, so that its workers end with it
             stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -196,7 +196,7 @@ def run(stage: Stage, log: Path, seconds: float) -> int | None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its group, in order if it can be."""
+    """End a process and its group, gracefully if possible."""
     try:
         os.killpg(process.pid, signal.SIGINT)
         process.wait(GRACE_S)
@@ -209,9 +209,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: bool) -> Notes:
-    """Go on with what has not ended, until that time of the clock.
+    """Run the unfinished stages until a time.
 
-    Where states of trials under way are not kept, a stage gets on only by trials that end.
+    Without saved states of running trials, only ended trials count as progress.
     """
     folder.mkdir(parents=True, exist_ok=True)
     notes = Notes.read(folder / "notes.json")
@@ -244,7 +244,7 @@ def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def require_gpu() -> None:
-    """Exit where CUDA gives no tensor, asked by a process of its own, which leaves nothing on the GPU."""
+    """Exit if CUDA cannot allocate a tensor, checked in a separate process to leave the GPU empty."""
     asked = subprocess.run((sys.executable, "-c", ASK_GPU), capture_output=True, text=True, check=False)
     if asked.returncode:
         told = asked.stderr.splitlines() or [f"status {asked.returncode}"]
@@ -252,7 +252,7 @@ def require_gpu() -> None:
 
 
 def unpack(keep: Path, folder: Path) -> None:
-    """Have what calls before have kept; exit where it cannot be read, or where no file can be written."""
+    """Unpack the archive of earlier calls; exit if it is unreadable or the folder is not writable."""
     try:
         keep.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=keep.parent):
@@ -265,7 +265,7 @@ def unpack(keep: Path, folder: Path) -> None:
 
 
 def pack(folder: Path, keep: Path) -> None:
-    """Keep a folder for the next call; the archive of calls before is there until this one is."""
+    """Save a folder for the next call, replacing the old archive only once complete."""
     with replacing(keep) as temporary, tarfile.open(temporary, "w:gz") as archive:
         archive.add(folder, ".", filter=without_checkpoints)
 
@@ -286,7 +286,7 @@ def main() -> None:
 
 
 def call(folder: Path, seconds: float, keep: Path | None, *, tiny: bool) -> int:
-    """Work for so long, then say what is left and what is not as it should be; the exit status."""
+    """Run stages for some time, print the remaining and failed ones, and return the exit status."""
     until = time.monotonic() + seconds
     if not tiny:
         require_gpu()

@@ -1,4 +1,4 @@
-"""Several models trained as one, by hand: stacked weights, grouped convolutions, batched products.
+"""Hand-written joint training of several models: stacked weights, grouped convolutions, batched products.
 
 The method of Wang et al. 2021 (Horizontally Fused Training Array), applied to `4 * (mixer >> ff)`: each layer
 of all models is one operation, whose numbers are those of each model alone.
@@ -19,7 +19,7 @@ LAYERS = 8
 
 
 class FusedModels(nn.Module):
-    """Models of one recipe, `4 * (sa(heads=4) >> ff)` or `4 * (conv >> ff)`, begun as trainings are."""
+    """Models of one recipe, `4 * (sa(heads=4) >> ff)` or `4 * (conv >> ff)`, initialised like trainings."""
 
     def __init__(self, trainings: Sequence[Training], heads: int = 4) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class FusedModels(nn.Module):
         self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1).to(trainings[0].device))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(trials, batch, length) to (trials, batch, length, vocab)."""
+        """Map (trials, batch, length) to (trials, batch, length, vocab)."""
         trials, batch, length = tokens.shape
         vocab, width = self._weight("embedding").shape[1:]
         offsets = vocab * torch.arange(trials, device=tokens.device)[:, None, None]
@@ -52,7 +52,7 @@ class FusedModels(nn.Module):
         return self._linear(self._norm(x, "norm"), "output").unflatten(1, (batch, length))
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Return the sum of all models' losses, so that each has the gradients that it has alone."""
+        """Return the sum of all models' losses, whose gradients equal those of separate training."""
         return self.trials * functional.cross_entropy(self(tokens).flatten(0, 2), targets.flatten())
 
     @property
@@ -63,7 +63,7 @@ class FusedModels(nn.Module):
         return self.stacked[f"{name}_{kind}"]
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        """(trials, rows, inputs) to (trials, rows, outputs)."""
+        """Map (trials, rows, inputs) to (trials, rows, outputs)."""
         weight = self._weight(name).transpose(1, 2)
         if f"{name}_bias" not in self.stacked:
             return torch.bmm(x, weight)
@@ -102,7 +102,7 @@ def draw(training: Training) -> tuple[Tensor, ...]:
 
 
 def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
-    """Return a step of all trainings at once, each with its own batches."""
+    """Return a joint step of all trainings, each with its own batches."""
     models = FusedModels(trainings).train()
     optimizer = torch.optim.Adam(models.parameters(), lr=2e-3, fused=True)
 
@@ -117,7 +117,7 @@ def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
 
 
 def check(trainings: Sequence[Training]) -> None:
-    """Assert that the fused models give what each model gives alone."""
+    """Assert that the fused models give the same outputs as each model alone."""
     fused = FusedModels(trainings).eval()
     tokens = torch.stack([draw(training)[0] for training in trainings]).to(trainings[0].device)
     with torch.no_grad():

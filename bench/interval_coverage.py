@@ -1,16 +1,16 @@
-"""Coverage of intervals, and the rate of false effects.
+"""Simulated coverage of confidence intervals, and the rate of false effects.
 
-    python bench/interval_coverage.py [DRAWS]
+python bench/interval_coverage.py [DRAWS]
 
-First tables of effects. Draws the values of a grid of a factor with three levels and two with two, with a
-few paired seeds, where no factor does anything: all cells vary alike, one cell varies three times as much,
-or the cells of one level do. Counts the tables in which any effect has a p below 0.05, the intervals of the
-first factor's first level and of the second factor that cover 0, and how often an effect of the second
-factor is found that is one standard deviation.
+First tables of effects. Draws the values of a grid of a factor with three levels and two with two, with a few
+paired seeds, where no factor does anything: all cells vary alike, one cell varies three times as much, or the
+cells of one level do. Counts the tables in which any effect has a p below 0.05, the intervals of the first
+factor's first level and of the second factor that cover 0, and how often an effect of the second factor is
+found that is one standard deviation.
 
 Then aggregates over tasks. Draws scores of a method, whose tasks lie one standard deviation apart, and of a
-baseline that is one lower on each, and counts the intervals that cover what infinitely many seeds would
-give, and those of the probability of improvement.
+baseline that is one lower on each, and counts the intervals that cover what infinitely many seeds would give,
+and those of the probability of improvement.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DEVIATIONS = {
 
 
 def columns(seeds: int) -> TermColumns:
-    """Return the terms of the grid with so many seeds."""
+    """Return the terms of the grid with this number of seeds."""
     cells = [cell for cell in CELLS for _ in range(seeds)]
     return TermColumns(
         levels={name: [cell[at] for cell in cells] for at, name in enumerate("abc")},
@@ -59,10 +59,7 @@ def columns(seeds: int) -> TermColumns:
 
 
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[float]:
-    """Return the values of the grid cell by cell.
-
-    Those at the second level of the second factor are shifted.
-    """
+    """Return random values of the grid by cell; the second level of the second factor has an effect."""
     shared = rng.normal(0, SEED_DEVIATION, seeds)
     noise = rng.normal(0, 1, (len(CELLS), seeds)) * np.array(spread)[:, None]
     moved = np.array([effect * cell[1] for cell in CELLS])[:, None]
@@ -98,7 +95,7 @@ def covers(found: Contrast | Aggregate, truth: float) -> bool:
 
 
 def print_aggregates(draws: int) -> None:
-    """Print the table of aggregates; the last column has those of intervals that there are."""
+    """Print the table of aggregates; the last column shows how often an interval exists."""
     rng = np.random.default_rng(1)
     print(f"| tasks | seeds | {' | '.join(STATISTICS)} | better | better, none |")
     print("| --: " * (len(STATISTICS) + 4) + "|")

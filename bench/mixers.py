@@ -1,8 +1,8 @@
-"""Time and saved memory of the mixers beside those of `sa`, on one CPU thread.
+"""Time and saved memory of the mixers relative to `sa`, on one CPU thread.
 
 It is the table of docs/reference/blocks.md.
 
-python bench/mixers.py [--write] [ROUNDS]   # --write: into docs/reference/blocks.md
+python bench/mixers.py [--write] [ROUNDS] # --write: into docs/reference/blocks.md
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MIXERS = (
     "mamba(channels=64)",
 )
 WIDTH, HEADS, HEAD_WIDTH, LENGTHS, TOKENS = 64, 4, 16, (64, 256, 1024), 8192
-"""The width of the model, its heads, and how many tokens a batch has."""
+"""The model width, heads, sequence lengths, and the number of tokens in a batch."""
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "blocks.md"
 MARK = re.compile(r"(<!-- measured: python bench/mixers.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -61,7 +61,7 @@ NOW = make_clock(CPU)
 
 
 def parse_mixer(text: str) -> nodes.BlockNode:
-    """Return the block with the heads of the comparison, if it has any."""
+    """Return the block with the heads of the comparison, if it has heads."""
     block = parse(text).root
     assert isinstance(block, nodes.BlockNode), text
     spec = lookup(block.name)
@@ -79,14 +79,14 @@ def step_s(block: Block, x: torch.Tensor) -> float:
 
 
 def saved_numbers(node: nodes.BlockNode, length: int) -> int:
-    """Return the numbers that training saves for a sequence."""
+    """Return how many numbers training saves for the backward pass of a sequence."""
     return block_memory(node, CONFIG, length=length) // 4
 
 
 def compare(length: int, rounds: int) -> list[tuple[float, float]]:
-    """Time and saved numbers of each mixer as multiples of those of the first, by the median over rounds.
+    """Return time and saved numbers of each mixer relative to the first, as medians over rounds.
 
-    Every round times all mixers in turn, so that what else the machine does meets all alike.
+    Every round times all mixers in turn, so that disturbances affect all alike.
     """
     parsed = [parse_mixer(text) for text in MIXERS]
     blocks = [build_block(node, Context(config=CONFIG)) for node in parsed]
@@ -112,7 +112,7 @@ def table(rounds: int) -> str:
 
 
 def main() -> None:
-    """Print the table or write it into the document; a number of rounds may be given."""
+    """Print the table or write it into the document, with an optional number of rounds."""
     torch.set_num_threads(1)
     arguments = [each for each in sys.argv[1:] if each != "--write"]
     found = table(int(arguments[0]) if arguments else 9)

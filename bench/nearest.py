@@ -1,6 +1,6 @@
 """Time to find the nearest of 2,000 stored recipes; the target is below 2 s.
 
-Run: python bench/nearest.py. It counts the time of one core, reading the store left out.
+Run: python bench/nearest.py. It measures the time of one core without reading the store.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StoredRecipes(Store):
 
 
 def main() -> None:
-    """Ask for each shape, near and far."""
+    """Search the neighbours of near and far recipes of each shape."""
     slowest = 0.0
     for name, text in SHAPES.items():
         texts = [each.text for each in Space(text).sample_distinct(COUNT, Random(0))]

@@ -1,4 +1,4 @@
-"""The engine's overhead for a trial that does nothing: leases, durable rows, Ray; all in one run.
+"""The engine's overhead per trial, measured with empty trials: leases, durable rows, Ray.
 
 python bench/overhead.py [TRIALS]
 """
@@ -34,7 +34,7 @@ from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
 TURN = 20
-"""So many trials at a time, before it is the turn of another way to end them."""
+"""The number of trials per turn of each variant."""
 
 SETTINGS = {
     "model": {"recipe": "sa", "d_model": 8},
@@ -50,7 +50,7 @@ SETTINGS = {
 
 
 class NoOpTraining:
-    """A training that is over before it begins."""
+    """A training that ends immediately."""
 
     parameters = epoch = step = packed_steps = 0
     devices = 1
@@ -62,46 +62,46 @@ class NoOpTraining:
         del settings, device, data
 
     def advance(self, between_steps: BetweenSteps) -> dict[str, float]:
-        """Nothing."""
+        """Return no metrics."""
         del between_steps
         return {}
 
     def summary(self, last: dict[str, float]) -> dict[str, float]:
-        """Nothing."""
+        """Return no metrics."""
         return last
 
     def state(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return an empty state."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Nothing."""
+        """Ignore the state."""
 
     def weights(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return no weights."""
         return {}
 
     def symbols(self) -> None:
-        """Nothing."""
+        """Return no vocabulary."""
 
     def outputs(self) -> None:
-        """Nothing."""
+        """Return no outputs."""
 
 
 class EventClock(Listener):
-    """Notes when each event arrives."""
+    """A listener that records when each event arrives."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
     def on_event(self, event: Event) -> None:
-        """Note the time."""
+        """Record the time."""
         del event
         self.times.append(time.perf_counter())
 
 
 def make_jobs(count: int) -> list[Job]:
-    """Return so many different trials."""
+    """Return this many different trials."""
     trials = (
         Trial(
             study="noop",
@@ -114,18 +114,18 @@ def make_jobs(count: int) -> list[Job]:
 
 
 class NoLease:
-    """A claim of nothing, which is never lost."""
+    """An empty lease, which is never lost."""
 
     def is_lost(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def end(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class NoClaims:
-    """Claims nothing and asks nobody."""
+    """Claims without files and without checks of other workers."""
 
     def claim(self, job: Job) -> tuple[Job, NoLease]:
         """Return the job unchanged."""
@@ -133,17 +133,17 @@ class NoClaims:
 
 
 class FreeWorker(Worker):
-    """A worker that has the store for itself and leaves no leases."""
+    """A worker that assumes sole use of the store and takes no leases."""
 
     def make_claims(self, run: str) -> NoClaims:  # type: ignore[override]
-        """No claims."""
+        """Return claims that do nothing."""
         return NoClaims()
 
 
 def in_process(folder: Path, count: int) -> tuple[float, float, float]:
-    """Milliseconds a trial of one worker without Ray, as it is, without leases, and of its row's bare write.
+    """Return the median milliseconds per trial of one worker: normal, without leases, and only writing rows.
 
-    In turns of some trials each, so that a disk which is slower for a while is so for all; the medians.
+    They alternate every few trials, so that a slow disk affects all alike.
     """
     store = Store(folder / "bare")
     workers = [
@@ -167,7 +167,7 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
 
 
 def leasing(folder: Path, count: int) -> tuple[float, float, float, float]:
-    """Milliseconds to claim a trial, to look whether it is lost, to show that one lives, and to end."""
+    """Return the milliseconds to claim a trial, check its lease, renew it, and release it."""
     leases = Store(folder).leases("bench")
     trials, held = [job.trial.id for job in make_jobs(count)], list[Lease]()
 
@@ -189,7 +189,7 @@ def _milliseconds(action: Callable[[], object]) -> float:
 
 
 def fsyncs(count: int, folder: Path) -> float:
-    """Milliseconds of the disk for what durability asks: two small files, each synced with its directory."""
+    """Return the milliseconds that durability needs: two small files, each synced with its directory."""
     folder.mkdir()
     started = time.perf_counter()
     for number in range(2 * count):
@@ -203,7 +203,7 @@ def fsyncs(count: int, folder: Path) -> float:
 
 
 def on_ray(count: int, folder: Path) -> float:
-    """Milliseconds a trial over a whole study, all workers together, from its first to its last event."""
+    """Return the milliseconds per trial of a study on Ray, from the first to the last event."""
     clock = EventClock()
     run_cohorts(
         GridCohorts(make_jobs(count)), Store(folder), Machine(), clock, Stop(), make_training=NoOpTraining
@@ -215,22 +215,22 @@ class NoOpTrainable(tune.Trainable):
     """A Tune trial that does nothing."""
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Nothing."""
+        """Return True: the actor can be reused."""
         return True
 
     def step(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return no metrics."""
         return {"done": True}
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def bare_tune(count: int, folder: Path) -> float:
-    """Milliseconds a trial of Tune alone with reused actors and without loggers, after the first result."""
+    """Return the milliseconds per trial of plain Tune with reused actors, after the first result."""
     times: list[float] = []
 
     class Note(tune.Callback):

@@ -1,4 +1,4 @@
-"""Speedup of training trials of one form together instead of one by one; all in one run.
+"""Speedup by training trials of equal shapes together instead of one by one.
 
 `python bench/packs.py [TRIALS [ROUNDS]]` measures steps, `python bench/packs.py --studies` whole studies with
 `pack = "auto"`: evaluation and rows too.
@@ -41,26 +41,21 @@ MIXERS = (
 )
 WIDTHS = (16, 64)
 LENGTHS = (10, 10), (20, 20)
-"""The first and the last length of a curriculum."""
+"""The first and last lengths of curricula."""
 
 GROWING = (10, 20)
-"""That of a study in which every epoch is longer by one, whatever was learnt."""
+"""The lengths of a study whose length grows by one in every epoch."""
 
 STUDIES = {("reverse", "sort", "addition", "multiply", "not", "remember"): 3, ("reverse",): 12}
-"""The tasks of a study of a mixer, and their seeds; trials train together while of one length.
-
-The first is `algorithmic-small` of that mixer, but for its width, its lengths and how long it trains.
-"""
+"""The number of seeds by the tasks of a study; trials train together while their lengths agree. The first is
+`algorithmic-small` of a mixer, with another width, lengths and training time."""
 
 STUDY_EPOCHS, STUDY_STEPS = 4, 50
-"""The epochs of a study of one length, and the steps of each, which are those of `algorithmic-small`.
-
-Who has learnt a length goes on to the next.
-"""
+"""Epochs, and steps per epoch, of a study with one length; its length grows once a model has learnt it."""
 
 
 def recipe(mixer: str, width: int) -> str:
-    """Return the recipe of algorithmic-small; its four heads together are as wide as the model."""
+    """Return the recipe of algorithmic-small; its four heads together have the model width."""
     heads = f"heads=4, head_width={width // 4}"
     return f"4 * ({mixer.replace('heads=4', heads)} >> ff({2 * width}))"
 
@@ -68,7 +63,10 @@ def recipe(mixer: str, width: int) -> str:
 def settings(
     mixer: str, width: int, lengths: tuple[int, int], seed: int, task: str, *, steps: int
 ) -> TrialSettings:
-    """Those of algorithmic-small, as wide and as long; sums and products have odd lengths, one less."""
+    """Return the settings of algorithmic-small at this width and length.
+
+    Additions and products need odd lengths.
+    """
     first, last = lengths
     if task in ("addition", "multiply"):
         first -= 1 - first % 2
@@ -96,7 +94,7 @@ def settings(
 
 
 def make(mixer: str, width: int, length: int, seed: int, device: torch.device = CPU) -> Training:
-    """Return a training whose epoch never ends."""
+    """Return a training with an endless epoch."""
     return Training(settings(mixer, width, (length, length), seed, "reverse", steps=10**6), device)
 
 
@@ -105,7 +103,7 @@ def times_ms(
     rounds: int,
     others: dict[str, Callable[[], None]] | None = None,
 ) -> dict[str, float]:
-    """Return the shortest milliseconds of a step of each "alone", of all "together", and of each other."""
+    """Return the shortest milliseconds of a step: "alone", "together", and of other functions."""
     now, found = make_clock(trainings[0].device), dict[str, list[float]]()
 
     def note(name: str, run: Callable[[], object]) -> None:
@@ -124,7 +122,7 @@ def times_ms(
 
 
 def ratio(trainings: Sequence[Training], rounds: int) -> float:
-    """Return the time of a step of each, one by one, divided by that of all together."""
+    """Return the time of separate steps divided by that of a joint step."""
     found = times_ms(trainings, rounds)
     return found["alone"] / found["together"]
 
@@ -134,7 +132,7 @@ def studies_ratio(
 ) -> float:
     """Return a study's time without packs divided by that with packs.
 
-    It includes trainings, evaluations, checkpoints and rows, in two turns.
+    The time includes evaluation, checkpoints and rows, in two rounds.
     """
     cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
@@ -158,7 +156,7 @@ def studies_ratio(
 
 
 def train(jobs: Sequence[Job], worker: Worker, pack: int) -> list[str]:
-    """Train trials in the cohorts in which a run hands them to one worker; how each ended."""
+    """Train the cohorts that a run would give to one worker; return how each trial ended."""
     source, ended = GridCohorts(jobs, pack=pack), list[str]()
     while (cohort := source.next_cohort()) is not None:
         name, taken = cohort

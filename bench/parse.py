@@ -14,7 +14,7 @@ COUNT, TARGET_S = 10_000, 2.0
 
 
 def texts() -> list[str]:
-    """Distinct recipes of the paper's kind, with the forms that a study writes."""
+    """Return distinct recipes like those of the paper, in the spellings of study files."""
     return [
         f"{n} * (sa(heads={h}) + highway_conv(k={k}) >> ff({16 * k}, act=gelu)) >> conv(k={k})"
         for n in range(1, 11)
@@ -24,7 +24,7 @@ def texts() -> list[str]:
 
 
 def main() -> None:
-    """Read them once, and say how long that took."""
+    """Parse the recipes once, and print the time."""
     given = texts()
     begin = time.process_time()
     distinct = {parse(text).id for text in given}

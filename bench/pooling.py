@@ -1,4 +1,4 @@
-"""Cost of a training step of feed-forward attention in pieces and as modules, on one CPU thread.
+"""Cost of feed-forward attention with chunked computation and by modules, on one CPU thread.
 
 Times of a whole step (forward, backward, Adam) and the most memory that a step adds, as ratios of one run.
 
@@ -33,13 +33,13 @@ def build_model(pool: str) -> Model:
 
 
 def as_modules(model: Model, inputs: Tensor, lengths: Tensor) -> Tensor:
-    """Return the model's answers, computed module by module."""
+    """Return the model's outputs, computed module by module."""
     mask = torch.arange(inputs.shape[1]) < lengths[:, None]
     return model.output(model.body(model.embedding(inputs), SideInputs(mask)).squeeze(1))
 
 
 def step_ms(pool: str, length: int, answers: Answers) -> float:
-    """Return the least time of a step, in ms."""
+    """Return the shortest time of a step in ms."""
     model, generator = build_model(pool), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(model.parameters())
     lengths = draw_lengths(length, length + length // 10, BATCH, generator)
@@ -61,14 +61,14 @@ def peak_mib() -> float:
 
 
 def measure_in_subprocess(pool: str, length: int, way: str) -> tuple[float, float]:
-    """Measure in a subprocess: return a step's ms and the MiB that it adds."""
+    """Return a step's milliseconds and the memory that it adds in MiB, measured in a subprocess."""
     command = [sys.executable, __file__, pool, str(length), way]
     ms, mib = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return float(ms), float(mib)
 
 
 def main() -> None:
-    """Every pool and length, in both ways."""
+    """Measure every pool and length with both implementations."""
     torch.set_num_threads(1)
     if len(sys.argv) > 1:
         pool, length, way = sys.argv[1], int(sys.argv[2]), sys.argv[3]

@@ -1,11 +1,11 @@
-"""Simulated races over seeds: how often one drops the best point, and how many trainings it saves.
+"""Simulated races over seeds: how often they drop the best point, and how many trainings they save.
 
-Points lie around 0 with a standard deviation that is so many times that of the noise; each seed of each
-point has noise of its own, beside what all points have in common of a seed. They race one after the other,
-as in a search on one worker. Noise is equal; or heavy, of Student's t with three degrees of freedom; or it
-grows with the loss, from half to one and a half; or the point that is truly best alone has three times that
-of others. The last columns say by how many standard deviations of the noise the winner is worse than the
-best, with the race and without it.
+Points lie around 0 with a standard deviation that is so many times that of the noise; each seed of each point
+has noise of its own, beside what all points have in common of a seed. They race one after the other, as in a
+search on one worker. Noise is equal; or heavy, of Student's t with three degrees of freedom; or it grows with
+the loss, from half to one and a half; or the point that is truly best alone has three times that of others.
+The last columns say by how many standard deviations of the noise the winner is worse than the best, with the
+race and without it.
 
 With "stored" the points are cells of studies whose results come along, on each of their tasks by the first
 value of their first table, in drawn orders: real noise, of which the best is the one with the best mean.
@@ -38,7 +38,7 @@ NOISES = ("equal", "heavy", "grows", "best 3 times")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A search: whether the best was given up, the share of trainings, and both regrets."""
+    """The result of a search: whether the best point was dropped, trainings used, and both regrets."""
 
     wrong: bool
     trainings: float
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.Generator) -> Outcome:
-    """One search over so many points and seeds."""
+    """Simulate one search with this number of points and seeds."""
     points, seeds = shape
     true = spread * rng.standard_normal(points)
     values = true[:, None] + 2 * rng.standard_normal(seeds) + draw_noise(true, seeds, noise, rng)
@@ -63,7 +63,7 @@ def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.G
 
 
 def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
-    """Race losses by point and seed; return the points that get all seeds, and the number of trainings."""
+    """Run a race on losses by point and seed; return the points with all seeds, and the trainings."""
     points, seeds = values.shape
     race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
     for place in range(points):
@@ -77,7 +77,7 @@ def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
 
 
 def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
-    """Yield studies with their task and metric, and the losses of cells that have all seeds."""
+    """Yield studies with their task and metric, and the losses of cells with all seeds."""
     folder = Path(__file__).parents[1] / "studies"
     rows = Store(folder / "results").trials().filter(status="done")
     for (name,), of_study in sorted(rows.group_by("study"), key=lambda each: str(each[0])):
@@ -100,7 +100,7 @@ def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
 
 
 def replay_stored(orders: int = 500) -> None:
-    """Print how stored results would have raced."""
+    """Print the results of races on stored losses."""
     print(f"{'study, task':<44}{'metric':<14}{'cells':>6}{'seeds':>6}{'best given up':>15}{'trainings':>11}")
     for name, metric, values in stored_losses():
         rng, wrong, trained = np.random.default_rng(0), 0, 0

@@ -1,4 +1,4 @@
-"""`lstm` and `gru` on padded sources beside torch's layers on packed sequences: milliseconds of one CPU.
+"""Benchmark of `lstm` and `gru` on padded sources against torch's layers on packed sequences.
 
 Forward and backward pass of an encoder, in turns, with the states behind the last word of each source.
 
@@ -28,7 +28,7 @@ TURNS, CALLS = 5, 8
 
 
 def time_in_turns(*calls: Callable[[], None]) -> list[float]:
-    """Return the median milliseconds of each."""
+    """Return the median milliseconds of each call, alternating between calls."""
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(TURNS):
         for times, call in zip(found, calls, strict=True):
@@ -41,7 +41,7 @@ def time_in_turns(*calls: Callable[[], None]) -> list[float]:
 
 
 def ours(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
-    """Return a call of the block as an encoder reads with it."""
+    """Return a call of the block as an encoder uses it."""
     block = make_block(parse_block(text), causal=True, width=x.shape[2], dtype=torch.float32).train()
     mask = prefix_mask(lengths.tolist(), x.shape[1])
 
@@ -53,7 +53,7 @@ def ours(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
 
 
 def theirs(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
-    """Torch's layer on the words alone."""
+    """Return a call of torch's layer on the words without padding."""
     width = x.shape[2]
     layer = {"lstm": nn.LSTM, "gru": nn.GRU}[text](width, width, batch_first=True)
 
@@ -67,7 +67,7 @@ def theirs(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Run everything."""
+    """Run all comparisons."""
     prepare_cpu(1)
     print(f"{'':44}{'ours':>8}{'torch':>8}{'ratio':>7}")
     for text in ("lstm", "gru"):

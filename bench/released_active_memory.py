@@ -1,4 +1,4 @@
-"""The model of *Active memory in a Transformer* as its program computes it (Anon-111/Active-Memory).
+"""The model of *Active memory in a Transformer* with the operations of its released program.
 
 Its operations one by one, those of Active_Memory_Transformer.py and util_code.py at the sizes of
 Algorithmic-Tasks/main.py, torch's in place of TensorFlow's: a norm is a mean, a variance and what follows,
@@ -16,14 +16,14 @@ from torch.nn import functional
 
 LAYERS, WIDTH, HEADS, HEAD_WIDTH, FILTER, KERNEL, DROPPED = 4, 128, 8, 64, 512, 20, 0.1
 RECIPES = {"sa": "4 * (sa(temperature=64) >> ff(512))", "conv": "4 * (conv(k=20, act=gelu_tanh) >> ff(512))"}
-"""What it computes with either mixer."""
+"""The equivalent recipe of each mixer."""
 
 MODEL = {"dropout": DROPPED, "attention_dropout": DROPPED, "input_dropout": DROPPED, "norm_eps": 1e-6}
-"""What our model has around these."""
+"""The equivalent settings of our model around the recipe."""
 
 
 class ReleasedTransformer(nn.Module):
-    """Predictions at each position, by layers with one mixer."""
+    """A Transformer with one kind of mixer, which predicts at each position."""
 
     def __init__(self, vocab: int, mixer: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ReleasedTransformer(nn.Module):
         return made
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(batch, length) to (batch, length, vocab)."""
+        """Map (batch, length) to (batch, length, vocab)."""
         x = with_timing(functional.embedding(tokens, self.table) * WIDTH**0.5)
         x = self._drop(x)
         for place, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=False)):
@@ -70,21 +70,21 @@ class ReleasedTransformer(nn.Module):
 
 
 class LayerNorm(nn.Module):
-    """Over the channels."""
+    """Layer normalisation over channels."""
 
     def __init__(self) -> None:
         super().__init__()
         self.scale, self.bias = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, length, width) to the same."""
+        """Normalise (batch, length, width)."""
         mean = x.mean(-1, keepdim=True)
         variance = (x - mean).square().mean(-1, keepdim=True)
         return (x - mean) * torch.rsqrt(variance + 1e-6) * self.scale + self.bias
 
 
 class Dense(nn.Module):
-    """A map of each position, by weights (inputs, outputs)."""
+    """A linear map of each position with weights (inputs, outputs)."""
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -92,13 +92,13 @@ class Dense(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, length, inputs) to (batch, length, outputs)."""
+        """Map (batch, length, inputs) to (batch, length, outputs)."""
         y = torch.tensordot(x, self.weights, dims=1)
         return y if self.bias is None else y + self.bias
 
 
 class FeedForward(nn.Module):
-    """Two maps, ReLU between them."""
+    """Two linear maps with ReLU between them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,17 +106,17 @@ class FeedForward(nn.Module):
 
     @staticmethod
     def weights_of(ours: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Those of our `ff`."""
+        """Return the weights of our `ff`."""
         maps = {f"{name}.weights": ours[f"{name}.weight"].T for name in ("inner", "outer")}
         return maps | {f"{name}.bias": ours[f"{name}.bias"] for name in ("inner", "outer")}
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, length, width) to the same."""
+        """Map (batch, length, width) to the same shape."""
         return self.outer(functional.dropout(self.inner(x).relu(), DROPPED, self.training))
 
 
 class Convolution(nn.Module):
-    """A convolution with SAME padding, then GELU."""
+    """A convolution with SAME padding, followed by GELU."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,12 +125,12 @@ class Convolution(nn.Module):
 
     @staticmethod
     def weights_of(ours: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Those of our `conv`."""
+        """Return the weights of our `conv`."""
         weights = ours["convolution.weight"].transpose(1, 2)
         return {"weights": weights, "bias": ours["convolution.bias"]}
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, length, width) to the same."""
+        """Map (batch, length, width) to the same shape."""
         left = (KERNEL - 1) // 2
         padded = functional.pad(x.transpose(1, 2), (left, KERNEL - 1 - left))
         y = functional.conv1d(padded, self.weights).transpose(1, 2) + self.bias
@@ -138,7 +138,7 @@ class Convolution(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Heads of 64 whatever the width is, scores divided by its root and once more by it."""
+    """Attention with heads of width 64, whose scores are divided by √width and by width."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,14 +148,14 @@ class SelfAttention(nn.Module):
 
     @staticmethod
     def weights_of(ours: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Those of our `sa`."""
+        """Return the weights of our `sa`."""
         maps = zip("qkv", ours["qkv.weight"].chunk(3), strict=True)
         return {f"{name}.weights": each.T for name, each in maps} | {
             "output.weights": ours["output.weight"].T
         }
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, length, width) to the same."""
+        """Map (batch, length, width) to the same shape."""
         q, k, v = (one(x).unflatten(2, (HEADS, -1)).transpose(1, 2) for one in (self.q, self.k, self.v))
         scores = (q * HEAD_WIDTH**-0.5) @ k.transpose(2, 3) / HEAD_WIDTH
         scores = scores + torch.zeros(1, 1, *scores.shape[2:], device=x.device)
@@ -164,7 +164,7 @@ class SelfAttention(nn.Module):
 
 
 def with_timing(x: Tensor) -> Tensor:
-    """Sequences and their timing signals, sines in front of cosines."""
+    """Add timing signals, sines before cosines, to sequences."""
     steps, scales = (torch.arange(size, device=x.device).float() for size in (x.shape[1], WIDTH // 2))
     angles = steps[:, None] * torch.exp(scales * -(math.log(1e4) / (WIDTH // 2 - 1)))
     return x + torch.cat([angles.sin(), angles.cos()], 1)[None]

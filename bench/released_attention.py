@@ -1,4 +1,4 @@
-"""The all-attention layer as the program of Sukhbaatar et al. computes it (facebookresearch/adaptive-span).
+"""The all-attention layer with the operations of its released program (facebookresearch/adaptive-span).
 
 Its operations one by one, those of models.py, persistent_memory.py and adaptive_span.py: heads and batch are
 one dimension, scores by content are shifted to those by distance, and weights are faded behind the softmax.
@@ -17,7 +17,7 @@ from activemem.blocks.layers.all_attention import AllAttention
 
 
 class ReleasedAttention(nn.Module):
-    """Queries of a block, keys and values of the cache in front of it and of the block."""
+    """Attention with queries of a chunk, and keys and values of the chunk and the cache before it."""
 
     def __init__(
         self, *, width: int, heads: int, span: int, vectors: int, dropout: float, ramp: int | None
@@ -75,7 +75,7 @@ class ReleasedAttention(nn.Module):
         return self.output(y.flatten(2))
 
     def _weigh(self, q: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the weights by distance and those of the persistent vectors."""
+        """Return the weights by distance, and those of the persistent vectors."""
         width, count = self.persistent_keys.shape[1:]
         grouped = q.view(-1, self.heads, *q.shape[1:])
         beside = (grouped @ (self.persistent_keys[None] * math.sqrt(width))).view(*q.shape[:2], count)
@@ -87,33 +87,33 @@ class ReleasedAttention(nn.Module):
         return weights[..., :-count], weights[..., -count:]
 
     def _fade(self, weights: Tensor) -> Tensor:
-        """Return the weights by distance, faded where a head's span ends."""
+        """Return the weights by distance, fading at the end of each head's span."""
         assert self.spans is not None and self.ramp is not None
         far = torch.linspace(1 - self.span, 0, self.span, device=weights.device)
         mask = ((far + self.spans * self.span) / self.ramp + 1).clamp(0, 1)[..., -weights.shape[-1] :]
         return (weights.reshape(-1, self.heads, *weights.shape[1:]) * mask).view(weights.shape)
 
     def _trimmed(self) -> int:
-        """Return how many of the furthest positions no head sees, in whole pieces of 64."""
+        """Return how many of the furthest positions are outside all spans, in multiples of 64."""
         if self.spans is None or self.ramp is None:
             return 0
         size = min(self.span, math.ceil(self.spans.max().item() * self.span) + self.ramp)
         return min(self.span - 1, self.span - size) // 64 * 64
 
     def _split(self, y: Tensor) -> Tensor:
-        """(batch · heads, length, head_width) of (batch, length, width)."""
+        """Reshape (batch, length, width) to (batch · heads, length, head_width)."""
         return y.unflatten(2, (self.heads, -1)).transpose(1, 2).contiguous().flatten(0, 1)
 
 
 def _skew(weights: Tensor) -> Tensor:
-    """Shift numbers by distance to numbers by key: row t begins t places further right."""
+    """Shift weights by distance to weights by key: row t moves right by t."""
     batch, rows, distances = weights.shape
     padded = functional.pad(weights, (0, rows + 1)).view(batch, -1)[:, :-rows]
     return padded.view(batch, rows, rows + distances)
 
 
 def _unskew(scores: Tensor) -> Tensor:
-    """Shift numbers by key to numbers by distance."""
+    """Shift scores by key to scores by distance."""
     batch, rows, keys = scores.shape
     padded = functional.pad(scores.view(batch, -1), (0, rows)).view(batch, rows, keys + 1)
     return padded[:, :, : keys - rows]

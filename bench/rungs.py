@@ -1,18 +1,16 @@
-"""Savings of rungs, replayed from a table of architectures trained with a part of their steps.
+"""Savings of rungs, replayed from a table of architectures trained with part or all of their steps.
 
-With all. The table has all architectures of `search_table.toml` whose kernels are 9, each trained three
-times: with 16 and with 48 steps, and with all 150, as `search_table.parquet` has it. What a search with
-`fidelity = "data"` would do is done with its own code: a sampler proposes points, the best of each rung go
-on, one training at a time, and what is proposed is learnt from the highest rung with enough points. Work is
-counted in whole trainings, by steps. Regret is how far the best point with all of its steps is from the
-best of all, as a share of how far the median is; means over seeds, with 95 % intervals of the normal
-distribution.
+The table has all architectures of `search_table.toml` whose kernels are 9, each trained three times: with 16
+and with 48 steps, and with all 150, as `search_table.parquet` has it. What a search with `fidelity = "data"`
+would do is done with its own code: a sampler proposes points, the best of each rung go on, one training at a
+time, and what is proposed is learnt from the highest rung with enough points. Work is counted in whole
+trainings, by steps. Regret is how far the best point with all of its steps is from the best of all, as a
+share of how far the median is; means over seeds, with 95 % intervals of the normal distribution.
 
-Run: python bench/rungs.py [SEEDS [WAY …]]
-     python bench/rungs.py --make RESULTS, after these two with 16 and with 48 for STEPS:
-     activemem study run bench/search_table.toml --local --results RESULTS --set search.trials=406
-         --set "search.space.k=integer(9, 9)" --set "search.space.l=integer(9, 9)"
-         --set train.steps_per_epoch=STEPS --set study.name=rung-STEPS
+Run: python bench/rungs.py [SEEDS [WAY …]] python bench/rungs.py --make RESULTS, after these two with 16 and
+with 48 for STEPS: activemem study run bench/search_table.toml --local --results RESULTS --set
+search.trials=406 --set "search.space.k=integer(9, 9)" --set "search.space.l=integer(9, 9)" --set
+train.steps_per_epoch=STEPS --set study.name=rung-STEPS
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ SPACE = ("search.space.k=integer(9, 9)", "search.space.l=integer(9, 9)")
 STEPS = (16, 48, 150)
 METRIC = "dev_loss"
 BUDGETS = (4, 8, 16, 24, 32)
-"""Regret is shown after the work of so many whole trainings."""
+"""The budgets, in full trainings, at which regret is shown."""
 
 WAYS: dict[str, tuple[str, ...]] = {
     "random": ("random",),
@@ -63,14 +61,14 @@ WAYS: dict[str, tuple[str, ...]] = {
     "hyperband": ("random", "hyperband"),
     "BOHB": ("tpe", "hyperband"),
 }
-"""The sampler, and the scheduler if points are trained less at first."""
+"""The sampler of each method, and its scheduler if it uses rungs."""
 
 Losses = Mapping[str, Sequence[float]]
 """The losses of each point by rung."""
 
 
 def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
-    """Return the search of a way."""
+    """Return the search with a method."""
     sampler, *scheduler = way
     changes = [f"search.sampler={sampler}", f"search.seed={seed}", f"search.trials={len(losses)}"]
     if scheduler:
@@ -83,7 +81,7 @@ def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
 
 @dataclass
 class Replay:
-    """A search, one training at a time."""
+    """A replayed search with one training at a time."""
 
     study: Study
     losses: Losses
@@ -99,7 +97,7 @@ class Replay:
         self._refused = REJECTED_PROPOSALS.get(study.search.sampler_name, MAX_REJECTED_PROPOSALS)
 
     def run(self, work: float) -> list[tuple[float, float]]:
-        """Return the work done and the best whole loss after each training, up to so much work."""
+        """Return the work and the best full loss after each training, up to a budget of work."""
         done, best, course = 0.0, math.inf, list[tuple[float, float]]()
         while done < work:
             promoted = self._board.next_promoted() if self._board is not None else None
@@ -118,7 +116,7 @@ class Replay:
         return course
 
     def _begin(self) -> tuple[str, int, optuna.Trial]:
-        """Return a new point, its first rung and its trial, as a search finds it."""
+        """Return a new point, its first rung and its trial, with the search's own code."""
         rung = 0 if self._board is None else self._board.next_first()
         asked = self._studies.current
         for _ in range(self._refused):
@@ -139,7 +137,7 @@ class Replay:
         return point, rung, trial
 
     def _end(self, point: str, rung: int, loss: float, trial: optuna.Trial | None) -> None:
-        """Tell how a point has ended on a rung."""
+        """Report the loss of a point on a rung."""
         if self._board is not None:
             self._board.begin(point, rung)
             self._board.end(point, rung, loss)
@@ -150,13 +148,13 @@ class Replay:
 
 
 def read_losses() -> Losses:
-    """Return the losses of the table by the points' values as JSON."""
+    """Return the losses in the table, by the points' values as JSON."""
     table = pl.read_parquet(TABLE)
     return {point: losses for point, *losses in table.select("values", *map(str, STEPS)).iter_rows()}
 
 
 def make(results: str) -> None:
-    """Write the table of the points that have been trained with each number of steps."""
+    """Write the table of points trained with each number of steps."""
     whole = {recipe: each for recipe, *each in pl.read_parquet(WHOLE)["recipe", "values", METRIC].iter_rows()}
     rows = Store(results).trials().filter(status="done")
     found: list[dict[str, float]] = []
@@ -183,7 +181,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def main() -> None:
-    """Print how well lower rungs rank, and regrets by the work that was done."""
+    """Print the rank correlation of lower rungs, and regrets by work."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 50

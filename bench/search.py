@@ -1,14 +1,14 @@
-"""Speed at which each sampler finds the best point of a space, replayed from tables of trained points.
+"""Regret of each sampler by the number of points, replayed from tables of trained points.
 
-Three spaces: `search_table`, 2,346 architectures of up to three layers on sorting; `search_small`, 272 of
-up to two on addition; and `search_numbers`, kernel × dropout × learning rate of one convolution. In the
-last, dropout and rate are real numbers, and losses between those of the grid are interpolated.
-`search_table.py` makes the tables.
+Three spaces: `search_table`, 2,346 architectures of up to three layers on sorting; `search_small`, 272 of up
+to two on addition; and `search_numbers`, kernel × dropout × learning rate of one convolution. In the last,
+dropout and rate are real numbers, and losses between those of the grid are interpolated. `search_table.py`
+makes the tables.
 
 A replay does what a search does: it asks for points, refuses known ones, draws one of those left after some
-refusals in a row, and has four points in training at a time. Regret is how far the best point so far is
-from the best of all, as a share of how far the median is; means over seeds with 95 % intervals of the
-normal distribution. `drawn` is how many of the points were drawn since the sampler proposed known ones.
+refusals in a row, and has four points in training at a time. Regret is how far the best point so far is from
+the best of all, as a share of how far the median is; means over seeds with 95 % intervals of the normal
+distribution. `drawn` is how many of the points were drawn since the sampler proposed known ones.
 
 Run: python bench/search.py SPACE [SEEDS [WAY …]]
 """
@@ -56,7 +56,7 @@ WAYS: dict[str, dict[str, object]] = {
     "cmaes": {"name": "cmaes"},
 }
 NUMBERS_ALONE = ("gp", "cmaes")
-"""The ways that cannot search spaces of architectures."""
+"""The samplers that do not support spaces of architectures."""
 
 REALS = ('search.space.dropout="real(0.0, 0.4)"', 'search.space.lr="real(3e-4, 3e-2, log=true)"')
 
@@ -65,7 +65,7 @@ Point = Mapping[str, Any]
 
 @dataclass
 class Space:
-    """A study whose points are all known; `worth` is the greater, the better a point is."""
+    """A study with known results for all points; a larger `worth` is better."""
 
     study: Study
     worth: Callable[[Point], float]
@@ -75,7 +75,7 @@ class Space:
     drawn: int = field(default=0, init=False)
 
     def search(self, sampler: Mapping[str, object], seed: int) -> list[float]:
-        """Return the regret after each point that a sampler has ended."""
+        """Return the regret after each point of a sampler."""
         name = str(sampler["name"])
         given = {
             "sampler": dict(sampler),
@@ -105,7 +105,7 @@ class Space:
     def _new_point(
         self, asked: optuna.Study, known: set[str], unseen: UnseenPoints, refused: int
     ) -> tuple[optuna.Trial, Point]:
-        """Return a point that is not known, as a search finds it."""
+        """Return an unknown point, with the search's own code."""
         begun = time.process_time()
         try:
             for _ in range(refused):
@@ -126,7 +126,7 @@ class Space:
 
 
 def read_space(name: str) -> Space:
-    """Return the space of a table."""
+    """Return the space of a table of results."""
     table = pl.read_parquet(FOLDER / f"{name}.parquet")
     worths = {point: -loss for point, loss in table["values", METRIC].iter_rows()}
     numbers = name == "search_numbers"
@@ -136,7 +136,7 @@ def read_space(name: str) -> Space:
 
 
 def interpolated(worths: Mapping[str, float]) -> Callable[[Point], float]:
-    """Return the worth of a point of numbers, linear in dropout and in the logarithm of the rate."""
+    """Return the worth of a point by interpolation, linear in dropout and in the log learning rate."""
     grid = {
         tuple(json.loads(text)[name] for name in ("kernel", "dropout", "lr")): worths[text] for text in worths
     }

@@ -1,4 +1,4 @@
-"""The cost of a search beside its trainings: proposing a point and noting its end, up to 10,000 points.
+"""The driver's time per point of a search, for searches of up to 10,000 points.
 
 A search of a conditional space of all kinds of dimensions goes on with a store on disk that has so many
 points already, drawn ones in merged files, and a row and metrics of each further point are written as a
@@ -43,24 +43,24 @@ WIDER = (
     'search.space.count="integer(1, 4)"',
     'search.space.filter="integer(8, 128)"',
 )
-"""What makes of the search of the conformance suite one of so many points."""
+"""Changes to the search of the conformance suite that allow this many points."""
 
 ALIKE = "{count} * (sa(heads={heads}) + conv(k={kernel}) + conv(k={other}) >> ff({filter}))"
 SPACES = {
     "cmaes": (STUDY_OF_NUMBERS, (WIDER[0], f"model.recipe={ALIKE}", *WIDER[3:])),
     "grid": (STUDY, (*WIDER, 'search.space.rate="choice(0.0001, 0.001, 0.01, 0.1)"')),
 }
-"""The searches of samplers whose points all have the same dimensions, or are finitely many."""
+"""The searches for samplers that need equal dimensions in all points, or finitely many points."""
 
 
 def load(sampler: str) -> Study:
-    """Return the search in which a sampler is timed."""
+    """Return the search that times a sampler."""
     text, changes = SPACES.get(sampler, (STUDY, WIDER))
     return load_study(text, [*changes, f"search.sampler={sampler}"])
 
 
 def outcome(trial: Trial, attempt: int = 0) -> AttemptRows:
-    """Return the rows of a training whose value rises with the rate up to 0.01, and with the filter."""
+    """Return the row of a trial whose loss depends on the rate and the filter."""
     levels = trial.levels
     worth = float(levels["filter"]) / 128 - abs(math.log10(float(levels["rate"])) + 2)
     row = trial_row(
@@ -75,7 +75,7 @@ def outcome(trial: Trial, attempt: int = 0) -> AttemptRows:
 
 
 def fill(study: Study, store: Store, count: int) -> None:
-    """Store so many points of a study, which are drawn."""
+    """Store random points of a study."""
     space = {name: distribution(each) for name, each in study.dimensions.items()}
     rng = Random(count)
     points = (study.choose(lambda name, _: draw(space[name], rng)) for _ in range(count))
@@ -84,7 +84,7 @@ def fill(study: Study, store: Store, count: int) -> None:
 
 
 def search(study: Study, store: Store) -> tuple[float, float]:
-    """Return the seconds of a point, and of the start."""
+    """Return the seconds per point, and of the start."""
     begun = time.process_time()
     asked = Search(study, store, "bench", NOBODY)
     cohort = asked.next_cohort()
@@ -106,7 +106,7 @@ def search(study: Study, store: Store) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a table of milliseconds a point."""
+    """Print a table of milliseconds per point."""
     points = int(sys.argv[1]) if len(sys.argv) > 1 else POINTS
     ends = [10**power for power in range(3, 9) if 10**power <= points]
     samplers = sys.argv[2:] or SAMPLERS

@@ -1,7 +1,6 @@
-"""Makes a table that `search.py` replays: every point of `SPACE.toml`, each trained once.
+"""Create a table for `search.py`: every point of `SPACE.toml`, trained once.
 
-Run: activemem study run bench/SPACE.toml --local --results RESULTS
-     python bench/search_table.py RESULTS SPACE
+Run: activemem study run bench/SPACE.toml --local --results RESULTS python bench/search_table.py RESULTS SPACE
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def read_row(row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the table, and beside it how it was made."""
+    """Write the table and a description of its origin."""
     study, rows = load_study(STUDY), Store(sys.argv[1]).trials()
     done = {row["trial"]: row for row in rows.filter(status="done").iter_rows(named=True)}
     points = [(study.trial_for(values).id, values) for values in enumerate_points(study.choose)]

@@ -1,4 +1,4 @@
-"""Times of `activemem serve` for stores of 1,000 and 5,000 trials, and its delay in showing a training.
+"""Response times of `activemem serve` with 1,000 and 5,000 trials, and its delay for running trials.
 
 Run: python bench/serve.py, some minutes. The large stores are synthetic and compacted: each trial has 20
 epochs of 4 metrics.
@@ -58,7 +58,7 @@ value = "max_length"
 
 
 def main() -> None:
-    """Print a line for each store, and one for a study that runs."""
+    """Print a line for each store, and one for a running study."""
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             measure_pages(Path(folder) / str(size), size)
@@ -80,7 +80,7 @@ def measure_pages(folder: Path, size: int) -> None:
 
 
 def measure_events(folder: Path) -> None:
-    """Measure how long after a row is written an open page shows it, while a study really trains."""
+    """Measure the delay between a new row and its display on an open page during a study."""
     study = wide(mixers=2, steps=60)
     path = folder / "wide.toml"
     path.parent.mkdir()
@@ -100,14 +100,14 @@ def measure_events(folder: Path) -> None:
 
 
 def wide(*, mixers: int, steps: int) -> Study:
-    """Return a study of so many recipes on five tasks with two seeds."""
+    """Return a study with this many recipes on five tasks with two seeds."""
     kernels = json.dumps([f"conv(k={k})" for k in range(1, mixers + 1)])
     text = STUDY.replace("MIXERS", kernels).replace("EPOCHS", str(EPOCHS)).replace("STEPS", str(steps))
     return load_study(text)
 
 
 def fill(store: Store, study: Study) -> None:
-    """Rows as they are after a run, each tenth trial failed."""
+    """Store rows as after a run in which every tenth trial failed."""
     store.records.save(study.name, {"text": study.text, "overrides": []})
     for number, trial in enumerate(study.trials):
         store.write(trial_row(trial, number), courses(number))
@@ -115,7 +115,7 @@ def fill(store: Store, study: Study) -> None:
 
 
 def courses(number: int) -> list[MetricRow]:
-    """Every metric after every epoch."""
+    """Return every metric after every epoch."""
     return [
         MetricRow(step=2 * epoch, epoch=epoch, name=name, value=(number % 7 + 1) / epoch)
         for epoch in range(1, EPOCHS + 1)
@@ -124,7 +124,7 @@ def courses(number: int) -> list[MetricRow]:
 
 
 def trial_row(trial: Trial, number: int) -> TrialRow:
-    """Return a trial that has ended."""
+    """Return the row of an ended trial."""
     started = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
     failed = number % 10 == 9
     return TrialRow(
@@ -157,13 +157,13 @@ def trial_row(trial: Trial, number: int) -> TrialRow:
 
 @dataclass(frozen=True)
 class Server:
-    """A server in a process of its own."""
+    """A server in its own process."""
 
     port: int
     pid: int
 
     def timed(self, path: str) -> tuple[float, int]:
-        """Return the seconds until a page is complete, and its bytes."""
+        """Return the seconds until a page is complete, and its size in bytes."""
         began = time.perf_counter()
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
             connection.request("GET", path)
@@ -194,13 +194,13 @@ class Server:
 
 
 def newest(results: Path) -> float:
-    """Return the time at which the last row of a trial was written."""
+    """Return the time of the newest row of a trial."""
     return max(path.stat().st_mtime for path in (results / "trials").rglob("*.parquet"))
 
 
 @contextmanager
 def serving(results: Path) -> Iterator[Server]:
-    """Yield a server of the store in a folder, at a port of its own."""
+    """Yield a server of the store in a folder on a free port."""
     words = ["serve", "--port", "0", "--results", str(results)]
     process = subprocess.Popen(
         [sys.executable, "-m", "activemem", *words],

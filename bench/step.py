@@ -1,4 +1,4 @@
-"""Our training step beside a plain PyTorch loop over the same model, one written by hand, and a released one.
+"""Benchmark of a training step against plain PyTorch loops: same model, hand-written, and released.
 
 python bench/step.py [SECONDS a measurement]
 """
@@ -30,7 +30,7 @@ WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
 
 
 class Comparison(NamedTuple):
-    """A recipe, what it is compared with, what makes the model of that, and what ours has set beside."""
+    """A comparison: a recipe, the name and factory of the other model, and our extra settings."""
 
     recipe: str
     beside: str
@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
 
 
 def settings(recipe: str, model: Mapping[str, float]) -> TrialSettings:
-    """Return the paper's settings at one length."""
+    """Return the paper's settings with one sequence length."""
     return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": WIDTH, **model},
@@ -62,12 +62,12 @@ def make(
     *,
     model: Mapping[str, float] = {},
 ) -> Training:
-    """Return a training with these settings, whose epoch never ends."""
+    """Return a training with these settings and an endless epoch."""
     return begin(settings(recipe, model), device, Path("data"))
 
 
 def engine_loop(training: Training) -> Callable[[], None]:
-    """Return steps of the engine's own loop, as `Training.advance` makes them."""
+    """Return a function for steps of the engine's own loop, like `Training.advance`."""
 
     def steps() -> None:
         for _ in range(STEPS):
@@ -77,7 +77,7 @@ def engine_loop(training: Training) -> Callable[[], None]:
 
 
 def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], None]:
-    """Return steps of a plain training loop."""
+    """Return a function for steps of a plain training loop."""
     model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     data, generator = get_task("reverse"), torch.Generator().manual_seed(0)
@@ -94,7 +94,7 @@ def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], Non
 
 
 class HandWrittenModel(nn.Module):
-    """`4 * (conv(k=20) >> ff(512))` as one would write it by hand, with torch's own layers."""
+    """A hand-written equivalent of `4 * (conv(k=20) >> ff(512))` with torch's layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class HandWrittenModel(nn.Module):
         self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(batch, length) to (batch, length, vocab)."""
+        """Map (batch, length) to (batch, length, vocab)."""
         timing = self.get_buffer("timing")[: tokens.shape[1]]
         x = self.embedding(tokens) * WIDTH**0.5 + timing
         for layer, (mixer, channel) in enumerate(zip(self.mixers, self.channels, strict=True)):
@@ -124,7 +124,7 @@ class HandWrittenModel(nn.Module):
 def median_step_ms(
     runners: dict[str, Callable[[], None]], seconds: float, device: torch.device = CPU
 ) -> dict[str, float]:
-    """Median milliseconds a step of each runner; they take turns, so that a busy machine is busy for all."""
+    """Return the median milliseconds of a step of each runner, alternating so that load affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in runners}
     now = make_clock(device)
     for run in runners.values():
@@ -144,7 +144,7 @@ def model_of(recipe: str) -> nn.Module:
 
 
 def released_model(mixer: str) -> nn.Module:
-    """Return the released program's model, which gives the same numbers as ours."""
+    """Return the released program's model, equivalent to ours."""
     ours = make(released_active_memory.RECIPES[mixer], model=released_active_memory.MODEL).model.eval()
     theirs = ReleasedTransformer.of(ours, mixer).eval()
     tokens = torch.arange(2 * LENGTH).view(2, LENGTH)
@@ -154,7 +154,7 @@ def released_model(mixer: str) -> nn.Module:
 
 
 def transformer_of_others() -> nn.Module:
-    """`4 * (sa >> ff(512))` by x-transformers."""
+    """Return `4 * (sa >> ff(512))` built with x-transformers."""
     from x_transformers import (  # noqa: PLC0415  # pyright: ignore[reportMissingImports] -- make bench installs it
         Encoder,
         TransformerWrapper,
@@ -165,7 +165,7 @@ def transformer_of_others() -> nn.Module:
 
 
 def comparisons() -> Iterator[Comparison]:
-    """Our steps beside plain loops over models by torch alone."""
+    """Yield comparisons with models that need only torch."""
     for recipe in RECIPES:
         yield Comparison(recipe, "a plain PyTorch loop over the same model", partial(model_of, recipe))
     yield Comparison(RECIPES[1], "torch's own layers, written by hand", HandWrittenModel)
@@ -179,12 +179,12 @@ def comparisons() -> Iterator[Comparison]:
 
 
 def beside_packages() -> Iterator[Comparison]:
-    """Yield the same over models of other packages; their makers raise where these are not installed."""
+    """Yield comparisons with models of other packages, which raise if not installed."""
     yield Comparison(RECIPES[0], "x-transformers, in a plain loop", transformer_of_others)
 
 
 def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tuple[float, float]:
-    """Return the milliseconds of our step, and of a plain loop's step over another model."""
+    """Return the milliseconds of our step, and of a plain loop's step with the other model."""
     theirs = plain_loop(what.make_model(), device)
     ours = engine_loop(make(what.recipe, device, model=what.model))
     found = median_step_ms({"ours": ours, "other": theirs}, seconds, device)
@@ -192,7 +192,7 @@ def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tup
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the results."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
     torch.set_num_threads(1)
     print(

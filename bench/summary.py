@@ -1,7 +1,7 @@
-"""Costs of a study beside alternatives in one table: ours, theirs, the ratio, the machine.
+"""A table of costs against alternatives: our time, theirs, the ratio, and the machine.
 
-Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for
-both. What cannot be measured is told in its place, and the exit status is then 1.
+Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for both.
+What cannot be measured is told in its place, and the exit status is then 1.
 
 python bench/summary.py [--cuda] [--write] [SECONDS a measurement] # --write: into docs/results/speed.md
 python bench/summary.py --tiny # what is measured on a GPU, on a CPU by the same code, to try it: no figures
@@ -42,10 +42,10 @@ MARKS = {
 END = "<!-- end -->"
 LAYER = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions"
 TRIALS = 200
-"""So many trials that do nothing."""
+"""The number of empty trials."""
 
 PackForm = tuple[str, int, int]
-"""Mixer, width and number of trials that take their steps together."""
+"""A mixer, a width, and the number of trials that train together."""
 
 PACKS: tuple[PackForm, ...] = (
     ("sa(heads=4)", 16, 16),
@@ -53,17 +53,17 @@ PACKS: tuple[PackForm, ...] = (
     ("conv(k=10)", 16, 16),
     ("conv(k=10)", 64, 8),
 )
-"""What is measured of packs."""
+"""The measured packs on a CPU."""
 
 PACKS_ON_GPU: tuple[PackForm, ...] = (
     *((mixer, width, 16) for mixer, width, _ in PACKS),
     ("sa(heads=4)", 128, 16),
 )
-"""The same where more of them fit."""
+"""The measured packs on a GPU, with more trials."""
 
 
 class Row(NamedTuple):
-    """A measurement, its counterpart, and the milliseconds of both."""
+    """A row of the table: names of both measurements and their milliseconds."""
 
     what: str
     beside: str
@@ -71,27 +71,27 @@ class Row(NamedTuple):
     theirs_ms: float
 
     def __str__(self) -> str:
-        """Return the row of a Markdown table."""
+        """Return the row in Markdown."""
         ratio = self.ours_ms / self.theirs_ms
         return f"| {self.what} | {self.beside} | {self.ours_ms:.3g} | {self.theirs_ms:.3g} | {ratio:.2f} |"
 
 
 Measure = Callable[[], Iterable[Row]]
-"""Measures what is in some rows."""
+"""A function that measures some rows."""
 
 
 def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Iterator[Row]:
-    """Yield the row of a training step."""
+    """Measure a training step."""
     yield Row(f"a step of `{what.recipe}`", what.beside, *step.compare(what, seconds, device))
 
 
 def layer_size(device: torch.device) -> attention.Size:
-    """Return the number of streams that keeps a device busy."""
+    """Return a number of streams that fully uses a device."""
     return attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
 
 
 def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
-    """Yield the rows of an all-attention layer at the sizes of the paper."""
+    """Measure an all-attention layer at the sizes of the paper."""
     found = attention.median_ms(attention.steps(layer_size(device)), seconds, device)
     ours_ms = found["all_attn"]
     yield Row(LAYER, "its equations, over gathered keys and values", ours_ms, found["transcription"])
@@ -101,7 +101,7 @@ def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
 def released_rows(
     what: str, seconds: float, device: torch.device, *, adaptive: bool, dropout: float
 ) -> Iterator[Row]:
-    """Yield the rows of an all-attention layer at the sizes of its program's small model."""
+    """Measure an all-attention layer at the sizes of the released program's small model."""
     small = attention.Size(8, 256, device.type)
     pair = attention.beside_released(small, heads=4, adaptive=adaptive, dropout=dropout)
     found = attention.median_ms(pair, seconds, device)
@@ -111,13 +111,13 @@ def released_rows(
 
 
 def packed_name(form: PackForm) -> str:
-    """Return the name of a step of several trainings."""
+    """Return the name of a joint step of several trainings."""
     mixer, width, trials = form
     return f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack"
 
 
 def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterator[Row]:
-    """Yield the rows of steps of several trainings."""
+    """Measure steps of several trainings together and alone."""
     mixer, width, trials = form
     trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
     hfta.check(trainings)
@@ -128,7 +128,7 @@ def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterato
 
 
 def trial_rows() -> Iterator[Row]:
-    """Trials that do nothing."""
+    """Measure the overhead of empty trials."""
     import overhead  # noqa: PLC0415 -- Ray, which nothing else needs
 
     from activemem.engine.run.ray_connection import RAY_ENVIRONMENT  # noqa: PLC0415 -- as above
@@ -151,7 +151,7 @@ def trial_rows() -> Iterator[Row]:
 
 
 def machine(device: torch.device) -> str:
-    """Return one line about the machine and the versions of a measurement."""
+    """Return one line with the machine and versions."""
     now, place = datetime.now(UTC).date(), outcome.device_name(device)
     if device.type == "cpu":
         place += f" of {os.cpu_count()} cores"
@@ -159,9 +159,9 @@ def machine(device: torch.device) -> str:
 
 
 def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, bool]:
-    """Return the whole table, whose rows are printed as they come, and whether nothing was raised.
+    """Return the whole table, printing rows as they come, and whether all succeeded.
 
-    What is raised stands in place of the rows that were not measured for it.
+    Exceptions take the place of the failed rows.
     """
     lines = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
     is_whole, left = True, iter(measurements)
@@ -184,7 +184,7 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
 
 
 def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterator[tuple[str, Measure]]:
-    """Yield each measurement that needs torch alone, by name; `tiny` measures on a CPU what a GPU would."""
+    """Yield each measurement that needs only torch, by name; `tiny` uses small sizes on a CPU."""
     yield from step_measures(step.comparisons(), seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
     for kind, adaptive, dropout in (
@@ -201,13 +201,13 @@ def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterato
 def step_measures(
     comparisons: Iterable[step.Comparison], seconds: float, device: torch.device
 ) -> Iterator[tuple[str, Measure]]:
-    """Yield measurements of steps beside others."""
+    """Yield measurements of training steps."""
     for what in comparisons:
         yield f"a step of `{what.recipe}`", partial(step_row, what, seconds, device)
 
 
 def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
-    """Yield measurements that need other packages than torch, without trials that do nothing on a GPU."""
+    """Yield measurements that need packages other than torch; without the overhead on a GPU."""
     yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
         yield "an empty trial", trial_rows
@@ -227,7 +227,7 @@ def with_table(document: str, mark: str, found: str) -> str:
 
 
 def main() -> None:
-    """Measure, print, and write where it is asked for."""
+    """Measure, print, and optionally write the document."""
     given = [each for each in sys.argv[1:] if not each.startswith("--")]
     prepare_cpu(1)  # as workers do: whoever is compared has it, too
     device, tiny = torch.device("cuda" if "--cuda" in sys.argv else "cpu"), "--tiny" in sys.argv

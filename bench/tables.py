@@ -1,4 +1,4 @@
-"""Time of a table over 10,000 trials; the targets are below 0.3 s warm and below 2 s cold.
+"""Time to build a table of 10,000 trials; the targets are below 0.3 s warm and below 2 s cold.
 
 Run: python bench/tables.py. The store is synthetic and compacted: each trial has 100 epochs of 5 metrics.
 """
@@ -60,7 +60,7 @@ value = {json.dumps(NAMES)}
 
 
 def fill_store(folder: Path, study: Study) -> None:
-    """Write a store of everything the study asks for, as a compaction would leave it."""
+    """Write a compacted store with all trials of the study."""
     values = pl.DataFrame({"trial": [trial.id for trial in study.trials]})
     values = values.with_columns(number=pl.int_range(pl.len()).cast(pl.Float64))
     place = FolderPlace(folder)
@@ -82,7 +82,7 @@ VERSIONS = (
     "continued_after",
     "packed_steps",
 )
-"""What rows say of where they were computed, which these were not."""
+"""The version columns of rows, which are empty in synthetic ones."""
 
 
 def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
@@ -118,7 +118,7 @@ def metric_rows(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def min_seconds(what: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Return the least seconds of a call, because others share the machine."""
+    """Return the shortest time of a call in seconds, the least disturbed by other processes."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -128,7 +128,7 @@ def min_seconds(what: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def main() -> None:
-    """Fill a store, and say how long its table takes, and what a look at every epoch would."""
+    """Create a store, and print the times of its table and of reading all epochs."""
     study = load_study(STUDY)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,10 +1,10 @@
-"""Error rates of claims about two cells: false decisions, and true effects that are found.
+"""Simulated error rates of claims about two cells: false decisions, and power.
 
-    python bench/verdicts.py [DRAWS]
+python bench/verdicts.py [DRAWS]
 
 Draws the values of eight comparable cells at a few paired seeds and compares two of them, by the rule of
-claims (`reporting/claims/hypothesis_test.py`) or by their differences alone. A second table adds seeds to
-the two cells until they are told apart, as `study run --until-decided` does.
+claims (`reporting/claims/hypothesis_test.py`) or by their differences alone. A second table adds seeds to the
+two cells until they are told apart, as `study run --until-decided` does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPREADS = {
 def decided(
     rng: np.random.Generator, seeds: int, spread: list[float], effect: float, *, noisiest: bool
 ) -> tuple[bool, bool]:
-    """Return whether two cells, any or the first and another, are told apart: by all cells, and alone."""
+    """Return whether two cells differ significantly, by the pooled variance and by their own."""
     table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (CELLS, seeds)) * np.array(spread)[:, None]
     first, second = (0, CELLS - 1) if noisiest else rng.choice(CELLS, 2, replace=False)
     table[first] += effect
@@ -65,14 +65,14 @@ def rate(
     *,
     noisiest: bool = False,
 ) -> tuple[str, str]:
-    """Return the share of draws that are decided, by all cells and alone."""
+    """Return the share of significant draws, by the pooled variance and by their own."""
     found = [decided(rng, seeds, SPREADS[spread], effect, noisiest=noisiest) for _ in range(draws)]
     pooled, alone = (sum(column) / draws for column in zip(*found, strict=True))
     return f"{pooled:.1%}", f"{alone:.1%}"
 
 
 def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect: float) -> tuple[int, bool]:
-    """Add seeds to two cells until they are told apart; return how many it took, and whether they are."""
+    """Add seeds to two cells until decided; return their number, and whether a decision was reached."""
     counts = looks(FIRST, most)
     level = look_level(counts, LEVEL)
     table = rng.normal(0, 1, most) + rng.normal(0, 1, (CELLS, most)) * np.array(spread)[:, None]
@@ -97,7 +97,7 @@ def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect:
 
 
 def print_added(rng: np.random.Generator, draws: int) -> None:
-    """Print the table of added seeds."""
+    """Print the table with added seeds."""
     effects = (0.5, 1.0, 2.0, 3.0)
     print("| at most | looks | " + " | ".join(f"wrong, {name}" for name in SPREADS), end=" | ")
     print(" | ".join(f"found, {effect:g} s.d." for effect in effects) + " |")
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def print_fixed(rng: np.random.Generator, draws: int) -> None:
-    """Print the table of as many seeds as there are."""
+    """Print the table with a fixed number of seeds."""
     print(
         "| seeds | "
         + " | ".join(f"any two, {name}" for name in SPREADS)

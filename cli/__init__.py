@@ -1,11 +1,11 @@
 """The command line, the only folder that prints.
 
 `app` is the program and `commands` its groups; `serve` and `agent_guide` are commands without a group.
-`views` turn results into lines, `pages` define the JSON output of commands, and `live` shows running studies.
-`options` has options that several commands share, some of them only `study run` and `study plan`.
+`views` format results as lines, `pages` define the JSON output of commands, and `live` shows running studies.
+`options` has shared options of several commands.
 
 `plan_costs` and `plan_devices` are parts of a plan, `plan_page` is a plan as JSON, and `coordinates`
 describes a check of widths. `output` has the two streams and exit statuses. `settings_file` finds
-activemem.toml, and `machine_settings` reads it. `missing_results` says which store has no results.
+activemem.toml, and `machine_settings` reads it. `missing_results` has the messages about missing results.
 `plugin_loading` loads plug-ins before a command runs.
 """

@@ -39,10 +39,10 @@ _REPLACED = {
 
 
 class _CommandGroup(PanelGroup):
-    """Commands of which each takes plug-ins."""
+    """A group of commands with the option `--plugin`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the command with the option `--plugin`, which commands of a group have and groups lack."""
+        """Return the command with the option `--plugin`; groups do not get it."""
         command = super().get_command(ctx, cmd_name)
         is_group = isinstance(command, PanelGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
@@ -51,13 +51,16 @@ class _CommandGroup(PanelGroup):
 
 
 class _Program(_CommandGroup):
-    """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
+    """The program, which reports errors of the caller or the machine in one message without traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the command of these words; refuse one of an earlier release with its replacement."""
+        """Return the command for these words.
+
+        For one of an earlier release, raise an error with its replacement.
+        """
         if args[0] in _REPLACED:
             ctx.fail(f"No such command {args[0]!r}. Use: {_REPLACED[args[0]]}")
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
@@ -120,7 +123,8 @@ def _print_version(requested: bool) -> None:
 def activemem(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Architecture search and ablation studies of sequence models: from one line of text to a table."""

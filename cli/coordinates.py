@@ -1,4 +1,4 @@
-"""A coordinate check as a person and as a program reads it."""
+"""Output of a coordinate check, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..studies.text.units import WIDTH, plural, side_by_side
 from .pages import StudyCoordinatesPage
 
 Checks = Mapping[str, Sequence[LayerChange]]
-"""The layers of each model that is compared over widths, by the levels of factors that are no sizes."""
+"""The layers of each model that is compared across widths, by the levels of non-size factors."""
 
 
 def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
-    """Return the trials of a ladder by what they have besides their size, and by d_model.
+    """Return the trials of a ladder, grouped by everything but the size, and by d_model.
 
-    Raises CoordinateError for a study without a ladder.
+    Raise CoordinateError for a study without a ladder.
     """
     if study.ladder is None:
         raise CoordinateError(f"{study.name} has no [ladder], whose widths would be compared")
@@ -38,13 +38,13 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 
 def verdict(layers: Sequence[LayerChange]) -> str:
-    """`flat`, or which layers grow, and which shrink."""
+    """Return `flat`, or which layers grow and which shrink."""
     told = {
         "growing": [each.layer for each in layers if each.grows],
         "shrinking": [each.layer for each in layers if each.shrinks],
     }
     found = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
-    return "; ".join(found) or "flat: a rate carries over"
+    return "; ".join(found) or "flat: the best learning rate is the same for all widths"
 
 
 def format_coordinates(study: Study, steps: int, checks: Checks) -> str:
@@ -53,7 +53,7 @@ def format_coordinates(study: Study, steps: int, checks: Checks) -> str:
 
 
 def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
-    yield f"{study.name} · mean change of an activation in {plural(steps, 'step')}, by d_model"
+    yield f"{study.name} · mean change of the activations in {plural(steps, 'step')}, by d_model"
     for group, layers in checks.items():
         yield ""
         if group:
@@ -65,7 +65,7 @@ def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Layers by width, as many widths side by side as there is room for, and the exponents at the end."""
+    """Yield layers by width, with as many widths side by side as fit, and the exponents at the end."""
     widths = list(layers[0].changes)
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]

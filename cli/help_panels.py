@@ -1,4 +1,4 @@
-"""Help under headings: a command's options and a group's commands by their panels, as plain text."""
+"""Help with headings: options of a command and commands of a group by panel, as plain text."""
 
 from __future__ import annotations
 

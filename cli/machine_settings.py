@@ -1,4 +1,4 @@
-"""The machine's settings: from the command line, else the environment, else activemem.toml, else defaults."""
+"""The machine's settings, in order of precedence: command line, environment, activemem.toml, defaults."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 2**20, "GiB": 2**30, "T
 
 
 class SettingsError(ActivememError):
-    """Settings that cannot be used; the message has every fault of every source."""
+    """Settings that cannot be used; the message lists the faults of all sources."""
 
 
 class TrackSettings(StrictModel):
-    """Programs that follow a running study: for each the folder of its files, or its server."""
+    """Programs that follow a running study, with the folder of their files, or their server."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
-    """TensorBoard's folder, seen from this file"""
+    """TensorBoard's folder, relative to this file"""
     mlflow: str | None = Field(default=None, min_length=1)
     """the address of MLflow's server, or a database such as sqlite:///mlflow.db"""
     wandb: str | None = Field(default=None, min_length=1)
@@ -57,41 +57,42 @@ class TrackSettings(StrictModel):
 
 
 class MachineSettings(StrictModel):
-    """The settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
+    """The settings: folders, cluster, resources and limits of a trial, format of tables, plug-ins."""
 
     removed_keys: ClassVar[Mapping[str, str]] = {
         "memory_limit": "; limit the memory of workers by Slurm, a container, or RAY_memory_usage_threshold"
     }
 
     results: str = "results"
-    """the store: a folder, seen from this file, or s3://BUCKET/PREFIX"""
+    """the store: a folder relative to this file, or s3://BUCKET/PREFIX"""
     data: str = "data"
-    """the folder of the corpora, seen from this file"""
+    """the folder of the corpora, relative to this file"""
     address: str | None = None
-    """the Ray cluster: auto or HOST:PORT; by default each run starts one"""
+    """the Ray cluster: auto or HOST:PORT (default: each run starts one)"""
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """CPU cores of each trial: a whole number, or a share such as 0.5"""
     gpus: Gpus = "auto"
-    """GPUs of each trial: a number, a share, or auto: one if there is any, shared by as many as fit"""
+    """GPUs of each trial: a number, a share, or auto (a GPU if there is one, shared by as many trials as fit)
+    """
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """a trial that trains for longer fails; no limit by default"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """how often trials are saved within an epoch, such as 5m; by default only after each epoch"""
+    """the interval of checkpoints within an epoch, such as 5m (default: only after each epoch)"""
     pack: int | Literal["auto", "off"] = "off"
-    """how many trials of one form train together: auto, off or a number"""
+    """how many trials of equal shapes train together: auto, off or a number"""
     activation_checkpointing: bool = False
-    """whether training keeps less for the backward pass and computes it again"""
+    """whether training keeps fewer activations and recomputes them in the backward pass"""
     format: str = "rich"
     """the format of tables: rich, markdown, latex, siunitx, html, csv, or a plug-in's"""
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """files of plug-ins, seen from this file"""
+    """plug-in files, relative to this file"""
     track: TrackSettings = TrackSettings()
-    """programs that follow a running study, and where they are"""
+    """programs that follow a running study, and their places"""
 
     @field_validator("results", "data", "address")
     @classmethod
     def not_empty(cls, text: str | None) -> str | None:
-        """Refuse an empty path or address."""
+        """Reject an empty path or address."""
         if text == "":
             raise ValueError("expected text, got nothing")
         return text
@@ -99,7 +100,7 @@ class MachineSettings(StrictModel):
     @field_validator("results")
     @classmethod
     def validate_results(cls, text: str) -> str:
-        """Check that what reads as an address is one of an object store."""
+        """Check that an address belongs to an object store."""
         if is_address(text) and (fault := address_fault(text)):
             raise ValueError(fault)
         return text
@@ -107,7 +108,7 @@ class MachineSettings(StrictModel):
     @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
-        """Refuse the address of an object store, which would be taken for a folder of that name."""
+        """Reject the address of an object store, which would become a folder of that name."""
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text
@@ -115,7 +116,7 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that a driver can connect to a cluster by this address; Ray's clients cannot run studies."""
+        """Check that a driver can connect to a cluster at this address; Ray client addresses are rejected."""
         if text and not _ADDRESS.fullmatch(text):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
@@ -130,7 +131,7 @@ class MachineSettings(StrictModel):
     @field_validator("pack", mode="before")
     @classmethod
     def read_pack(cls, given: object) -> object:
-        """Return a number of trials, which is text in the environment and on the command line, or a word."""
+        """Return a number of trials (given as text in the environment and on the command line), or a word."""
         read = int(given) if isinstance(given, str) and given.isdecimal() else given
         whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
         if not whole and read not in ("auto", "off"):
@@ -140,7 +141,7 @@ class MachineSettings(StrictModel):
     @field_validator("gpus", mode="before")
     @classmethod
     def validate_gpus(cls, given: object) -> object:
-        """Check that one trial can have so much of a GPU."""
+        """Check that one trial can have this share or number of GPUs."""
         if given == "auto":
             return given
         if isinstance(given, bool) or not isinstance(given, int | float):
@@ -152,7 +153,7 @@ class MachineSettings(StrictModel):
     @field_validator("cpus")
     @classmethod
     def validate_count(cls, count: float) -> float:
-        """Check that Ray can schedule it: a fraction below one, or whole ones."""
+        """Check that Ray can schedule the number: a fraction below one, or a whole number."""
         if count > 1 and not count.is_integer():
             raise ValueError(f"expected a whole number or a share of one, got {count:g}")
         return count
@@ -160,7 +161,7 @@ class MachineSettings(StrictModel):
     @field_validator("format")
     @classmethod
     def validate_format(cls, name: str) -> str:
-        """Check that tables have such a format."""
+        """Check that the table format exists."""
         if name not in FORMATS:
             raise ValueError(f"expected one of {', '.join(sorted(FORMATS))}, got {name!r}")
         return name
@@ -174,15 +175,15 @@ def read_bytes(text: str) -> int:
 
 
 SETTING_NAMES = tuple(MachineSettings.model_fields)
-"""Every setting, in the order in which they are shown."""
+"""Every setting, in display order."""
 
 _ONLY_IN_FILE = "track"
-"""A table has no variable of the environment."""
+"""The table that has no environment variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """Settings in force and the source of each; paths are relative to the working directory.
+    """The current settings with their sources; paths are relative to the working directory.
 
     `results` is a text if it is the address of an object store. `track` has the places of the programs that
     follow studies.
@@ -197,7 +198,7 @@ class ResolvedSettings:
 
     @property
     def store(self) -> Store:
-        """The store in the folder of results, or at their address."""
+        """Return the store in the folder of results, or at their address."""
         from ..storage import Store
 
         return Store(self.results)
@@ -205,7 +206,7 @@ class ResolvedSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The settings of one source, or its faults; `describe_source` gives its name for a setting."""
+    """The settings of one source, or its faults; `describe_source` names the source of a setting."""
 
     name: str
     describe_source: Callable[[str], str]
@@ -219,9 +220,9 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """Return the settings of a command that runs in a folder, by default the working directory.
+    """Return the settings of a command in a folder, by default the working directory.
 
-    None on the command line means that the option was not given. Raises SettingsError.
+    None on the command line means that the option is missing. Raises SettingsError.
     """
     path = find_settings_file(folder or Path.cwd())
     environment = os.environ if environment is None else environment
@@ -269,9 +270,9 @@ def open_results(
 
 
 def configured_plugins() -> tuple[Path, ...]:
-    """Return the plug-ins of the environment, or of activemem.toml, whatever else is wrong with either.
+    """Return the plug-ins from the environment or activemem.toml, even if other settings there are wrong.
 
-    Their names are needed to read the rest. If they are no paths, `load_settings` reports it.
+    They are needed to read the rest. If they are not paths, `load_settings` reports it.
     """
     path = find_settings_file(Path.cwd())
     layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]
@@ -298,7 +299,7 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the cluster of Ray's own variable, used if activemem's settings name none."""
+    """Return the cluster from Ray's own variable, used if activemem's settings have none."""
     address = environment.get(_RAY_ADDRESS, "")
     values = {"address": address} if address not in ("", "local") else {}
     wrong = tuple(
@@ -308,7 +309,7 @@ def _ray(environment: Mapping[str, str]) -> _Layer:
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """Return the settings in variables such as ACTIVEMEM_CPUS; an empty one counts as absent."""
+    """Return the settings in variables such as ACTIVEMEM_CPUS; empty variables are ignored."""
     texts = {
         name: text
         for name, text in environment.items()
@@ -328,7 +329,7 @@ def _variable(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Return a variable's text, as a number or a truth value if the setting is one; paths are split."""
+    """Return a variable's value, as a number or a boolean if the setting is one; paths are split."""
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

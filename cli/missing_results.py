@@ -1,4 +1,4 @@
-"""Words for results that a store lacks or whose trials failed: the store, and the commands to type."""
+"""Messages about results that a store lacks or whose trials failed, with the commands to type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..studies.text.command_line import command_line
 from .output import EXIT_FAILED, print_stderr
 
 DEFAULT_RESULTS = "results"
-"""The store of a command that names none, which its continuation need not name either."""
+"""The default store, which the command to continue need not name."""
 
 if TYPE_CHECKING:
     from ..reporting.results import StudyResults
@@ -28,7 +28,7 @@ def no_results_note(study: Study, store: Store) -> str:
 
 
 def no_models_note(study: Study, store: Store) -> str:
-    """Return that a store has no model of a study, and the command that trains and keeps them."""
+    """Return the message that a store has no model of a study, with the command to train and keep them."""
     setting = "" if study.keep_weights else "set keep_weights = true in [study], then "
     command = train_command(study, store)
     return f"no model of {study.name} is in {store.absolute_place}; {setting}train it: {command}"
@@ -44,13 +44,13 @@ def failure_help(study: Study, store: Store) -> list[str]:
         plugin=[str(each.path) for each in loaded_files()],
     )
     again = train_command(study, store, retry_failed=True)
-    return [f"  tracebacks, on a page: {page}", f"  try them again: {again}"]
+    return [f"  tracebacks, on a page: {page}", f"  train them again: {again}"]
 
 
 def train_command(
     study: Study, store: Store, *, max_trials: int | None = None, retry_failed: bool = False
 ) -> str:
-    """Return the command that trains a study into a store, with the plug-in files that are loaded here."""
+    """Return the command that trains a study into a store, with the plug-in files loaded here."""
     return command_line(
         "study",
         "run",
@@ -64,7 +64,7 @@ def train_command(
 
 
 def _study_argument(study: Study, store: Store) -> str:
-    """Return the file of a study as a command takes it: as given, or where it was when it last ran."""
+    """Return the study's file for a command: as given, or its path at the last run."""
     shipped = shipped_studies().get(study.name)
     if (path := study.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")
@@ -75,7 +75,7 @@ def _study_argument(study: Study, store: Store) -> str:
 
 
 def note_missing_results(results: StudyResults) -> bool:
-    """Print the sentence to standard error if a store has no outcome of a study; whether it was printed."""
+    """Print a note to standard error if a store has no outcome of a study; return whether it did."""
     if results.status.stored:
         return False
     print_stderr(no_results_note(results.study, results.store))

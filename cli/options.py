@@ -1,4 +1,4 @@
-"""Options that several commands have, each with one name and one meaning."""
+"""Options shared by several commands, with the same name and meaning everywhere."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ import typer
 from ..studies.text.command_line import command_line
 from ..studies.text.units import parse_duration
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 ResultsOption = Annotated[
     str | None,
     typer.Option(
-        "--results", metavar="PATH", help="The store: a folder or s3://BUCKET/NAME; else as configured."
+        "--results", metavar="PATH", help="The store: a folder or s3://BUCKET/NAME (default: as configured)."
     ),
 ]
 
 DataOption = Annotated[
-    str | None, typer.Option("--data", metavar="PATH", help="The folder of the corpora; else as configured.")
+    str | None,
+    typer.Option("--data", metavar="PATH", help="The folder of the corpora (default: as configured)."),
 ]
 
 LastRunStudy = Annotated[
-    str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
+    str | None, typer.Argument(metavar="[STUDY]", help="The name or file of a study (default: the last one).")
 ]
 
 OnlyOption = Annotated[
@@ -34,39 +35,41 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="FACTOR=LEVEL",
-        help="Take trials with this level alone. Repeatable; of one factor, any level will do.",
+        help="Use only trials with this factor level. Repeatable; levels of one factor are alternatives.",
     ),
 ]
 
 OverridesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key of the file, as train.epochs=2. Repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the file, for example train.epochs=2. Repeatable.",
     ),
 ]
 
-RecipeText = Annotated[str, typer.Argument(metavar="RECIPE", help='A recipe, as "4 * (sa >> ff(512))".')]
+RecipeText = Annotated[
+    str, typer.Argument(metavar="RECIPE", help='A recipe, for example "4 * (sa >> ff(512))".')
+]
 
 WidthOption = Annotated[int, typer.Option("--d-model", min=1, metavar="N", help="Width of the model.")]
 
-LengthOption = Annotated[int, typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence.")]
+LengthOption = Annotated[int, typer.Option("--length", min=1, metavar="N", help="Sequence length in tokens.")]
 
-VocabOption = Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Symbols of the vocabulary.")]
+VocabOption = Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Vocabulary size.")]
 
-CausalOption = Annotated[bool, typer.Option("--causal", help="Hide the future from every position.")]
+CausalOption = Annotated[bool, typer.Option("--causal", help="Make every layer causal.")]
 
-BatchOption = Annotated[
-    int, typer.Option("--batch", min=1, metavar="N", help="Sequences of a training step.")
-]
+BatchOption = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="Batch size in sequences.")]
 
 DropoutOption = Annotated[
-    float, typer.Option("--dropout", min=0.0, max=0.99, metavar="P", help="Rate of dropout in training.")
+    float, typer.Option("--dropout", min=0.0, max=0.99, metavar="P", help="Dropout rate in training.")
 ]
 
 
 Norm = Literal["pre", "post"]
 
-NormOption = Annotated[Norm, typer.Option("--norm", help="Where a sub-layer is normalised.")]
+NormOption = Annotated[Norm, typer.Option("--norm", help="The position of the norm in a sub-layer.")]
 
 
 _failure_option = partial(typer.Option, rich_help_panel="Failures")
@@ -78,19 +81,19 @@ LocalOption = Annotated[
     bool | None,
     typer.Option(
         "--local/--ray",
-        help="Train in this process, or with Ray; by default a grid of a few minutes trains here.",
+        help="Train in this process, or with Ray (default: local for a grid of a few minutes).",
     ),
 ]
 
 ShardOption = Annotated[
     str | None,
     _machine_option(
-        "--shard", metavar="I/N", help="Run the I-th of N shares, as 3/16: each trial is in one of them."
+        "--shard", metavar="I/N", help="Run only the I-th of N parts of the trials, for example 3/16."
     ),
 ]
 
 MaxTrialsOption = Annotated[
-    int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
+    int | None, typer.Option("--max-trials", min=1, metavar="N", help="The largest number of trials to run.")
 ]
 
 MaxFailuresOption = Annotated[
@@ -98,15 +101,15 @@ MaxFailuresOption = Annotated[
 ]
 
 FailFastOption = Annotated[
-    bool, _failure_option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
+    bool, _failure_option("--fail-fast", help="Stop at the first failure, like --max-failures 1.")
 ]
 
-RetryFailedOption = Annotated[bool, _failure_option("--retry-failed", help="Try failed trials again.")]
+RetryFailedOption = Annotated[bool, _failure_option("--retry-failed", help="Train failed trials again.")]
 
 KeepStaleOption = Annotated[
     bool,
     _training_option(
-        "--keep-stale", help="Keep the outcomes of plug-ins' earlier code; else they train anew."
+        "--keep-stale", help="Reuse results of earlier versions of plug-ins (default: train again)."
     ),
 ]
 
@@ -115,7 +118,7 @@ PackOption = Annotated[
     _training_option(
         "--pack",
         metavar="N",
-        help="Train N trials of one form together; auto where that is faster, off (the default) never.",
+        help="Train N trials of equal shapes as one batch: a number, auto (if faster), or off (default).",
     ),
 ]
 
@@ -124,23 +127,27 @@ CheckpointEveryOption = Annotated[
     _training_option(
         "--checkpoint-every",
         metavar="TIME",
-        help="Also save trials within an epoch, every 30s, 5m or 1h; else only after each epoch.",
+        help="Also save a checkpoint every 30s, 5m or 1h (default: only after each epoch).",
     ),
 ]
 
 AddressOption = Annotated[
-    str | None, _machine_option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
+    str | None,
+    _machine_option(
+        "--address", metavar="ADDR", help="The address of the Ray cluster (default: as configured)."
+    ),
 ]
 
 SkipUnfitNodesOption = Annotated[
     bool,
-    _machine_option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials."),
+    _machine_option("--skip-unfit-nodes", help="Skip nodes of the cluster that cannot train trials."),
 ]
 
 UntilDecidedOption = Annotated[
     bool,
     _claim_option(
-        "--until-decided", help="Then add seeds where claims are undecided, up to `max_seeds` of the study."
+        "--until-decided",
+        help="Afterwards add seeds until all claims are decided, at most `max_seeds` of the study.",
     ),
 ]
 
@@ -149,7 +156,7 @@ BudgetOption = Annotated[
     _claim_option(
         "--budget",
         metavar="TIME",
-        help="With --until-decided: how long added seeds may train, as 90m or 20h.",
+        help="With --until-decided: the time limit of added seeds, for example 90m or 20h.",
     ),
 ]
 
@@ -158,13 +165,13 @@ DeviceMemoryOption = Annotated[
     typer.Option(
         "--device-memory",
         metavar="SIZE",
-        help="Say how many trials at once fit on a device of this memory, as 24GB or 80GiB.",
+        help="Show how many concurrent trials fit into this much device memory, for example 24GB or 80GiB.",
     ),
 ]
 
 
 def read_device_memory(size: str | None) -> int | None:
-    """Return the bytes of a device, None if none was given; raise BadParameter for what is no size."""
+    """Return a memory size in bytes; None without one. Raise BadParameter for an invalid size."""
     from .machine_settings import read_bytes
 
     try:
@@ -175,7 +182,7 @@ def read_device_memory(size: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of `study run` as they were given, each under its name, and the plug-ins of the command."""
+    """The options of `study run` as given, by name, and the command's plug-ins."""
 
     study: str
     overrides: Sequence[str] | None
@@ -198,23 +205,23 @@ class RunOptions:
     plugin: Sequence[str]
 
     def settings(self) -> dict[str, object]:
-        """Return the settings that the options replace."""
+        """Return the settings that the options override."""
         names = ("results", "address", "checkpoint_every", "pack")
         return {name: getattr(self, name) for name in names}
 
     def command(self, overrides: Sequence[str]) -> str:
-        """Return the command that continues the run of a study that has these overrides."""
+        """Return the command that continues the run of a study with these overrides."""
         given = {"ray": self.local is False, **{name: getattr(self, name) for name in _REPEATED}}
         return command_line("study", "run", self.study, set=overrides, **given)
 
     def budget_s(self) -> float | None:
         """Return how many seconds added seeds may train, None for any.
 
-        Raises BadParameter for contradictions. Seeds are added to whole studies only.
+        Raise BadParameter for contradictions. Seeds can only be added to whole studies.
         """
         if not self.until_decided:
             if self.budget is not None:
-                raise typer.BadParameter("--budget: expected --until-decided with it, got none")
+                raise typer.BadParameter("--budget: expected --until-decided as well, got none")
             return None
         parts = {"--only": self.only, "--shard": self.shard, "--max-trials": self.max_trials}
         if given := [name for name, value in parts.items() if value]:
@@ -230,4 +237,4 @@ _REPEATED = (
     *("keep_stale", "until_decided", "budget", "skip_unfit_nodes"),
     *("results", "address", "checkpoint_every", "pack", "plugin"),
 )
-"""The options that the command for continuing a run repeats, in its order."""
+"""The options repeated in the command to continue a run, in order."""

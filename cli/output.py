@@ -1,4 +1,4 @@
-"""The two streams: data goes to standard output, everything else to standard error."""
+"""The two streams: data go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ..diagnostics import replace_unprintable
 from ..studies.text.units import WIDTH
 
 SCHEMA: Final = 2
-"""The number of the JSON pages: raised when a field goes or means something else, not when one is added."""
+"""The version of the JSON pages, raised when a field is removed or changes its meaning."""
 
 EXIT_FAILED = 1
-"""Exit status of a study that ran, with a trial that failed or was given up."""
+"""The exit status of a study with failed or abandoned trials."""
 
 EXIT_WRONG_INPUT = 2
-"""Exit status when nothing was done, because the input is wrong."""
+"""The exit status for wrong input, when nothing was done."""
 
 EXIT_INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
+"""The exit status after Ctrl-C, as in shells."""
 
 
 _STYLE = re.compile("(\x1b\\[[012]m)")
-"""The codes for bold, faint and plain text, the only ones that a styled text may send to a terminal."""
+"""The codes for bold, faint and plain text, the only ones sent to a terminal."""
 
 
 def print_stderr(text: str, *, styled: bool = False) -> None:
-    """Write a line to standard error, without control characters other than style codes."""
+    """Write a line to standard error, without control characters except style codes."""
     print(_printable(text, styled=styled), file=sys.stderr, flush=True)
 
 
 def print_waiting(text: str) -> None:
-    """Write what will take a while to standard error, if that is a terminal: only a person waits."""
+    """Write a note about a wait to standard error if it is a terminal, since only people wait."""
     if sys.stderr.isatty():
         print_stderr(f"{text} …")
 
 
 def print_stdout(text: str, *, styled: bool = False) -> None:
-    """Write data to standard output, without control characters other than style codes."""
+    """Write data to standard output, without control characters except style codes."""
     shown = _printable(text, styled=styled)
     print(shown, end="" if shown.endswith("\n") else "\n")
 
@@ -55,17 +55,17 @@ def _printable(text: str, *, styled: bool) -> str:
 
 
 def bold(text: str) -> str:
-    """Return a text in bold if standard output is a terminal that takes styles."""
+    """Return a text in bold if standard output is a terminal with styles."""
     return f"\x1b[1m{text}\x1b[0m" if text and sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
 
 
 def print_piece(text: str) -> None:
-    """Write a piece of a text to standard output at once, without control characters."""
+    """Write a piece of text to standard output and flush it, without control characters."""
     print(replace_unprintable(text), end="", flush=True)
 
 
 def print_json(page: object) -> None:
-    """Write a page or a dataclass to standard output as JSON, with the number of all pages first.
+    """Write a page or a dataclass to standard output as JSON, with the schema version first.
 
     JSON has no infinity and no NaN: both become null.
     """
@@ -86,7 +86,7 @@ def _numbered(page: object) -> dict[str, object]:
 
 
 class LogHandler(logging.Handler):
-    """Writes what is logged, such as that a file is damaged, to standard error as everything else."""
+    """Handler that writes log messages, such as about damaged files, to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record's message."""

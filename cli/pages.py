@@ -1,7 +1,7 @@
-"""Pages: what commands print as JSON, and the entries inside them.
+"""Pages: the JSON output of commands, and the entries inside it.
 
-A page is made of a result's attributes by their names, and its JSON Schema and its reference are generated
-from it. Where a result says all that a program needs, the page holds the result itself.
+A page is built from a result's attributes by name, and its JSON Schema and its reference are generated from
+it. If a result has all that a program needs, the page contains the result itself.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SpaceSize(Page):
 
 
 class RecipeCheckPage(Page):
-    """A recipe with its holes, its dimensions and the size of its space; of a wrong one its faults."""
+    """A recipe with its holes, its dimensions and the size of its space; or the faults of a wrong one."""
 
     text: str
     id: str | None = None
@@ -85,13 +85,13 @@ class RecipeCheckPage(Page):
 
 
 class RecipeComparePage(Page):
-    """Recipes side by side; `difference` is from the first."""
+    """Recipes side by side; `difference` is relative to the first."""
 
     recipes: Sequence[RecipeCosts]
 
 
 class BudgetWithin(Page):
-    """The part of a space that a budget leaves; `drawn` is the sample's size, 0 if all were checked."""
+    """The share of a space within a budget; `drawn` is the sample's size, 0 if all were checked."""
 
     architectures: int | None = Field(validation_alias="within")
     share: float
@@ -100,7 +100,7 @@ class BudgetWithin(Page):
 
 
 class RecipeSamplePage(Page):
-    """Architectures of a space; `within` is what a budget leaves of it."""
+    """Architectures of a space; `within` is the share within the budget."""
 
     recipe: str
     space: SpaceSize
@@ -110,7 +110,7 @@ class RecipeSamplePage(Page):
 
 
 class NearRecipeEntry(Page):
-    """A stored recipe, how far it is from the one asked for, how it differs, and its results."""
+    """A stored recipe: its distance from the given one, its differences, and its results."""
 
     recipe: str = Field(validation_alias=AliasPath("recipe", "text"))
     id: str = Field(validation_alias=AliasPath("recipe", "id"))
@@ -120,7 +120,7 @@ class NearRecipeEntry(Page):
 
 
 class NearestPage(RecipeName):
-    """The recipe that was asked for, and the stored ones, the nearest first."""
+    """The given recipe, and the stored ones, nearest first."""
 
     nearest: Sequence[NearRecipeEntry]
 
@@ -137,7 +137,7 @@ class BlockEntry(Page):
 
 
 class BlockPage(BlockEntry):
-    """A block with its parameters, and what an example of it costs."""
+    """A block with its parameters, and the cost of an example."""
 
     equation: str
     source: str
@@ -148,7 +148,7 @@ class BlockPage(BlockEntry):
 class TaskEntry(Page):
     """A task; only some tasks have symbols, lengths and an example.
 
-    `metrics` has each metric with the key that brings it, empty if every trial has it.
+    `metrics` maps each metric to the key that adds it; "" if every trial has it.
     """
 
     kind: Literal["tasks"] = "tasks"
@@ -166,7 +166,7 @@ class TaskEntry(Page):
 
 
 class MetricEntry(Page):
-    """A metric; `higher_is_better` is null where neither direction is."""
+    """A metric; `higher_is_better` is null if neither direction is better."""
 
     kind: Literal["metrics"] = "metrics"
     name: str
@@ -178,7 +178,7 @@ class MetricEntry(Page):
 
 
 class NameEntry(Page):
-    """A norm, a sampler or another name, with the `key` of a study that takes it."""
+    """A norm, a sampler or another name, with the study's `key` for it."""
 
     kind: str
     key: str
@@ -197,7 +197,7 @@ class NameListPage(Page):
 
 
 class DatasetEntry(Page):
-    """A corpus with the sizes of its kind, and which files are here; `faults` need a check."""
+    """A corpus with sizes depending on its kind, and its files on this machine; `faults` need a check."""
 
     kind: str
     name: str
@@ -227,20 +227,20 @@ class DataPage(Page):
 
 
 class FetchedEntry(Page):
-    """The files of a corpus that were fetched; none of one that is part of activemem."""
+    """The downloaded files of a corpus; none for an included corpus."""
 
     name: str
     files: Sequence[Path]
 
 
 class DataFetchPage(Page):
-    """The fetched files."""
+    """The downloaded files."""
 
     datasets: Sequence[FetchedEntry]
 
 
 class SettingValue(Page):
-    """A setting of this machine, and where it comes from."""
+    """A setting of this machine, and its source."""
 
     value: Any
     source: str
@@ -253,12 +253,11 @@ class ConfigShowPage(Page):
 
 
 class PlannedDevice(Page):
-    """Room for trials on a device with `bytes` bytes of memory.
+    """The number of trials that fit a device with `bytes` bytes of memory.
 
-    The device trains `trials` at once: as many as `gpus` sets, if it is set. Otherwise the number is the most
-    that its memory, its CPUs and NVIDIA's service admit, at least one. `fit` is the number that its memory
-    has room for. `parts` is the number of parts of a batch in which one trial fits, null if none are small
-    enough.
+    The device trains `trials` at once: as many as `gpus` sets, if it is set. Otherwise it is the number
+    allowed by its memory, its CPUs and NVIDIA's service, at least one. `fit` is the number that fits its
+    memory. `parts` is the number of parts of a batch in which one trial fits, null if no number suffices.
     """
 
     bytes: int
@@ -268,7 +267,7 @@ class PlannedDevice(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A trial with its status, its time in seconds, and the shorter trial that it resumes from."""
+    """A trial with its status, its time in seconds, and the shorter trial from which it resumes."""
 
     id: str
     levels: Mapping[str, Level]
@@ -280,10 +279,10 @@ class PlannedTrialEntry(Page):
 class StudyPlanPage(Page):
     """The plan of a run: `models` with their costs, `trials` with their status and time in seconds.
 
-    A model's `memory` has the most bytes that a training step holds in any of its trials. The page's `memory`
-    has the largest of these, with its parts. `match` is the size that was solved for each model. `elsewhere`
-    is the number of points of a search that other studies have trained. `ladder` has the sizes of [ladder],
-    and `rungs` has the rungs of a search whose fidelity is not epochs.
+    A model's `memory` is the peak memory of a training step over its trials in bytes. The page's `memory` is
+    the largest of these, with its parts. `match` is the size solved for each model. `elsewhere` is the number
+    of a search's points that other studies have trained. `ladder` has the sizes of [ladder], and `rungs` has
+    the rungs of a search whose fidelity is not epochs.
     """
 
     study: str
@@ -322,7 +321,7 @@ class StudyCoordinatesPage(Page):
 
 
 class StudySettingEntry(Page):
-    """A setting, where the study says that it is from, and whether it is a default."""
+    """A setting, its source in the study, and whether it is a default."""
 
     name: str
     value: Any
@@ -344,7 +343,7 @@ class StudyShowPage(Page):
 
 
 class ReachedEntry(Page):
-    """A trial that has begun: the epoch that it reached, when, and its metrics then."""
+    """A begun trial: the epoch that it has reached, the time, and its metrics then."""
 
     trial: str
     epoch: int
@@ -353,7 +352,7 @@ class ReachedEntry(Page):
 
 
 class WaitingEntry(Page):
-    """A trial of a search that was handed in and that nobody has begun."""
+    """A trial of a search that was handed in but not started."""
 
     trial: str
     values: Mapping[str, Level]
@@ -361,11 +360,11 @@ class WaitingEntry(Page):
 
 
 class StudyStatusEntry(Page):
-    """The status of a study: trials by status, those that have begun, and why others failed.
+    """The status of a study: trials by status, begun trials, and reasons of failures.
 
-    `spent` names the budget or the space that a search has used up, as "space of 2 points", else it is
-    null. `missing_weights` are done and lack the weights that the study keeps. `stale` ended with other
-    code of plug-ins.
+    `spent` names the budget or space that a search has used up, such as "space of 2 points"; null otherwise.
+    `missing_weights` are done but lack the weights that the study keeps. `stale` ended with other plug-in
+    code.
     """
 
     study: str
@@ -386,7 +385,7 @@ class StudyStatusEntry(Page):
 
     @classmethod
     def of(cls, study: str, title: str, status: StudyStatus, **more: Any) -> Self:  # noqa: ANN401 -- fields of pages
-        """Return a study's status, with the other fields of a page."""
+        """Return a study's status, with further fields of a page."""
         counts = status.counts
         return cls(
             study=study,
@@ -416,7 +415,7 @@ class StudyStatusEntry(Page):
 
 
 class UnreadableStudy(Page):
-    """A study that cannot be read, and why."""
+    """A study that cannot be read, with the reason."""
 
     study: str
     error: str
@@ -440,17 +439,17 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """The number of points of a search that are not ranked, for one reason."""
+    """The number of unranked points of a search for one reason."""
 
     points: int
     reason: str
 
 
 class RunEntry(Page):
-    """The end of a run: whether it was `stopped`, or the `reason` why it stopped itself.
+    """The end of a run: whether it was `stopped`, or the `reason` why it stopped by itself.
 
-    `given_up` names trials whose workers died too often; `resume` is the command that continues, if
-    something is left.
+    `given_up` lists abandoned trials, whose workers died too often; `resume` is the command to continue, if
+    trials are left.
     """
 
     stopped: bool = True
@@ -460,7 +459,7 @@ class RunEntry(Page):
 
     @classmethod
     def of(cls, summary: Summary | None, resume: str) -> Self:
-        """Return the end of a run; without a summary the run was left at once."""
+        """Return the end of a run; without a summary the run was interrupted at once."""
         if summary is None:
             return cls(resume=resume)
         ended = not (summary.stopped or summary.stop_reason)
@@ -473,7 +472,7 @@ class RunEntry(Page):
 
 
 class StudyStatusPage(StudyStatusEntry):
-    """The status of a study, the best points of a search, why others are not ranked, and a run's end."""
+    """The status of a study, the best points of a search, unranked points by reason, and a run's end."""
 
     best: Sequence[BestPoint]
     left_out: Sequence[LeftOutEntry]
@@ -494,7 +493,7 @@ class StudyStatusPage(StudyStatusEntry):
 
 
 class StudyForgetPage(Page):
-    """The removed parts of a study, or those that would be: trials, rows of each dataset, files and bytes."""
+    """The removed parts of a study (or parts to remove): trials, rows of each dataset, files and bytes."""
 
     removed: bool
     study: str
@@ -513,7 +512,7 @@ class StudyForgetPage(Page):
 
 
 class StudyRenamePage(Page):
-    """A study's new name, the one that it had, and how many trials were moved."""
+    """A study's new and old name, and the number of renamed trials."""
 
     study: str
     renamed: str
@@ -521,7 +520,7 @@ class StudyRenamePage(Page):
 
 
 class StudyExportPage(Page):
-    """The parts of a study that another program received."""
+    """The exported parts of a study."""
 
     study: str
     to: str
@@ -530,14 +529,14 @@ class StudyExportPage(Page):
 
 
 class StudyNoisePage(Page):
-    """The differences that a study's seeds can show, by metric; null if no cell has two seeds."""
+    """The detectable differences of a study by metric; null if no cell has two seeds."""
 
     study: str
     noise: Mapping[str, NoiseFloor | None]
 
 
 class MissingEntry(Page):
-    """One thing that a reviewer will ask for: the change, the models that it is made in, and its cost.
+    """One ablation that a reviewer may request: the change, its models, and its cost.
 
     `kind` is part, neighbour, baseline, setting or seeds. `trials` are those that the store, the study and
     earlier entries lack; `flops` and `estimate` are about them.
@@ -553,7 +552,7 @@ class MissingEntry(Page):
 
 
 class StudyMissingPage(Page):
-    """What a reviewer will ask for; `held` has the levels of other factors at which it is asked."""
+    """Ablations that a reviewer may request; `held` has the fixed levels of other factors."""
 
     study: str
     seeds: Sequence[int]
@@ -583,7 +582,7 @@ class StudyMissingPage(Page):
 
 
 class StudyQueryPage(Page):
-    """The rows of an answer, each by column."""
+    """The rows of a query's result, each by column."""
 
     rows: Sequence[Mapping[str, Any]]
 
@@ -640,9 +639,9 @@ class OutcomeEntry(Page):
 
 
 class AnswerLine(Page):
-    """The answer to a point that was handed in by a line, counted from 1.
+    """The answer to a handed-in point; lines count from 1.
 
-    `results` are over the trainings of a known point that are done.
+    `results` are over the finished trainings of a known point.
     """
 
     line: int
@@ -680,7 +679,7 @@ class AnswerLine(Page):
 
 
 def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, MetricOverSeeds]:
-    """Return mean and standard deviation of each metric over trainings, of those that have a finite value."""
+    """Return mean and standard deviation of each metric over the trainings with a finite value."""
     found: dict[str, MetricOverSeeds] = {}
     for name in dict.fromkeys(name for each in metrics for name in each):
         values = [each[name] for each in metrics if name in each and math.isfinite(each[name])]
@@ -691,7 +690,7 @@ def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, Metr
 
 
 class ProbeRunPage(Page):
-    """The numbers of trained models measured now or before (`stored`), and why others were `left`."""
+    """Measurements of trained models, new or already `stored`, and the reasons for skipped (`left`) ones."""
 
     study: str
     probed: int
@@ -701,13 +700,13 @@ class ProbeRunPage(Page):
 
 
 class ProbeComparePage(Page):
-    """The differences between the outputs of trained models, with their certainty."""
+    """The tested differences between the outputs of trained models."""
 
     differences: Sequence[Mapping[str, Any]]
 
 
 class TableRenderPage(Page):
-    """The cells of tables in reading order, with estimate, spread and the published number."""
+    """The cells of tables in reading order, with estimate, spread and published number."""
 
     cells: Sequence[Mapping[str, Any]]
 
@@ -719,7 +718,7 @@ class CurveRenderPage(Page):
 
 
 class ReportBuildPage(Page):
-    """The files that a report was written to, the page or the section last."""
+    """The files of a report; the page or the section is the last."""
 
     study: str
     files: Sequence[Path]
@@ -728,7 +727,7 @@ class ReportBuildPage(Page):
 class ClaimCheckPage(Page):
     """The verdict on each claim of a study, with all of its comparisons.
 
-    `ours` are the settings that its file gives which neither the paper nor its program has.
+    `ours` are settings in its file that come from neither the paper nor its program.
     """
 
     study: str
@@ -738,7 +737,7 @@ class ClaimCheckPage(Page):
 
 
 class PaperEntry(Page):
-    """The findings of a paper's studies; `cells` are the cells of its tables with our numbers beside."""
+    """Results for a paper; `cells` are the cells of its tables with our numbers."""
 
     paper: str
     printed: Sequence[PrintedTable]
@@ -749,13 +748,13 @@ class PaperEntry(Page):
 
 
 class PaperShowPage(Page):
-    """The findings of the studies of one paper, or of every paper."""
+    """Results for one paper, or for every paper."""
 
     papers: Sequence[PaperEntry]
 
 
 class ModelEntry(Page):
-    """A kept model."""
+    """A stored model."""
 
     trial: str
     levels: Mapping[str, Level]
@@ -764,7 +763,7 @@ class ModelEntry(Page):
 
 
 class ModelListPage(Page):
-    """The kept models of a study."""
+    """The stored models of a study."""
 
     models: Sequence[ModelEntry]
 
@@ -811,7 +810,7 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
 
 
 class ModelPredictLine(Page):
-    """The answer of a model to one line, as in `activemem.engine.inference.predictions.Prediction`."""
+    """The prediction for one line, as in `activemem.engine.inference.predictions.Prediction`."""
 
     output: str | Sequence[str | None]
     probabilities: Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]] | None
@@ -820,7 +819,7 @@ class ModelPredictLine(Page):
 
 
 class ModelGeneratePage(Page):
-    """The text with which a model was asked to go on, and how it did."""
+    """The text that a model was asked to continue, and the continuation."""
 
     beginning: str
     text: str
@@ -839,14 +838,14 @@ class ModelScorePage(Page):
 
 
 class ModelExportPage(Page):
-    """The place of an exported model, and the largest difference of its outputs if compared."""
+    """The path of an exported model, and the largest difference of its outputs if compared."""
 
     path: Path
     difference: float | None
 
 
 class FindingEntry(Page):
-    """A fault of one of a store's files, whose path is relative to the store."""
+    """A fault of a store's file, whose path is relative to the store."""
 
     kind: FindingKind
     path: Path
@@ -863,7 +862,7 @@ class FindingEntry(Page):
 
 
 class StoreCheckPage(Page):
-    """Faults of a store's files, and those that a repair has moved to quarantine."""
+    """Faults of a store's files, and files that a repair has quarantined."""
 
     files: int
     bytes: int
@@ -885,7 +884,7 @@ class StoreCheckPage(Page):
 
 
 class StoreCleanPage(Page):
-    """Files that nothing reads any more, and whether they were removed."""
+    """Unused files, and whether they were removed."""
 
     removed: bool
     leftovers: Sequence[FindingEntry]
@@ -939,4 +938,4 @@ PAGES: Mapping[str, type[Any]] = {
     "data fetch": DataFetchPage,
     "config show": ConfigShowPage,
 }
-"""The page of each command that prints JSON, or one line's entry for commands that print lines."""
+"""The page of each command with JSON output, or a line's entry for commands that print lines."""

@@ -1,4 +1,4 @@
-"""A plan on this machine: what optimisers keep and how long sequences are may need torch, and the data."""
+"""Plan costs that may need torch and data: optimiser state, sequence lengths and measured steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 _PLANNED_FLOPS = 3e10
-"""The most FLOPs of a measured step: a slow core takes a few seconds for the largest."""
+"""The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
 
 if TYPE_CHECKING:
     from ..engine.optimisers.build import GroupSize
@@ -46,9 +46,9 @@ def plan_here(
 
 
 def measure_steps(settings: ResolvedSettings) -> MeasureSteps:
-    """Return what measures steps on this machine's CPU, where trials are to train on it.
+    """Return a function that measures steps on this machine's CPU, if trials train there.
 
-    Measured steps are remembered, so that only the first plan of a study loads torch.
+    Measurements are cached, so that only the first plan of a study loads torch.
     """
 
     def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
@@ -74,7 +74,7 @@ def measure_steps(settings: ResolvedSettings) -> MeasureSteps:
 
 
 def _measure_speed(steps: Mapping[float, TrialSettings], settings: ResolvedSettings) -> dict[str, int]:
-    """Return the nanoseconds of each step by its FLOPs; nothing if a step fails."""
+    """Return the nanoseconds of each step by its FLOPs; empty if a step fails."""
     from ..engine.core.resources import Machine
     from ..engine.run.short_grids import measure_speed
 
@@ -100,7 +100,7 @@ def group_sizes_of(study: Study) -> list[GroupSize]:
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:
-    """Return what an optimiser keeps; load torch only where that needs the shapes of weights."""
+    """Return the optimiser state of a trial; torch is only loaded if the shapes of weights matter."""
     if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
     from ..engine.optimisers.build import weight_state
@@ -109,7 +109,10 @@ def count_state(settings: TrialSettings) -> WeightState | None:
 
 
 def longest_below(folder: Path) -> FindLongest:
-    """Return a finder of the longest training sequences; torch is loaded only for prepared tasks."""
+    """Return a function that finds the longest training sequences.
+
+    Torch is only loaded for prepared tasks.
+    """
     from ..studies.resolve.costs import reads_lines
 
     found: list[FindLongest] = []

@@ -1,4 +1,4 @@
-"""Devices of a plan: where trials will train, and how many have room there at once."""
+"""Devices of a plan: where trials will train, and how many fit at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def free_for_run(study: str, store: Store) -> int | None:
-    """Return the free memory of each GPU that the study's run on this machine found; None without a run."""
+    """Return the free memory of each GPU at the start of the study's run here; None without a run."""
     found = (store.records.load(study) or {}).get("gpu")
     if found is None:
         return None
@@ -44,11 +44,11 @@ def where(
     run_free: int | None = None,
     at_once: int | None = None,
 ) -> str:
-    """Return which device trains.
+    """Describe the training device.
 
-    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. If a run of
-    the study trains here now, its own trials use a part of the memory. `run_free` is then the memory that the
-    run found free on each GPU. At most `at_once` of the study's trials can train at once; None is any number.
+    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. If a run of the
+    study trains here now, its own trials use a part of the memory. `run_free` is then the memory that the run
+    found free on each GPU. At most `at_once` of the study's trials can train at once; None is any number.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:
@@ -69,7 +69,7 @@ def _where_here(
 ) -> str:
     gpus = machine.gpus
     if not gpus:
-        return "this machine's CPU, as gpus = 0"
+        return "this machine's CPU, because gpus = 0"
     if (found := gpu_here()) is None:
         return _without_gpu(gpus)
     gpu, count = found
@@ -85,18 +85,18 @@ def _where_here(
 
 def _without_gpu(gpus: Gpus) -> str:
     if (fault := gpu_fault()) is not None:
-        return f"nowhere: torch finds no GPU here, as CUDA fails: {fault}"
+        return f"nowhere: torch finds no GPU here, because CUDA fails: {fault}"
     if gpus == "auto":
         return "this machine's CPU: torch finds no GPU here"
     return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
 
 
 def _others(gpu: Gpu, run_free: int | None) -> str:
-    """Return what others use of a GPU, or that a running study found less than all of it, if so."""
+    """Describe other processes' use of a GPU, or that a running study found less than all of it."""
     if gpu.free == gpu.bytes:
         return ""
-    held = f"others hold {format_bytes(gpu.bytes - gpu.free)}"
-    return f" ({held if run_free is None else 'so much was free when its run began here'})"
+    held = f"other processes use {format_bytes(gpu.bytes - gpu.free)}"
+    return f" ({held if run_free is None else 'free at the start of its run here'})"
 
 
 def _shared(
@@ -126,7 +126,7 @@ def _asked(gpus: Gpus) -> int | None:
 
 
 def room_for(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
-    """Return the room for trials with such a share of a GPU of that size and this machine's CPUs."""
+    """Return how many trials with this share of a GPU fit it and this machine's CPUs."""
     return room_on_gpu(held, device_bytes, asked=_asked(gpus))
 
 
@@ -134,8 +134,8 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
     size = format_bytes(device_bytes)
     if not found.by_memory:
         parts = held.parts_that_fit(device_bytes)
-        split = "" if parts is None else f", but one with its batches in {parts} parts"
-        return f"not one such trial fits into {size}{split}"
+        split = "" if parts is None else f", but one with gradient accumulation over {parts} parts"
+        return f"no such trial fits into {size}{split}"
     why = {
         "memory": "as many as fit",
         "CPUs": "as many as there are CPUs for",
@@ -153,14 +153,14 @@ def _told(gpus: Gpus) -> str:
 
 
 def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
-    """`21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`."""
+    """Describe the fit: `21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`."""
     found = room_for(held, device_bytes, machine.gpus)
     cpus = f" with {found.trials * machine.cpus:g} CPUs" if found.trials > 1 else ""
     return _at_once(held, device_bytes, found, machine.gpus, cpus)
 
 
 def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int | None:
-    """Return how many of the trials to run can train at once, packs as one; None if none is left."""
+    """Return how many trials can train at once, a pack counting as one; None if none is left."""
     machine = settings.values
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None
@@ -172,7 +172,7 @@ def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int |
 
 
 def _trials_to_run(study: Study, plan: Plan, settings: ResolvedSettings) -> list[Trial]:
-    """Return the trials that a run checks before it begins: for a search the ends of its dimensions."""
+    """Return the trials that a run checks before it starts: for a search the corners of its space."""
     from ..studies.planning.trials_to_run import trials_to_run
 
     if study.search is not None:
@@ -183,7 +183,7 @@ def _trials_to_run(study: Study, plan: Plan, settings: ResolvedSettings) -> list
 
 
 def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
-    """`144 trials can train together, at most 16 at once …`; nothing without packs or trials to run."""
+    """Describe packs: `144 trials can train together, at most 16 at once …`; "" without packs or trials."""
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""
@@ -198,21 +198,21 @@ def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
 
 
 def _search_pack_words(study: Study, machine: MachineSettings) -> str:
-    assert study.search is not None, "it was looked at before"
+    assert study.search is not None, "the caller has checked for a search"
     if len(study.seeds) == 1 or study.search.scheduler.name == RACE:
-        return "the trials of a search train alone, as one comes after the other"
+        return "the trials of a search train alone, because they start one after the other"
     measured = " and that is measured to be faster" if machine.pack == "auto" else ""
-    return f"the {len(study.seeds)} seeds of a point train together, where its model can{measured}"
+    return f"the {len(study.seeds)} seeds of a point train together, where its model allows it{measured}"
 
 
 def _pack_words(found: PackOutlook, most: int, machine: MachineSettings) -> str:
     reasons = sorted(found.alone.items(), key=lambda each: -each[1])
     if not found.together and len(reasons) == 1:
-        return f"no trial can train with others: {reasons[0][0]}"
+        return f"no trial can share a batch with others: {reasons[0][0]}"
     measured = ", where that is measured to be faster" if machine.pack == "auto" else ""
     most = min(most, found.largest)
     told = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
-    first = told if found.together else "no trial can train with others"
+    first = told if found.together else "no trial can share a batch with others"
     return "; ".join([first, *(f"{_count_words(count)} alone: {reason}" for reason, count in reasons)])
 
 

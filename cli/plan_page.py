@@ -1,4 +1,4 @@
-"""A plan for programs."""
+"""A plan as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan_page(
 ) -> StudyPlanPage:
     """Return the page of a plan.
 
-    `device_bytes` adds the room on such a device; `noise` has what a search can distinguish from noise.
+    `device_bytes` adds the fit on such a device; `noise` has a search's detectable differences.
     """
     device = None
     if plan.memory is not None and device_bytes is not None:

@@ -20,10 +20,10 @@ _UNKNOWN_NAME = re.compile(
     r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
     r"|sampler|scheduler|probe|table format|name) '"
 )
-"""An error about a name that a plug-in can register."""
+"""The pattern of an error about a name that a plug-in may register."""
 
 _NOT_LISTED = {"probe", "table format"}
-"""Kinds of names that `activemem list` has not."""
+"""Kinds of names that `activemem list` does not list."""
 
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
@@ -37,20 +37,20 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             typer.Option(
                 "--plugin",
                 metavar="FILE",
-                help="A plug-in: a Python file with metrics and the like. Repeatable.",
+                help="A plug-in: a Python file with metrics, blocks, tasks etc. Repeatable.",
                 is_eager=True,
                 expose_value=False,
                 callback=_load_given,
             ),
         ] = None,
     ) -> None:
-        """Take the option alone."""
+        """Accept the option; its callback loads the plug-ins."""
 
     return next(option for option in typer.main.get_command(carrier).params if option.name == "plugin")
 
 
 def load_configured() -> None:
-    """Load the plug-ins of activemem.toml, or of the environment in place of them."""
+    """Load the plug-ins of activemem.toml, or of the environment instead of them."""
     if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
         return
     from .machine_settings import configured_plugins
@@ -60,34 +60,34 @@ def load_configured() -> None:
 
 
 def given_plugins(context: typer.Context) -> list[str]:
-    """Return the plug-ins among a command's options, for one that continues it."""
+    """Return the plug-ins among a command's options, for the command to continue."""
     return list(context.find_root().meta.get(_GIVEN, ()))
 
 
 def plugin_hint(message: str) -> str:
-    """Return the line that points to `--plugin` after an error about an unknown name; else nothing.
+    """Return a hint about `--plugin` after an error about an unknown name; else "".
 
-    It is for commands that have loaded no plug-in file, which may have registered the name.
+    It is for commands without a plug-in file, which may have registered the name.
     """
     found = _UNKNOWN_NAME.search(message)
     if loaded_files() or not found:
         return ""
     kind = f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
-    listed = "" if found[1] in _NOT_LISTED else f"; activemem list {kind} has all others"
+    listed = "" if found[1] in _NOT_LISTED else f"; see activemem list {kind} for all others"
     if found[1] == "name":
         listed = "; activemem list blocks, list tasks, list metrics … have all others"
     return f"A name from a plug-in needs its file: --plugin FILE{listed}"
 
 
 def tell_broken(already: tuple[BrokenPlugin, ...] = ()) -> None:
-    """Print the plug-ins of packages that cannot be used, so far as they are not told already."""
+    """Print the packages' plug-ins that cannot be used, except those already reported."""
     for broken in broken_plugins():
         if broken not in already:
             print_stderr(f"plug-in that cannot be used: {broken}")
 
 
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
-    """Load the plug-ins of the options; PluginError with all that are broken, since they are asked for."""
+    """Load the plug-ins of the options; raise PluginError with all broken ones, since they were requested."""
     context.find_root().meta[_GIVEN] = value or []
     faults: list[str] = []
     for path in value or []:

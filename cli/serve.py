@@ -18,10 +18,13 @@ DEFAULT_PORT = 8765
 def serve(
     *,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="N", help="The port; 0 is any that is free.")
+        int, typer.Option("--port", min=0, max=65535, metavar="N", help="The port; 0 takes any free port.")
     ] = DEFAULT_PORT,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDR", help="The address to listen at; others need a token.")
+        str,
+        typer.Option(
+            "--host", metavar="ADDR", help="The address to listen on; any other than localhost needs a token."
+        ),
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
@@ -29,16 +32,15 @@ def serve(
             "--token",
             metavar="TEXT",
             envvar=TOKEN_VARIABLE,
-            help="What a browser must know to see the pages.",
+            help="The secret that a browser must send to see the pages.",
         ),
     ] = None,
     results: ResultsOption = None,
 ) -> None:
     """Show studies in a browser while they run, until Ctrl-C.
 
-    Progress, learning curves, tables, figures, claims and failures change as rows arrive. A recipe that is
-    typed into a field shows its parts. Nothing can be changed from a page. Only this machine has access,
-    unless --host allows others.
+    Progress, learning curves, tables, figures, claims and failures are updated as rows arrive. A field shows
+    the parts of any recipe. Pages are read-only. Only this machine has access, unless --host allows others.
     """
     from ..reporting.serve.access import Access, ServeError
     from ..reporting.serve.http_server import PageServer

@@ -1,4 +1,4 @@
-"""Places of a machine's settings: activemem.toml, and variables of the environment."""
+"""Sources of a machine's settings: activemem.toml, and environment variables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ SETTINGS_FILE_NAME = "activemem.toml"
 ENV_PREFIX = "ACTIVEMEM_"
 PLUGINS_VARIABLE = ENV_PREFIX + "PLUGINS"
 TOKEN_VARIABLE = ENV_PREFIX + "TOKEN"
-"""The token of `serve`, which is no setting: it is neither written to a file nor shown."""
+"""The token of `serve`; it is not a setting: it is neither written to a file nor shown."""
 
 
 def find_settings_file(folder: Path) -> Path | None:
-    """Return the activemem.toml in force in a folder: its own, or the nearest above it."""
+    """Return the activemem.toml for a folder: its own, or the nearest above it."""
     places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
     return next((place for place in places if place.is_file()), None)

@@ -1,4 +1,4 @@
-"""The parts of the reference that come from catalogs: commands, metrics, samplers, corpora and errors."""
+"""Generated parts of the reference: commands, metrics, samplers, corpora and errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def corpora() -> str:
 
 
 def error_tree() -> str:
-    """Return the tree of exceptions, as their module documents it."""
+    """Return the tree of exceptions from the docstring of `errors`."""
     tree = (inspect.getdoc(errors) or "").partition("\n\n")[2]
     return f"```\n{tree}\n```"
 
@@ -72,11 +72,11 @@ CATALOGS = {
     "corpora": corpora,
     "error_tree": error_tree,
 }
-"""What can stand between the marks of a document, by name."""
+"""The generators by the name in a document's mark."""
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- a command of click's
-    """Yield every command that does something, with its full name."""
+    """Yield every command without subcommands, with its full name."""
     inner = getattr(command, "commands", {})
     if not inner:
         yield path, command
@@ -85,7 +85,7 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: AN
 
 
 def _parameter(parameter: Any) -> tuple[str, str]:  # noqa: ANN401 -- a parameter of click's
-    """Return an argument or option as it is written, and its help."""
+    """Return the usage of an argument or option, and its help."""
     if parameter.param_type_name == "argument":
         written = parameter.metavar or parameter.name.upper()
     else:
@@ -97,7 +97,7 @@ def _parameter(parameter: Any) -> tuple[str, str]:  # noqa: ANN401 -- a paramete
 
 
 def _parts(registry: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -- a registry of any entries
-    """Return the names and sources of what a registry of the package has."""
+    """Return the names and sources in a registry of the package."""
     return [(f"`{name}`", registry[name].source) for name in registry]
 
 

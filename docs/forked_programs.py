@@ -1,4 +1,4 @@
-"""Running activemem's commands one after the other without importing all of it for each."""
+"""Running activemem's commands in forked processes, which share one import of the package."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_forked(command: str, folder: Path = ROOT) -> tuple[int, str]:
 
 
 def _status_of_main() -> int:
-    """Run the command that the arguments name; its exit status, with all written that it has printed."""
+    """Run the command in the arguments and return its exit status, flushing its output."""
     status: int | str | None = 0
     try:
         main()

@@ -1,4 +1,4 @@
-"""The JSON pages in `docs/reference/json.md`: each command with its fields, and the entries inside."""
+"""Generated parts of `docs/reference/json.md`: each command's fields, and the nested entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES = {
 
 
 def commands() -> str:
-    """Return a table of the fields of each command's page, and one for each kind of entry."""
+    """Return a table of each command's fields, and one for each kind of entry."""
     entries: dict[str, dict[str, Any]] = {}
     lines: list[str] = []
     for command, page in PAGES.items():
@@ -35,7 +35,7 @@ def commands() -> str:
 
 
 def _table(form: dict[str, Any]) -> Iterator[str]:
-    """Yield a form's description and its fields."""
+    """Yield the description of a JSON schema and its fields."""
     yield re.sub(r"\s+", " ", form.get("description", ""))
     yield ""
     if "enum" in form:
@@ -70,4 +70,4 @@ def _type(field: dict[str, Any]) -> str:
 
 
 JSON = {"json_forms": commands}
-"""What the marks of `docs/reference/json.md` stand for."""
+"""The generators by the name in a mark of `docs/reference/json.md`."""

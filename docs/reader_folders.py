@@ -1,4 +1,4 @@
-"""Folders as the reader of the tutorial has them, for the outputs that its pages show."""
+"""Folders in the state of a tutorial's reader, for the outputs on its pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMP_FOLDER = tempfile.TemporaryDirectory()
 
 @cache
 def folder_of_step(step: str | None) -> Path:
-    """Return a folder with the files and results that the reader of a step has; without a step the root."""
+    """Return a folder with the reader's files and results at a step; the repository root without a step."""
     if step is None:
         return ROOT
     folder = Path(_TEMP_FOLDER.name, step)
@@ -25,7 +25,7 @@ def folder_of_step(step: str | None) -> Path:
 
 
 def fill_folder(folder: Path, step: int) -> None:
-    """Copy into a folder what the reader of a step has written: the files of all steps up to it."""
+    """Copy the reader's files of all steps up to this one into a folder."""
     for number in range(1, step + 1):
         if (place := TUTORIAL / "steps" / f"{number:02}").is_dir():
             shutil.copytree(place, folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""The parts of the documents that come from code: the recipe language's rules, blocks and limits."""
+"""Generated parts of the documents: the recipe language's rules, blocks and limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RULE = re.compile(r"`(\w+) = (.+?)`\.", re.DOTALL)
 
 
 def grammar() -> str:
-    """Return the rules of the parser, which are the docstrings of its methods, as a code block."""
+    """Return the grammar rules in the docstrings of the parser's methods, as a code block."""
     docs = [
         inspect.getdoc(method) or "" for method in vars(parser._RecipeParser).values() if callable(method)
     ]
@@ -56,7 +56,7 @@ def costs() -> str:
 
 
 def limits() -> str:
-    """Return the limits, and where each is set."""
+    """Return the limits with the places of their definitions."""
     rows = (
         ("characters of a recipe, as given and as rendered", MAX_LENGTH),
         ("open parentheses", MAX_DEPTH),
@@ -69,7 +69,7 @@ def limits() -> str:
 
 
 GENERATED = {"grammar": grammar, "blocks": blocks, "costs": costs, "limits": limits}
-"""What can stand between the marks of a document, by name."""
+"""The generators by the name in a document's mark."""
 
 
 def _own_specs() -> Iterator[Spec]:

@@ -1,7 +1,7 @@
-"""Refresh what the documents show of the program: the output of each command between its two marks.
+"""Refresh generated parts of the documents, such as the output of each command between its two marks.
 
-    python docs/refresh.py [DOCUMENT …]           write these documents anew, or all
-    python docs/refresh.py --check [DOCUMENT …]   exit with 1 and name those that are out of date
+python docs/refresh.py [DOCUMENT …] write these documents anew, or all python docs/refresh.py --check
+[DOCUMENT …] exit with 1 and name those that are out of date
 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
 as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
@@ -33,12 +33,12 @@ GENERATED_MARK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end 
 
 
 def documents() -> list[Path]:
-    """Every document of the repository that may show output."""
+    """Return every document of the repository with possible marks."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def refresh(path: Path, stale: list[Path]) -> str:
-    """Return a document's text with every marked output replaced by the program's output now.
+    """Return a document's text with every marked output replaced by the current output.
 
     Figures that are out of date are added to `stale`.
     """
@@ -51,7 +51,7 @@ def refresh(path: Path, stale: list[Path]) -> str:
 def run_command(command: str, kind: str, step: str | None) -> str:
     """Return a command's output and error output, in the folder of a step of the tutorial if there is one.
 
-    A command that ends differently from its kind stops the refresh; claims may be refuted.
+    An unexpected exit status stops the refresh, except that claims may be refuted.
     """
     status, text = run_forked(command, folder_of_step(step))
     refuted = status == 1 and "claim check" in command and "Traceback" not in text
@@ -61,7 +61,7 @@ def run_command(command: str, kind: str, step: str | None) -> str:
 
 
 def _show_output(found: re.Match[str]) -> str:
-    """Return a mark with its command's output now."""
+    """Return a mark with its command's current output."""
     command, kind, step, end = found.group("command", "kind", "step", "end")
     text = run_command(command, kind, step)
     shown = f"\n{text}\n" if "--format markdown" in command else f"```\n$ {command}\n{text}```\n"
@@ -69,7 +69,7 @@ def _show_output(found: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Write or check."""
+    """Refresh or check the documents."""
     stale: list[Path] = []
     named = [ROOT / word for word in sys.argv[1:] if word != "--check"]
     for path in named or documents():

@@ -1,4 +1,4 @@
-"""The figures of the documents: each drawn by its command, and kept in docs/figures."""
+"""The figures of the documents, rendered by their commands into docs/figures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TEMP_FOLDER = tempfile.TemporaryDirectory()
 
 
 def refresh_figures(path: Path, stale: list[Path], *, check: bool) -> str:
-    """Return a document's text with a picture after every mark.
+    """Return a document's text with an image after every mark.
 
-    Files that differ from their drawing are added to `stale`.
+    Outdated image files are added to `stale`.
     """
 
     def shown(found: re.Match[str]) -> str:
@@ -46,7 +46,7 @@ def refresh_figures(path: Path, stale: list[Path], *, check: bool) -> str:
 
 @cache
 def _render_files(command: str, step: str | None) -> list[Path]:
-    """Return the files of all figures of a study, drawn by one command."""
+    """Return the files of all figures of a study, rendered by one command."""
     place = tempfile.mkdtemp(dir=_TEMP_FOLDER.name)
     status, text = run_forked(f"{command} --out {place}/", folder_of_step(step))
     if status:

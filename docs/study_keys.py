@@ -1,4 +1,4 @@
-"""The parts of the documents that come from studies' code: the keys of each table of a study file."""
+"""Generated parts of the documents: the keys of each table of a study file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     **{f"table_{name}": kind for name, kind in kinds_of("table").items()},
     **{f"curve_{name}": kind for name, kind in kinds_of("curve").items()},
 }
-"""Each table of a study file or of `activemem.toml` whose keys are known, with its model."""
+"""The model of each table of a study file or of `activemem.toml` with fixed keys."""
 
 
 def keys(table: str) -> str:
@@ -51,7 +51,7 @@ def keys(table: str) -> str:
 
 
 def cell_figure_keys() -> str:
-    """Return a Markdown table of the keys of all figures of cells, each with the kinds that have it."""
+    """Return a Markdown table of the keys of cell figures, with the kinds that support each."""
     kinds = {name: kind for name, kind in kinds_of("curve").items() if issubclass(kind, CellFigure)}
     rows: dict[str, list[str]] = {}
     takers: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def cell_figure_keys() -> str:
 
 
 def task_keys() -> str:
-    """Return a Markdown table for each set of keys that tasks take beside their names."""
+    """Return a Markdown table for each set of keys of tasks."""
     takers: dict[str, list[str]] = {}
     for name in task_names():
         rows = _rows(require_task(name).settings, "")[1:]
@@ -78,13 +78,13 @@ def task_keys() -> str:
 
 
 def _markdown_table(rows: list[list[str]]) -> str:
-    """Rows under their heads."""
+    """Return rows with a header as a Markdown table."""
     heads = ["key", "type", "default", "meaning"][: len(rows[0])]
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, [":--"] * len(heads), *rows])
 
 
 def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
-    """Return a row for every key of a model, each inline table followed by its own keys."""
+    """Return a row for each key of a model, with the keys of inline tables after each."""
     rows: list[list[str]] = []
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
@@ -97,7 +97,7 @@ def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
 
 
 def _tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
-    """Return the tables in a type; for a list of tables the type of its items."""
+    """Return the models of tables within a type, including items of lists."""
     own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
     return [*own, *(table for inner in get_args(kind) for table in _tables_in(inner))]
 
@@ -107,7 +107,7 @@ def _is_described(model: type[StrictModel]) -> bool:
 
 
 def _description(model: type[StrictModel], key: str) -> str | None:
-    """Return what is said of a key, by the model or the nearest one that it inherits from."""
+    """Return the description of a key, from the model or the nearest base class."""
     bases = [base for base in model.__mro__ if issubclass(base, StrictModel) and key in base.model_fields]
     found = (base.model_fields[key].description for base in bases)
     return next((each for each in found if each), None)
@@ -121,12 +121,12 @@ def _docstrings(model: type[StrictModel]) -> list[str]:
 
 
 def _type(field: FieldInfo) -> str:
-    """Return what a key takes, its words as code."""
+    """Return a description of a key's type, with literal values as code."""
     return re.sub(r'("[^"]*")', r"`\1`", type_words(field))
 
 
 def _default(field: FieldInfo) -> str:
-    """Return the value of a key that is left out, as code if it is a value."""
+    """Return the default value of a key, as code if it is a value."""
     words = default_words(field)
     return words if words in ("required", "none", "empty", "its keys'") else f"`{words}`"
 
@@ -153,4 +153,4 @@ KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {
     "keys_curve": cell_figure_keys,
     "keys_search_parts": part_keys,
 }
-"""What can stand between the marks of a document, by name."""
+"""The generators by the name in a document's mark."""

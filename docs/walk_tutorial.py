@@ -1,7 +1,7 @@
-"""Walk through the tutorial as its reader does: type each command in a fresh folder, step after step.
+"""Run all commands of the tutorial in order in a fresh folder, as its reader would.
 
-    python docs/walk_tutorial.py           report the time of each step, and outputs of another shape
-    python docs/walk_tutorial.py --write   also record the outputs in the pages, and keep the results
+python docs/walk_tutorial.py report the time of each step, and outputs of another shape python
+docs/walk_tutorial.py --write also record the outputs in the pages, and keep the results
 
 An output has another shape if it differs in more than numbers, since other machines train to other numbers.
 Outputs of a training and of a plan are marked by `<!-- recorded in step N: COMMAND -->` and written by this
@@ -24,7 +24,7 @@ from pathlib import Path
 from reader_folders import RESULTS, TUTORIAL, fill_folder
 
 KEPT = ("trials", "metrics")
-"""The datasets of the store whose rows are kept."""
+"""The datasets of the store whose rows are stored in the repository."""
 
 COMMAND = re.compile(
     r"(?P<mark><!-- (?P<kind>recorded|output|refusal)(?: in step \d+)?: (?P<command>[^\n]*) -->\n)"
@@ -32,21 +32,24 @@ COMMAND = re.compile(
     re.DOTALL,
 )
 COMMITS = re.compile(r"\s\([0-9a-f]{7}(?:,\s[0-9a-f]{7})*\)")
-"""The commits of a program that runs in a clone; one that is installed has none."""
+"""The pattern of commits, which only a program in a clone prints."""
 
 NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b[0-9a-f]{7,}\b")
 TIME = re.compile(r"(?P<column>  )?(?:[~≤] ?)?{0}(?:, ≤ {0})?".format(r"\d+(?:\.\d+)? (?:s|min|h)\b"))
 TRIALS = re.compile(r"((?:^ *\d+/\d+ .*\n){3})(?:^ *\d+/\d+ .*\n){3,}(^ *\d+/\d+ .*\n)", re.MULTILINE)
-"""More than six lines of trials, of which the first three and the last are shown."""
+"""The pattern of more than six lines of trials, shortened to the first three and the last."""
 
 
 def pages() -> list[Path]:
-    """Return the pages with a number, in the order in which they are read."""
+    """Return the numbered pages in reading order."""
     return sorted(TUTORIAL.glob("[0-9][0-9]-*.md"))
 
 
 def record(page: Path, folder: Path, differing: list[str]) -> str:
-    """Return a page with what its commands print in a folder; other shapes are added to `differing`."""
+    """Return a page with its commands' outputs in a folder.
+
+    Outputs of another shape are added to `differing`.
+    """
 
     def run(found: re.Match[str]) -> str:
         text = shorten(run_in(folder, found["command"]))
@@ -60,7 +63,7 @@ def record(page: Path, folder: Path, differing: list[str]) -> str:
 
 
 def run_in(folder: Path, command: str) -> str:
-    """Return all that a command prints, at 80 columns and without a terminal."""
+    """Return the output of a command, at 80 columns and without a terminal."""
     done = subprocess.run(
         command,
         shell=True,
@@ -80,7 +83,7 @@ def run_in(folder: Path, command: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return an output without times, without the tables at a run's end, and with few lines of trials."""
+    """Return an output without times and final tables, and with few lines of trials."""
     text = TIME.sub(lambda found: "…".rjust(len(found[0])) if found["column"] else "…", text)
     if (see := text.rfind("\nsee: ")) >= 0:
         text = text[: see + 1] + text[see + 1 :].split("\n\n")[0].rstrip() + "\n"
@@ -88,18 +91,18 @@ def shorten(text: str) -> str:
 
 
 def shape(text: str) -> str:
-    """Return a text without its numbers and commits, and the spaces and line ends that follow from them."""
+    """Return a text without numbers, commits, and dependent spaces and line breaks."""
     return re.sub(r"[\s*]+", " ", NUMBER.sub("0", COMMITS.sub("", text)))
 
 
 def cpu_seconds() -> float:
-    """Return the seconds that all commands so far have computed, which other programs disturb little."""
+    """Return the CPU seconds of all commands so far, which other programs hardly affect."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def keep(folder: Path) -> None:
-    """Put a reader's rows in place of those that are kept, and keep the study that `study promote` wrote."""
+    """Replace the stored rows by the reader's, and store the study from `study promote`."""
     for dataset in KEPT:
         shutil.rmtree(RESULTS / dataset, ignore_errors=True)
         shutil.copytree(folder / "results" / dataset, RESULTS / dataset)
@@ -107,7 +110,7 @@ def keep(folder: Path) -> None:
 
 
 def walk(folder: Path, *, write: bool) -> Iterator[str]:
-    """Type all commands of all pages, and yield lines to print."""
+    """Run all commands of all pages, and yield lines to print."""
     for page in pages():
         fill_folder(folder, int(page.name[:2]))
         differing: list[str] = []
@@ -124,7 +127,7 @@ def walk(folder: Path, *, write: bool) -> Iterator[str]:
 
 
 def main() -> None:
-    """Walk, and exit with 1 if an output has another shape."""
+    """Run the tutorial; exit with 1 if an output has another shape."""
     with tempfile.TemporaryDirectory() as folder:
         status = 0
         for line in walk(Path(folder), write="--write" in sys.argv):

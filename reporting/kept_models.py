@@ -86,9 +86,9 @@ def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
     measured = [model for model in models if metric in model.metrics]
     if not measured:
         names = sorted({name for model in models for name in model.metrics})
-        raise KeptModelError(f"no kept model has measured '{metric}'{nearest_hint(metric, names)}")
+        raise KeptModelError(f"no stored model has the metric '{metric}'{nearest_hint(metric, names)}")
     better = find_metric(metric).higher_is_better
     if better is None:
-        raise KeptModelError(f"expected a metric of which one direction is better, got '{metric}'")
+        raise KeptModelError(f"expected a metric with a better direction, got '{metric}'")
     sign = -1.0 if better else 1.0
     return sorted(measured, key=lambda model: sign * model.metrics[metric])

@@ -38,16 +38,16 @@ from ..studies.text.units import plural
 SEEDS = 3
 """The number of seeds of every request if the study has only one."""
 
-MODEL, CHANGE, AS_IS = "model", "change", "as it is"
+MODEL, CHANGE, AS_IS = "model", "change", "unchanged"
 """The labels of the written cells, and the change of an unchanged model."""
 
 RequestKind = Literal["part", "neighbour", "baseline", "setting", "seeds"]
 
 HEADINGS: Mapping[RequestKind, str] = {
-    "part": "Parts that were never removed",
-    "neighbour": "Simpler blocks that were never tried",
+    "part": "Parts never removed",
+    "neighbour": "Simpler blocks never tried",
     "baseline": "The baseline at another learning rate",
-    "setting": "Settings that were never varied",
+    "setting": "Settings never varied",
     "seeds": "Cells with one seed",
 }
 """The heading of each kind of request, in listing order."""
@@ -165,15 +165,15 @@ class MissingAblations:
         return "\n".join(
             [
                 toml_comment(
-                    f"What a reviewer will ask for and {self.study.name} lacks, found by activemem study "
-                    "missing. Delete the cells that you do not need."
+                    f"Missing ablations of {self.study.name}, found by activemem study missing. "
+                    "Delete the cells that you do not need."
                 ),
                 "",
                 toml_table(
                     "[study]",
                     {
                         "name": self.name,
-                        "title": f"What a reviewer will ask for: {one_line(self.study.title)}",
+                        "title": f"Missing ablations: {one_line(self.study.title)}",
                         "labels": labels,
                     },
                 ),
@@ -277,7 +277,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     tables = study.template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
     tables["model"]["recipe"] = trial.settings.model.recipe
     cell = _resolved(model, change, tables)
-    assert cell is not None, "a cell of a study that was read has settings"
+    assert cell is not None, "the study file was checked"
     own, filled = (each.train.model_dump(mode="json") for each in (trial.settings, cell.settings))
     changed = {key: value for key, value in own.items() if value != filled[key]}  # as a ladder changes it
     if not changed:

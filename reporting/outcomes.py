@@ -67,14 +67,14 @@ def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]
         ValueStatus.FAILED: "failed",
         ValueStatus.DIVERGED: "diverged",
         ValueStatus.PRUNED: "stopped early",
-        ValueStatus.INCOMPLETE: "incomplete, as their metrics are lost",
+        ValueStatus.INCOMPLETE: "incomplete (lost metrics)",
         ValueStatus.NO_VALUE: "without a finite value",
         ValueStatus.PENDING: f"not probed yet ({probe})",
         ValueStatus.MISSING: "not run",
     }
     omitted = [f"{gaps[status]} {what}" for status, what in kinds.items() if gaps[status]]
     if omitted:
-        yield f"Left out of {trials} trials: {', '.join(omitted)}."
+        yield f"Excluded from {trials} trials: {', '.join(omitted)}."
 
 
 COMMIT_DIGITS = 7
@@ -115,7 +115,7 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
     Overridden levels are left out: they are visible.
     """
     changed = [change for change in overrides if not change.startswith("factors.")]
-    return one_line(f"Other than in the study's file: {', '.join(changed)}.") if changed else ""
+    return one_line(f"Changed from the study's file: {', '.join(changed)}.") if changed else ""
 
 
 def match_sentence(study: Study) -> str:
@@ -138,4 +138,4 @@ _MATCHED = {
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     """Return how many results are left out because plug-ins have changed; "" without any."""
     stale = find_stale_trials(study, outcomes)
-    return one_line(f"{describe_stale(stale)} and left out.") if stale else ""
+    return one_line(f"{describe_stale(stale)} and excluded.") if stale else ""

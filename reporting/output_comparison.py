@@ -64,7 +64,7 @@ def compare_outputs(
         if each.trial.id in chosen and baselines.setdefault(each.pairing, each) is not each:
             raise StatisticsError(
                 f"expected one baseline with seed {each.trial.settings.seed}, got several: "
-                f"say more than {', '.join(baseline)}"
+                f"add levels to {', '.join(baseline)}"
             )
     if not baselines:
         raise StatisticsError(

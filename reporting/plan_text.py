@@ -39,7 +39,7 @@ from .statistics.sequential import looks
 if TYPE_CHECKING:
     from ..engine.optimisers.build import GroupSize
 
-NO_ESTIMATE = "no estimate before a first trial has run on this machine"
+NO_ESTIMATE = "no estimate before the first trial on this machine"
 
 NO_NUMBER = "–"
 """The placeholder for a missing number."""
@@ -136,7 +136,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if study.max_seeds is not None:
         counts = looks(len(study.seeds), study.max_seeds)
         numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
-        text = f"claims are judged at {numbers} seeds, which `study run --until-decided` adds where it helps"
+        text = f"claims are tested at {numbers} seeds, which `study run --until-decided` adds as needed"
         yield "seeds", text
     yield "budget", budget_words(study.template.tables["train"], (each.settings for each in study.trials))
     solved = [model.size_match for model in plan.models if model.size_match is not None]
@@ -153,7 +153,7 @@ def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
-        text += ", most activations computed again" if machine.activation_checkpointing else ""
+        text += ", with most activations recomputed" if machine.activation_checkpointing else ""
         text += f"; {machine.room}" if machine.room else ""
         yield "memory", text
     if plan.test is not None:
@@ -173,15 +173,13 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
     settings = [each.trial.settings for each in plan.trials]
     if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
-        text = (
-            f"batches of {plural(len(blocks), 'trial')} have many lengths, for each of which torch compiles"
-        )
+        text = f"batches of {plural(len(blocks), 'trial')} have many lengths, and torch compiles for each"
         named = sorted(set(chain(*blocks)))
         more = f" and {len(named) - _MAX_NAMED:,} other blocks" if len(named) > _MAX_NAMED else ""
         told = f"{text} {', '.join(named[:_MAX_NAMED])}{more} anew"
-        yield "compile", f"{told}; it is worth its time where lengths are fixed"
+        yield "compile", f"{told}; compile pays off with fixed lengths"
     if plan.stale:
-        yield "stale", f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
+        yield "stale", f"{describe_stale(plan.stale)}; a run trains them again, --keep-stale reuses them"
     for each in plan.over_budget:
         yield "over", f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
 
@@ -225,7 +223,7 @@ def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
         go, those = ("goes", "trial") if len(trials) == 1 else ("go", "trials")
         names = ", ".join(trials[:_MAX_NAMED])
         more = f" and {len(trials) - _MAX_NAMED:,} more" if len(trials) > _MAX_NAMED else ""
-        yield f"{plural(len(trials), 'trial')} {go} on from epoch {epochs} of {those} {names}{more}"
+        yield f"{plural(len(trials), 'trial')}{go} on from epoch {epochs} of {those} {names}{more}"
 
 
 def count_to_run(study: Study, plan: Plan) -> int:

@@ -143,8 +143,8 @@ class StudyResults:
         ran = self.store.records.load(name)
         if ran is not None and ran["text"] != text:
             raise PromotionError(
-                f"{name} has run in {self.store.place} with other points or seeds; keep its results under"
-                f" another name first, here and in its file: {command_line('study', 'rename', name, 'NEW')}"
+                f"{name} has run in {self.store.place} with other points or seeds; first rename those"
+                f" results, here and in its file: {command_line('study', 'rename', name, 'NEW')}"
             )
         return text
 
@@ -249,7 +249,7 @@ def _select_specs(
 ) -> list[SpecT]:
     study = f"study {results.study.name}"
     if not specs:
-        raise error(f"{study} asks for no {kind}: it has no [[{kind}]]{last_run_note(results, kind)}")
+        raise error(f"{study} has no {kind}: it has no [[{kind}]]{last_run_note(results, kind)}")
     names = [spec.name for spec in specs]
     expected = f"None or the name of a {kind}: {', '.join(names)}"
     check_arguments(argument_fault("name", name, (str, type(None)), expected), error=error)
@@ -266,7 +266,7 @@ def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str
         return ""
     place = None if store.place == "results" else store.place
     command = command_line(kind, verb, record.get("path") or "FILE", results=place)
-    return f", as it last ran; for the file: {command}"
+    return f"in its last run; for the file: {command}"
 
 
 def open_study(

@@ -81,7 +81,7 @@ class ScoreKeys(ResultKeys):
                 (("tasks",), f"expected every other factor but {SEED} to have one level, got {mixed}")
             )
         if absent := absent_factors((methods, *self.tasks), self.select, design):
-            faults.append((("tasks",), f"expected factors that every cell has, got {' and '.join(absent)}"))
+            faults.append((("tasks",), f"expected unconditional factors, got {' and '.join(absent)}"))
         return [*faults, *_scale_faults(self, design)]
 
 
@@ -107,13 +107,13 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
         yield from _metric_scale_faults(spec, metric, tasks)
     if spec.bounds or len(spec.value) == 1:
         return
-    yield ("value",), "expected bounds for each metric, since metrics have units of their own, got none"
+    yield ("value",), "expected bounds for each metric, since metrics differ in units, got none"
 
 
 def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:
     up = find_metric(metric).higher_is_better
     if up is None:
-        yield ("value",), f"expected a metric of which higher or lower is better, got '{metric}'"
+        yield ("value",), f"expected a metric with a better direction, got '{metric}'"
         return
     unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
     if spec.bounds and unbounded:

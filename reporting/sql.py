@@ -31,7 +31,7 @@ _NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
 
 
 _NARROW = (
-    "narrow it by WHERE, GROUP BY or LIMIT, or read the Parquet files themselves (docs/how-to/continue.md)"
+    "narrow it with WHERE, GROUP BY or LIMIT, or read the Parquet files themselves (docs/how-to/continue.md)"
 )
 
 

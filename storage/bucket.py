@@ -242,8 +242,8 @@ class Bucket:
             self.delete([key])
         if ignored:
             raise StoreError(
-                f"{self.address}: expected a server with conditional writes, without which two drivers "
-                f"may train the same trial, got one that does not heed {ignored[0]}"
+                f"{self.address}: expected a server with conditional writes (else two drivers may "
+                f"train the same trial), got one that ignores {ignored[0]}"
             )
         self._has_conditions = True
 

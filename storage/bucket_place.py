@@ -251,7 +251,7 @@ class BucketPlace(Place):
     def _leave_out(self, key: str) -> None:
         if key not in self._left_out:
             self._left_out.add(key)
-            _log.warning("%s/%s is left out: no file can have its name", self.address, key)
+            _log.warning("%s/%s is skipped: its name is not a valid file name", self.address, key)
 
     def _path(self, key: str) -> Path:
         return self.root / key

@@ -81,11 +81,11 @@ def verify_seal(file: BinaryIO) -> bool:
     file.seek(0)
     if tail[-_SEAL_BYTES:-4] == _MAGIC:
         if int.from_bytes(expected, "little") != checksum:
-            raise DamagedError("its bytes do not match its seal")
+            raise DamagedError("its bytes do not match its checksum")
         return True
     if len(tail) == _ARCHIVE_END_BYTES and tail.startswith(_ARCHIVE_END):
         return False
-    raise DamagedError("it is cut short or its end is altered")
+    raise DamagedError("it is truncated or its end was changed")
 
 
 METADATA_KEY: Final = "activemem"

@@ -125,7 +125,7 @@ def write_merged(place: Place, dataset: str, partition: Path, merged: pl.DataFra
     """Write rows of a partition as a new merged file."""
     data = encode(merged)
     assert scan(dataset, [[data]], SCHEMAS[dataset].names()).drop(RANK).collect().equals(merged), (
-        "expected to read what was merged"
+        "expected to read all merged rows"
     )
     place.put(new_compacted_path(partition), data)
 

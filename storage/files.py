@@ -152,7 +152,7 @@ def open_regular(path: Path) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         if path.is_symlink():
-            raise UnreadableError("expected a file, got a link to nothing") from None
+            raise UnreadableError("expected a file, got a broken link") from None
         raise
     except OSError as error:
         raise _unreadable(error) from error

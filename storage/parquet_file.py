@@ -86,9 +86,9 @@ def _missing_checksum_error(data: bytes) -> StoreError:
     try:
         metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
     except (pa.ArrowException, OSError):
-        return DamagedError("it is cut short or its end is altered")
+        return DamagedError("it is truncated or its end was changed")
     if SCHEMA_KEY.encode() not in metadata:
-        return ForeignError("no store of activemem wrote it")
+        return ForeignError("it was not written by activemem")
     version = metadata[SCHEMA_KEY.encode()].decode(errors="replace")
     if version in map(str, READ_VERSIONS):
         return DamagedError("its checksum is missing")

@@ -73,7 +73,7 @@ class Quarantine:
         self.paths.append(path)
         self.faults.append(UnreadFile(path, reason, is_damaged=False))
         if not self.dry:
-            _log.warning("%s is left out: %s", path.relative_to(self.layout.root), reason)
+            _log.warning("%s is skipped: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:
         """Add a line to the notes in the quarantine; the file is safe without it."""

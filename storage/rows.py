@@ -91,7 +91,9 @@ def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
         if study_name_fault(str(study)) is None and trial_id_fault(str(trial)) is None:
             own = layout.attempt_file("trials", study, trial, attempt)
             place = own if own.is_file() else own.parent
-        raise StoreError(f"{place}: {'; '.join(faults)}; no activemem wrote this row: move its file away")
+        raise StoreError(
+            f"{place}: {'; '.join(faults)}; this row was not written by activemem: move its file away"
+        )
 
 
 Int32 = Annotated[int, 32]

@@ -301,7 +301,7 @@ class Store:
     def _make_way(self, path: Path) -> None:
         """Quarantine something other than a file that blocks the name of a new file."""
         if is_other_than_file(path):
-            self._quarantine.move(path, "expected a file", "it was in the way of a trial's")
+            self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
     def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
         """Return the rows of the latest attempts in datasets of one schema, without the column `study`."""

@@ -395,7 +395,7 @@ class StoreUpkeep:
         taken = self._records.load(new)
         half_done = taken is not None and taken.get("renamed") == old and not taken.get("rename_ended")
         if (taken is not None or new in ran) and not half_done:
-            raise StoreError(f"expected a name that is free, got {new!r}, which has run as well")
+            raise StoreError(f"expected an unused name, got {new!r}, which has run as well")
         if record is not None:
             self._records.save(new, rename_in_record(record, old, new))
         stored = set(self._rows("trials", old)["trial"])
@@ -469,8 +469,9 @@ class StoreUpkeep:
                     owner = claimed.owner
                     who = f"process {owner.pid} of {owner.host} trains it"
                     raise StoreError(
-                        f"trial {trial}: expected nobody to train it, but {who}; stop that run, or wait for "
-                        f"it. The lease of one that was lost runs out after {leases.lease_s:g} s"
+                        f"trial {trial}: expected that no process trains it, but "
+                        f"{who}; stop that run, or wait for "
+                        f"it. The lease of a lost process expires after {leases.lease_s:g} s"
                     )
                 held.append(claimed)
             yield

@@ -18,7 +18,7 @@ from .read import Quarantine
 
 RECORD_VERSION: Final = 1
 
-_NEXT_STEP: Final = "run the study again from its file: that writes its record anew"
+_NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):

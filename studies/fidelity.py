@@ -151,7 +151,7 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
     if points is not None and not fidelity.planned(points - has_baseline)[-1]:
         beside = " beside the baseline" if has_baseline else ""
         expected = f"expected at least {fidelity.least_points:,} points{beside}"
-        last = f"of which one comes to the last of {len(rungs)} rungs"
+        last = f"so that one reaches the last of {len(rungs)} rungs"
         diagnostics.report(("search", "trials"), f"{expected}, {last}, got {max(points - has_baseline, 0):,}")
     return fidelity
 
@@ -164,18 +164,18 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
     first = _whole(part_table(search.get("scheduler")).get("min_fidelity"), at_least=1)
     if name in (LENGTH, DATA):
         if name in factors or name in space:
-            message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
+            message = f"'{name}' is a built-in fidelity: give the factor or dimension another name"
             raise _FidelityError(_PATH, message)
         low, top, changed = _replace_length(data) if name == LENGTH else _replace_steps(data)
         return _between(first or max(low, top // reduction**_BELOW), top, reduction), changed
     if name in factors and name != SEED:
         levels, path = factors[name], ("factors", name)
         if not isinstance(levels, list) or not levels or any(type(each) is not int for each in levels):
-            raise _FidelityError(path, f"expected whole numbers, a rung each, got {format_value(levels)}")
+            raise _FidelityError(path, f"expected whole numbers, one per rung, got {format_value(levels)}")
         if any(lower >= higher for lower, higher in pairwise(levels)):
-            raise _FidelityError(path, f"expected rungs from the smallest on, got {format_value(levels)}")
+            raise _FidelityError(path, f"expected rungs in increasing order, got {format_value(levels)}")
         if first is not None:
-            message = f"the levels of {name} are the rungs: leave this key out"
+            message = f"the levels of {name} are the rungs: remove this key"
             raise _FidelityError(_FIRST_PATH, message, key=True)
         return levels, {}
     if name in space:
@@ -184,20 +184,20 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
             message = "expected integer(lo, hi) as the fidelity, or its rungs as levels in [factors]"
             raise _FidelityError(("search", "space", name), f"{message}, got {format_value(space[name])}")
         if first is not None:
-            message = f"{name} begins with {dimension.low}: leave this key out"
+            message = f"{name} begins with {dimension.low}: remove this key"
             raise _FidelityError(_FIRST_PATH, message, key=True)
         others = {key: each for key, each in space.items() if key != name}
         changed = {"search": {**search, "space": others}}
         return _between(dimension.low, dimension.high, reduction), changed
     known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
-    message = f"expected what grows from rung to rung, got '{name}'{nearest_hint(name, known)}"
+    message = f"expected a quantity that grows from rung to rung, got '{name}'{nearest_hint(name, known)}"
     raise _FidelityError(_PATH, message)
 
 
 def _between(first: int, top: int, reduction: int) -> list[int]:
     """Return the rungs from the first to the top, each `reduction` times the one before."""
     if first >= top:
-        message = f"expected less than {top:,}, which is trained in the end, got {first:,}"
+        message = f"expected less than {top:,}, the last rung, got {first:,}"
         raise _FidelityError(_FIRST_PATH, message)
     rungs = [first]
     while rungs[-1] * reduction**2 <= top:

@@ -96,7 +96,7 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Yield the tables of the study that a ladder excludes."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
-        message = 'expected design = "grid" where there is a [ladder], which all factors cross'
+        message = 'expected design = "grid" with a [ladder], since all factors cross it'
         yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
     if isinstance(study, Mapping) and "ablate" in study:
         yield ("study", "ablate"), "a [ladder] has its own cells: leave parts as they are"
@@ -112,7 +112,7 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
     factors, path = data.get("factors"), (TABLE, "sizes")
     if not found.sizes:
-        yield path, "expected the sizes of at least one hole, as in { width = [32, 64, 128] }"
+        yield path, "expected the sizes of at least one hole, such as { width = [32, 64, 128] }"
     counts = {name: len(sizes) for name, sizes in found.sizes.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{count} of {name}" for name, count in counts.items())
@@ -121,18 +121,21 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
         if len(sizes) < _FEWEST:
             yield (*path, name), f"expected at least {_FEWEST} sizes, got {len(sizes)}"
         if any(smaller > larger for smaller, larger in pairwise(sizes)):
-            message = f"expected sizes from the smallest on, got {', '.join(map(str, sizes))}"
+            message = f"expected sizes in increasing order, got {', '.join(map(str, sizes))}"
             yield (*path, name), message
         if isinstance(factors, Mapping) and name in factors:
             yield ("factors", name), f"{name} is a size of [ladder]: give this factor another name"
     rungs = list(zip(*found.sizes.values(), strict=False))
     if len(set(rungs)) < len(rungs):
-        yield path, "expected sizes that differ, got one twice"
+        yield path, "expected different sizes, got one twice"
     if found.lr_exponent and _width(data, found) is None:
-        yield (TABLE, "lr_exponent"), 'expected d_model to be one of the sizes, as in d_model = "{width}"'
+        yield (
+            (TABLE, "lr_exponent"),
+            'expected d_model to be one of the sizes, for example d_model = "{width}"',
+        )
     model = data.get("model")
     if found.lr_exponent and isinstance(model, Mapping) and model.get("mup") is not None:
-        message = f"expected 0 where [model] mup scales rates by width, got {found.lr_exponent:g}"
+        message = f"expected 0 with [model] mup, which scales rates by width, got {found.lr_exponent:g}"
         yield (TABLE, "lr_exponent"), message
 
 

@@ -109,7 +109,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
         found = load_recorded_study(record, overrides)
     except StudyError as error:
         told = (StudyFault(message=each) for each in _lacking_plugins(name, store))
-        raise StudyError(f"{name}, as it last ran", [*told, *error.faults]) from error
+        raise StudyError(f"{name} (last run)", [*told, *error.faults]) from error
     return follow_rounds(found, store)
 
 
@@ -120,10 +120,10 @@ def _check_known(name: str, store: Store) -> None:
         return
     if (damaged := store.records.find_damaged(name)) is not None:
         message = (
-            f"its record in the store is damaged, and was moved to {damaged}; run the study again from its "
-            f"file, which writes the record anew: activemem study run FILE"
+            f"its damaged record in the store was moved to {damaged}; run the study again from its "
+            f"file, which rewrites the record: activemem study run FILE"
         )
-        raise StudyError(f"{name}, as it last ran", [StudyFault(message=message)])
+        raise StudyError(f"{name} (last run)", [StudyFault(message=message)])
     known = {*shipped, *store.trials()["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
     message = f"there is no such file, and no study of that name has run in {store.absolute_place}{near}"
@@ -138,7 +138,7 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     used = {code for listed in lists for code in listed.split(", ")}
     missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
     for file in sorted(each for each in missing if each.endswith(".py")):
-        how = f"--plugin {file}, in Python load_plugin"
+        how = f"--plugin {file}, or load_plugin in Python"
         yield f"its trials were computed with {file}, which is not loaded: {how}"
 
 

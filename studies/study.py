@@ -459,7 +459,7 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     """Return the table [decode], if any; report a study that keeps no weights."""
     data = diagnostics.data
     if "decode" in data and header is not None and not header.keep_weights:
-        diagnostics.report(("decode",), "it needs trained models: say keep_weights = true in [study]")
+        diagnostics.report(("decode",), "it needs trained models: set keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 

@@ -34,7 +34,7 @@ def find_study_file(name_or_path: str | Path) -> Path:
     elif is_path(str(name_or_path)):
         message = f"there is no such file{_beside(path) or hint(path.stem, shipped)}"
     else:
-        near = hint(path.name, shipped) or ": activemem study list has all"
+        near = hint(path.name, shipped) or ": see activemem study list"
         message = f"there is no such file and no study of that name{near}"
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
 

@@ -70,7 +70,7 @@ def test_what_a_broken_plug_in_had_registered_is_withdrawn(write):
         ("raise SystemExit(0)", "bad.py:1: SystemExit: 0"),
         (METRIC.format(name="loss"), "ValueError: the metric 'loss' is already defined by activemem"),
         (METRIC.format(name="a b"), "expected a name of letters, digits, - and _ for a metric, got 'a b'"),
-        (METRIC.format(name="x").replace("regression", "vision"), "expected kinds of task among tagging,"),
+        (METRIC.format(name="x").replace("regression", "vision"), "expected task kinds among tagging,"),
     ],
 )
 def test_what_is_wrong_with_a_plug_in_is_said_with_its_line(write, text, message):

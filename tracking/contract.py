@@ -1,4 +1,4 @@
-"""The contract of trackers, which every library is fitted to."""
+"""The interface of trackers, which the adapter of every library implements."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from ..errors import ActivememError
 
 Setting = str | float | bool
-"""A setting that any of these programs can sort by."""
+"""A setting of a type that every tracking program can sort."""
 
 
 class TrackingError(ActivememError):
-    """A tracker that cannot be used; the message says what is missing."""
+    """Raised if a tracker cannot be used; the message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedTrial:
-    """A trial for trackers: its study, a name for people that ends in its id, its factors and settings."""
+    """A trial in the form for trackers: study, display name (ending in the id), factors and settings."""
 
     id: str
     study: str
@@ -28,7 +28,7 @@ class TrackedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedEnd:
-    """The end of a trial: its status, why it is not "done", its final metrics, and the time."""
+    """The end of a trial: status, reason unless "done", final metrics and time."""
 
     status: str
     reason: str | None
@@ -47,7 +47,7 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The parts of a trial that a tracker already has: epochs with metrics, and its end, if any."""
+    """The data of a trial that a tracker already has: epochs with metrics, and its end, if stored."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
@@ -63,7 +63,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what the tracker has of a trial, which may be nothing; it is not open."""
+        """Return the stored data of a trial that is not open; possibly empty."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
@@ -71,19 +71,19 @@ class Tracker(ABC):
 
     @abstractmethod
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Show what was measured after an epoch that is not known yet; values need not be finite."""
+        """Record the metrics of a new epoch; values need not be finite."""
 
     @abstractmethod
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Show how a trial ended, its final metrics as `final/NAME`; it is no longer open."""
+        """Record the end of a trial with its final metrics as `final/NAME`, and close it."""
 
     @abstractmethod
     def pause(self, trial: TrackedTrial) -> None:
-        """Keep a trial that resumes later or elsewhere; it is no longer open."""
+        """Close a trial that resumes later or elsewhere."""
 
     @abstractmethod
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Show a study's tables in place of those before."""
+        """Replace the tables of a study."""
 
     @abstractmethod
     def close(self) -> None:

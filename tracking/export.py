@@ -1,4 +1,4 @@
-"""Export of a study in a store to a tracker, and a study's tables as trackers show them."""
+"""Export of a stored study and its tables to a tracker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyExport:
-    """The parts of a study that a tracker received: trials, their epochs, tables; and trials that it had."""
+    """Counts of an export: exported trials, epochs and tables, and trials that were complete before."""
 
     trials: int
     epochs: int
@@ -45,7 +45,7 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     except ActivememError:
         raise
     except Exception as error:  # libraries raise any kind
-        raise TrackingError(f"the export broke off, and can be given again: {error}") from error
+        raise TrackingError(f"the export failed, and can be repeated: {error}") from error
 
 
 def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
@@ -66,7 +66,7 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Send a tracker what it lacks of a trial; return how many epochs, None if it lacks nothing."""
+    """Export the missing data of a trial; return the number of epochs, None if nothing was missing."""
     shown, finished = tracked_trial(trial), row["finished"].timestamp()
     known = tracker.known(shown)
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}

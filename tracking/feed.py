@@ -1,4 +1,4 @@
-"""One tracker in a thread of its own, behind a queue that never blocks."""
+"""A tracker in its own thread, behind a queue whose `put` never blocks."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..studies.text.units import truncate
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 MAX_QUEUED = 10_000
-"""The largest number of queued news; further news are counted as missing and dropped."""
+"""The largest length of the queue; further events are dropped and counted as missing."""
 
 RETRY_S = 30.0
-"""Seconds until a failed tracker is tried again; news in between are counted as missing."""
+"""Seconds before a failed tracker is tried again; events in between are counted as missing."""
 
 MAX_REASON_WIDTH = 160
-"""The largest number of characters of a tracker's error message; servers send long ones."""
+"""The largest number of characters of a tracker's error message, since servers send long ones."""
 
 END = 0
-"""The number that marks the end of a trial among its epochs."""
+"""The key for the end of a trial among its epochs."""
 
 CLOSE_S = 20.0
-"""Seconds that a tracker has at the end of a run to take the remaining news."""
+"""The time limit in seconds for sending the queue at the end of a run."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +53,9 @@ class News:
 class Feed:
     """Thread that passes news to a tracker in the order of `put`, until `close`.
 
-    A tracker that raises is reported once in the log, and tried again later. `missing` has what it did not
-    receive: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is sent once: the
-    tracker says at the beginning which it has.
+    A tracker that raises is reported once in the log and retried later. `missing` has what it did not
+    receive: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is sent once: the tracker
+    says at the beginning which it has.
     """
 
     def __init__(self, name: str, tracker: Tracker) -> None:
@@ -71,17 +71,14 @@ class Feed:
         self._thread.start()
 
     def put(self, news: News) -> None:
-        """Queue news; never wait."""
+        """Queue an event without waiting."""
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(news)
         else:
             self._miss(news)
 
     def close(self) -> bool:
-        """Send what is left, pause what is open, and end.
-
-        Returns False if the tracker takes too long for that.
-        """
+        """Send the queue, pause open trials, and end the thread."""
         self._queue.put(None)
         self._thread.join(CLOSE_S)
         return not self._thread.is_alive()
@@ -96,7 +93,7 @@ class Feed:
             self._tracker.close()
 
     def _try(self, news: News) -> bool:
-        """Send news; return whether that succeeded."""
+        """Send an event; return whether that succeeded."""
         try:
             self._tell(news)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
@@ -106,7 +103,7 @@ class Feed:
             if news.trial is not None:
                 self._open.pop(news.trial.id, None)  # its next news begins it again
             if not told:
-                _log.warning("%s cannot be told of the study; training goes on: %s", self.name, self.error)
+                _log.warning("%s cannot be reached; training continues: %s", self.name, self.error)
             return False
         return True
 
@@ -130,9 +127,9 @@ class Feed:
                 self._tracker.show_tables(news.study, news.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """Return the epochs that a tracker has of a trial, begun if it is not open.
+        """Return the stored epochs of a trial, opening it if needed.
 
-        Others before are missing.
+        Earlier epochs that are absent count as missing.
         """
         if trial.id not in self._open:
             known = set(self._tracker.known(trial).epochs)

@@ -1,4 +1,4 @@
-"""Tracking of a running study: a listener that passes everything to another one and to trackers."""
+"""A listener that forwards the events of a running study to another listener and to trackers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .trials import tracked_trial
 
 
 class Tracking(Relay):
-    """Listener in the driver's process that passes events on to trackers and never waits for one."""
+    """Listener in the driver's process that forwards events to trackers without waiting for them."""
 
     def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
         super().__init__(listener)
@@ -23,7 +23,7 @@ class Tracking(Relay):
         self._feeds = [Feed(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Remember these trials by their ids."""
+        """Store these trials by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
         super().on_planned(trials)
 
@@ -39,7 +39,7 @@ class Tracking(Relay):
             self._tell(News(what="tables", study=study, tables=tables))
 
     def close(self) -> list[str]:
-        """Send what is left, for some seconds; return a line for each tracker that lacks something."""
+        """Send the queues within a time limit; return a line for each tracker with missing data."""
         return [line for feed in self._feeds if (line := _close(feed))]
 
     def _tell(self, news: News) -> None:
@@ -66,7 +66,7 @@ class Tracking(Relay):
 def tracking(
     listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
 ) -> Iterator[Tracking]:
-    """Track a study within a context; at its end pass to `tell` what trackers did not receive."""
+    """Track a study within a context; at its end report the missing data of trackers to `tell`."""
     tracked = Tracking(listener, trackers)
     try:
         yield tracked
@@ -76,7 +76,7 @@ def tracking(
 
 
 def _close(feed: Feed) -> str | None:
-    """Close a feed; return a sentence on what its tracker did not receive."""
+    """Close a feed; return a sentence on the data that its tracker did not receive."""
     over = feed.close()
     ends = sum(END in each for each in feed.missing.values())
     epochs = sum(len(each) for each in feed.missing.values()) - ends
@@ -84,7 +84,7 @@ def _close(feed: Feed) -> str | None:
     parts += [plural(ends, "end")] if ends else []
     parts += ["the tables"] if feed.tables_missing else []
     told = [f"lacks {', '.join(parts)} of {plural(len(feed.missing), 'trial')}"] if parts else []
-    told += [] if over else [f"had not taken everything after {CLOSE_S:g} s"]
+    told += [] if over else [f"had not received everything after {CLOSE_S:g} s"]
     if not told:
         return None
     why = f" ({feed.error})" if feed.error else ""

@@ -1,4 +1,4 @@
-"""Openers of trackers by name. Only the named program is imported; errors say how to install it."""
+"""Lookup of trackers by name; only the named library is imported, and errors explain its installation."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ..diagnostics import nearest_hint
 from .contract import Tracker, TrackingError
 
 TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
-"""The programs, each with an extra, a library and a file in `libraries` of its name."""
+"""The supported programs; each name is also that of an extra, a library and a file in `libraries`."""
 
 SEARCH_EXPORT = "optuna"
-"""The program to which only searches in a store are exported, not running studies."""
+"""The program for the export of stored searches; it cannot track running studies."""
 
 EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
-"""The programs to which a study in a store can be exported."""
+"""The programs for the export of a stored study."""
 
 
 def is_uri(place: str) -> bool:
-    """Return whether a place is an address, such as a server's, and not a folder."""
+    """Return whether a place is an address, such as a server's, rather than a folder."""
     return "://" in place
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """Return the trackers of these places, by name; raise TrackingError with every fault first."""
+    """Return the trackers of these places by name; TrackingError with all faults."""
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():
@@ -41,7 +41,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 
 
 def library_fault(name: str) -> str | None:
-    """Return why a program of this name cannot be used here, if so."""
+    """Return why the library of a program cannot be used here, None if it can."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library

@@ -1,4 +1,4 @@
-"""A search in a store, written to an Optuna storage, where Optuna's own programs find it."""
+"""Export of a stored search to an Optuna storage, for Optuna's own programs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .export import StudyExport
 from .opening import is_uri
 
 _OURS = "activemem"
-"""The attribute of a study that we have written: its title; of a trial there: the attempts that it is."""
+"""The attribute that marks our data: on a study its title, on a trial its attempts."""
 
 _DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize", "max": "maximize"}
 
 
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
-    """Add all points of a search that have ended to an SQLite file, each as a trial of Optuna's.
+    """Add all ended points of a search to an SQLite file, each as an Optuna trial.
 
-    A point that is there already is left alone; one that has ended anew since is there twice, as after a
-    failure that was retried. Raises TrackingError.
+    Existing points are skipped; a point that ended again since, for example after a retried failure, is added
+    a second time. Raises TrackingError.
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
@@ -82,7 +82,7 @@ def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
 
 
 def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
-    """Mark a point that has only reached a lower rung as pruned, with its value at that rung."""
+    """Mark a point that reached only a lower rung as pruned, with its value at that rung."""
     if trial.state == TrialState.COMPLETE:
         trial.intermediate_values = {rung: trial.values[0]}
         trial.values, trial.state = None, TrialState.PRUNED
@@ -90,7 +90,7 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """Yield the study of this name in a file, which is made if it is missing; it is closed at the end."""
+    """Yield the study of this name in a file, creating it if needed; it is closed at the end."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -140,7 +140,7 @@ def _has_ended(points: StoredPoints, trial: str) -> bool:
 
 
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the attributes of a point for readers of Optuna's pages; metrics are means over its seeds."""
+    """Return the attributes of a point for Optuna's pages; metrics are means over its seeds."""
     metrics: dict[str, list[float]] = {}
     for row in attempts:
         for each in row["metrics"]:
@@ -161,5 +161,5 @@ def _key(attempts: object) -> str:
 
 
 def _local(moment: datetime) -> datetime:
-    """Return a moment as Optuna keeps it, in this machine's time."""
+    """Return a time in this machine's time zone, as Optuna stores it."""
     return moment.astimezone().replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Trials as other programs show them: a name that can be a folder's, and settings in one level."""
+"""Trials in the form for trackers: a name usable for folders, and flat settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tracked_trial(trial: Trial) -> TrackedTrial:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
-    """Return every setting that has a value, by its dotted name; lists as JSON."""
+    """Yield every non-empty setting by its dotted name; lists as JSON."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{name}.", value)

@@ -1,8 +1,8 @@
 """Commands: one file for each group, which parses arguments and delegates.
 
-`catalog` lists and shows what a study can name. The groups are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` and `study_coordinates`
-are more commands of `study`.
+`catalog` lists and shows all names for studies. The groups are `recipe`, `study`, `probe`, `model`, `table`,
+`curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` and `study_coordinates` are
+more commands of `study`.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,4 +45,4 @@ PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
     "Look things up": {"list": catalog.list_, "show": catalog.show, "agent-guide": agent_guide},
     "The machine": {"store": store.app, "config": config.app},
 }
-"""Groups and commands by their names, under the headings of `activemem --help`."""
+"""Groups and commands by name, under the headings of `activemem --help`."""

@@ -43,12 +43,15 @@ def list_(
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help='Any listed name; a block may have arguments: "conv(k=20)".')
+        str,
+        typer.Argument(
+            metavar="NAME", help='A name from `catalog list`; a block may have arguments: "conv(k=20)".'
+        ),
     ],
     *,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", metavar="KIND", help="Only that of this kind, if several have the name."),
+        typer.Option("--kind", metavar="KIND", help="The kind of entry, if several share the name."),
     ] = None,
     d_model: WidthOption = 128,
     length: LengthOption = 40,
@@ -58,8 +61,8 @@ def show(
     """Show a block, a task, a metric or another name.
 
     The output has its keys and its source. A block is also shown with its equation, and with its cost and
-    reach in a model of --d-model and --length. Required parameters that are not given get a small value. A
-    plug-in's task draws an example.
+    reach in a model of --d-model and --length. Missing required parameters get a small value. A plug-in's
+    task draws an example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog

@@ -1,4 +1,4 @@
-"""`activemem claim`: whether a study's results confirm what a paper says, or what you say."""
+"""`activemem claim`: tests of a study's claims against its results."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import typer
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_json, print_stdout
 
-app = typer.Typer(help="Hold the claims of a paper against a study's results.", no_args_is_help=True)
+app = typer.Typer(help="Check the claims of a paper against a study's results.", no_args_is_help=True)
 
 EXIT_REFUTED = 1
-"""Exit status when a claim is refuted, or when no claim has a trial to judge it by."""
+"""The exit status if a claim is refuted, or if no claim has a trial."""
 
 
 @app.command()
@@ -35,7 +35,7 @@ def check(
     chosen = open_results(study, results)
     if not chosen.study.claims:
         note = last_run_note(chosen, "claim", "check")
-        raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]{note}")
+        raise ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
     found = chosen.check_claims()
     note_missing_results(chosen)
     if as_json:

@@ -1,4 +1,4 @@
-"""`activemem config`: which settings are in force, and where they come from."""
+"""`activemem config`: the current settings and their sources."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import typer
 from ..options import JsonOption
 from ..output import print_json, print_stdout
 
-app = typer.Typer(help="Look at the settings of this machine.", no_args_is_help=True)
+app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
 
 
 @app.command()
 def show(as_json: JsonOption = False) -> None:
     """Show each setting's value and its source.
 
-    The first of these that has a setting decides: the command line, the environment (ACTIVEMEM_RESULTS
-    and the like), and the nearest activemem.toml upward from the working directory. Otherwise the setting has
-    its default.
+    The first of these sources that has a setting decides: the command line, the environment
+    (ACTIVEMEM_RESULTS and the like), and the nearest activemem.toml upward from the working directory.
+    Otherwise the default applies.
     """
     from ...tracking.opening import is_uri
     from ..machine_settings import SETTING_NAMES, load_settings

@@ -23,15 +23,20 @@ def render(
     study: LastRunStudy = None,
     *,
     curve: Annotated[
-        str | None, typer.Option("--curve", metavar="NAME", help="One figure; else all.")
+        str | None,
+        typer.Option("--curve", metavar="NAME", help="The name of a figure (default: all figures)."),
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FILE", help="The file of one figure, or a folder for all; else here."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The file of one figure, or the folder of all (default: this folder).",
+        ),
     ] = None,
     image_format: Annotated[
         FigureFormat | None,
-        typer.Option("--format", help="How to draw it; else as the file is called, or svg."),
+        typer.Option("--format", help="The file format (default: by the ending of --out, else svg)."),
     ] = None,
     as_json: JsonOption = False,
     results: ResultsOption = None,
@@ -69,7 +74,7 @@ def _write_images(curves: list[Curve], paths: list[Path], image_format: FigureFo
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the format, and the file of each figure: the given one, or one named after it in a folder."""
+    """Return the format and the file of each figure: the given file, or one named after it in a folder."""
     from ...reporting.curves.curve import CurveError
 
     if out is None or out.endswith("/") or Path(out).is_dir():

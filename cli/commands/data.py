@@ -1,4 +1,4 @@
-"""`activemem data`: what models are trained on, and which of it is on this machine."""
+"""`activemem data`: the corpora, and those on this machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import typer
 from ..options import DataOption, JsonOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
 
-app = typer.Typer(help="List, fetch and check texts, pairs and treebanks.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, download and check corpora: texts, sentence pairs and treebanks.", no_args_is_help=True
+)
 
 
 @app.command("list")
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List everything to train on: its size, its place on this machine, licence and source."""
+    """List all corpora: size, place on this machine, licence and source."""
     from ...engine.corpora.availability import check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset
     from ..machine_settings import load_settings
@@ -33,23 +35,23 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names, as `data list` has them.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names from `data list`.")],
     *,
     source: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="FOLDER", help="Copy the files out of a folder, and download nothing."
+            "--from", metavar="FOLDER", help="Copy the files from this folder instead of downloading them."
         ),
     ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch corpora; an interrupted download continues where it stopped.
+    """Download corpora; an interrupted download resumes.
 
-    The command compares files with the checksums of the published ones. With --from it takes them from your
-    folder, or from a folder inside it that has the corpus's name. They may be plain, packed as .xz or .gz, or
-    in their published form. If a corpus has no address, such as a licensed treebank, the command says where
-    to get it and where its files belong.
+    Files are compared with the published checksums. With --from the command copies them from your folder, or
+    from its folder with the corpus's name. They may be plain, packed as .xz or .gz, or in their published
+    form. If a corpus has no address, such as a licensed treebank, the command explains where to get it and
+    where its files belong.
     """
     from ...engine.corpora.download import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset
@@ -69,7 +71,7 @@ def fetch(
                     copy_from(dataset, Path(source), folder) if source else fetch(dataset, folder, progress)
                 )
         except KeyboardInterrupt:
-            print_stderr("stopped; the same command goes on where it was")
+            print_stderr("stopped; the same command continues")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
@@ -83,15 +85,16 @@ def fetch(
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME…]", help="Names; else all that are here.")
+        list[str] | None,
+        typer.Argument(metavar="[NAME…]", help="Names of corpora (default: all that were fetched)."),
     ] = None,
     *,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read corpora and compare them with the checksums of those that were published.
+    """Verify corpora by the checksums of the published files.
 
-    Ends with status 1 if one is not all there, or not the one that was published.
+    Exits with 1 if files are missing or differ from the published ones.
     """
     from ...engine.corpora.availability import available_datasets, check_availability
     from ...studies.catalog.datasets import dataset_names, require_dataset

@@ -1,4 +1,4 @@
-"""`activemem model`: the trained models that studies have kept, and their use."""
+"""`activemem model`: use of the stored trained models."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ...engine.inference.trained_model import TrainedModel
 
 _MAX_SHOWN = 10
-"""The number of unknown symbols that a message lists."""
+"""The maximum number of unknown symbols in a message."""
 
-app = typer.Typer(help="Use the trained models that studies have kept.", no_args_is_help=True)
+app = typer.Typer(help="Use the trained models that studies have saved.", no_args_is_help=True)
 
 ModelName = Annotated[
     str,
@@ -41,14 +41,15 @@ def list_(
     study: LastRunStudy = None,
     *,
     metric: Annotated[
-        str | None, typer.Option("--metric", metavar="NAME", help="Show this metric, the best first.")
+        str | None,
+        typer.Option("--metric", metavar="NAME", help="The metric to show and sort by, best first."),
     ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the models that a study has kept: trial, levels, and a metric of each.
+    """List the stored models of a study: trial, levels, and a metric of each.
 
-    The metric is by default the one in the study's first table.
+    By default the metric is the first one of the study's first table.
     """
     from ...reporting.kept_models import best_first, kept_models
     from ..machine_settings import open_results
@@ -74,7 +75,7 @@ def list_(
 
 @app.command()
 def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Show what a model is: recipe, task, settings, what it reached, and what it can be used for."""
+    """Show a model: recipe, task, settings, final metrics, and the commands that accept it."""
     from ..views import models
 
     trained = _load(model, results)
@@ -88,11 +89,11 @@ def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption
 
 @app.command()
 def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Answer each line of standard input with a line; an empty line gets an empty answer.
+    """Predict an output line for each line of standard input; an empty line gives an empty line.
 
-    Models of sentences read and write sentences. Models of drawn tasks read and write the numbers of symbols,
-    with spaces between them. Models of sequences of numbers read a JSON list of positions, each a list of
-    numbers. Labels with line breaks are quoted as JSON, and labels of tokens with spaces form a JSON list.
+    Models of sentences read and write sentences. Models of synthetic tasks read and write symbol numbers,
+    separated by spaces. Models of sequences of numbers read a JSON list of positions, each a list of numbers.
+    Labels with line breaks are quoted as JSON, and labels of tokens with spaces form a JSON list.
     """
     unknown, unread = dict[str, None](), 0
     for answer in _load(model, results).predictions(_lines_of_stdin()):
@@ -118,27 +119,38 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
 def generate(
     *,
     model: ModelName,
-    beginning: Annotated[str, typer.Argument(metavar="[TEXT]", help="The text to go on with.")] = "",
+    beginning: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="The beginning of the text; the model continues it.")
+    ] = "",
     length: Annotated[
-        int, typer.Option("--length", metavar="N", help="Symbols to add; fewer if a line ends.")
+        int,
+        typer.Option(
+            "--length", metavar="N", help="The number of symbols to generate; a line end stops earlier."
+        ),
     ] = 200,
     temperature: Annotated[
-        float, typer.Option("--temperature", metavar="T", help="0 takes the likeliest symbol.")
+        float,
+        typer.Option(
+            "--temperature", metavar="T", help="The sampling temperature; 0 takes the likeliest symbol."
+        ),
     ] = 1.0,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", metavar="K", help="Draw from the K likeliest symbols.")
+        int | None, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest symbols.")
     ] = None,
     top_p: Annotated[
-        float | None, typer.Option("--top-p", metavar="P", help="Draw from the fewest that have P together.")
+        float | None,
+        typer.Option(
+            "--top-p", metavar="P", help="Sample from the smallest set of symbols with total probability P."
+        ),
     ] = None,
     beam: Annotated[
-        int | None, typer.Option("--beam", metavar="N", help="Look for the likeliest text with N hypotheses.")
+        int | None, typer.Option("--beam", metavar="N", help="Use beam search with N hypotheses.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The random seed of the sampling.")] = 0,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Continue a text, symbol by symbol. Only language models can."""
+    """Continue a text, symbol by symbol; only for language models."""
     import os
 
     beginning = _decode(os.fsencode(beginning), "TEXT")
@@ -170,7 +182,7 @@ def score(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score a text: how likely each of its symbols is. Of language models alone."""
+    """Print how likely a text is; only for language models."""
     from pathlib import Path
 
     from ..views import models
@@ -190,19 +202,20 @@ def export(
     *,
     model: ModelName,
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="FILE.pt2, FILE.onnx, or a new folder for the Hub.")
+        str,
+        typer.Argument(metavar="PATH", help="FILE.pt2, FILE.onnx, or a new folder for the Hugging Face Hub."),
     ],
     lengths: Annotated[
-        bool, typer.Option("--lengths", help="Write a program whose second input is the sequences' lengths.")
+        bool,
+        typer.Option("--lengths", help="Give the exported program the sequence lengths as a second input."),
     ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a model as a program that runs without activemem, and compare the two on the spot.
+    """Export a model as a program that runs without activemem, and verify its outputs.
 
-    .pt2 is a program of torch.export and .onnx one of ONNX, for batches and lengths of any size. With
-    --lengths the program distinguishes padding from valid positions. A folder gets config.json and
-    model.safetensors.
+    .pt2 is a torch.export program and .onnx an ONNX file, for any batch size and length. With --lengths the
+    program distinguishes padding from valid positions. A folder gets config.json and model.safetensors.
     """
     from pathlib import Path
 
@@ -224,13 +237,13 @@ def export(
 
 
 def _lines_of_stdin() -> Iterator[str]:
-    """Yield the lines of standard input as they come; InputError for one that is not UTF-8."""
+    """Yield the lines of standard input as they arrive; raise InputError for a line that is not UTF-8."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield _decode(line, f"standard input, line {number:,}")
 
 
 def _decode(data: bytes, where: str) -> str:
-    """Return text in UTF-8, with line breaks as Python has them; InputError with the first wrong byte."""
+    """Decode UTF-8 text with universal line breaks; raise InputError with the first invalid byte."""
     from ...engine.inference.predictions import InputError
 
     try:
@@ -253,7 +266,7 @@ def _load(model: str, results: str | None) -> TrainedModel:
 
 
 def _find(model: str, results: str | None) -> Path:
-    """Return the file of a model, given by its path, its folder, or its trial."""
+    """Return the path of a model, given by its file, its folder, or its trial."""
     from pathlib import Path
 
     from ...engine.inference.trained_model import HUB_WEIGHTS

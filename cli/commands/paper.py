@@ -1,4 +1,4 @@
-"""`activemem paper`: what our studies have found of all that a paper prints."""
+"""`activemem paper`: our results for the tables, claims and figures of a paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from ..options import JsonOption, ResultsOption
 from ..output import output_width, print_json, print_stdout
 
-app = typer.Typer(help="Show what the studies have found of a paper.", no_args_is_help=True)
+app = typer.Typer(help="Compare the results of studies with a paper.", no_args_is_help=True)
 
 
 @app.command()
@@ -18,20 +18,25 @@ def show(
         str | None, typer.Argument(metavar="PAPER", help="The name of a paper, unless --all.")
     ] = None,
     *,
-    all_papers: Annotated[bool, typer.Option("--all", help="Every paper.")] = False,
+    all_papers: Annotated[bool, typer.Option("--all", help="Show all papers.")] = False,
     tables: Annotated[
-        bool, typer.Option("--tables/--no-tables", help="Print the tables with our numbers beside.")
+        bool,
+        typer.Option(
+            "--tables/--no-tables",
+            help="Print the paper's tables, with our numbers next to the printed ones.",
+        ),
     ] = True,
     sheet_format: Annotated[
-        Literal["rich", "markdown"], typer.Option("--format", help="How to write it; rich is for eyes.")
+        Literal["rich", "markdown"],
+        typer.Option("--format", help="The output format; rich is for terminals."),
     ] = "rich",
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show each table, claim and figure of a paper with its studies, verdicts and missing trials.
 
-    Verdicts at the paper's own size and verdicts of smaller models are shown apart. Missing trials are shown
-    with their cost.
+    Verdicts at the paper's own size and verdicts of smaller models are listed separately. Missing trials are
+    shown with their cost.
     """
     from ...reporting.paper import paper_sheet, papers
     from ..machine_settings import load_settings

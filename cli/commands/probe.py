@@ -1,4 +1,4 @@
-"""`activemem probe`: what is measured in a study's trained models, without training them again."""
+"""`activemem probe`: measurements of a study's trained models, without training them again."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from ...studies.study import Study
     from ..machine_settings import ResolvedSettings
 
-app = typer.Typer(help="Measure trained models: their memory, and what they write.", no_args_is_help=True)
+app = typer.Typer(help="Measure trained models: their memory and their output texts.", no_args_is_help=True)
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
-"""The widest column for the names of a trial."""
+"""The maximum width of the column with trial names."""
 
 _STORED = "stored before"
 
 
 class BleuTokenizer(StrEnum):
-    """sacreBLEU's tokenisations that need nothing else."""
+    """sacreBLEU's tokenisers without further dependencies."""
 
     V13A = "13a"
     INTL = "intl"
@@ -45,19 +45,19 @@ def run(
     study: StudyName,
     *,
     sequences: Annotated[
-        int, typer.Option("--sequences", min=1, metavar="N", help="Measure over the first N test sequences.")
+        int, typer.Option("--sequences", min=1, metavar="N", help="Measure on the first N test sequences.")
     ] = 10_000,
     results: ResultsOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the trained models that a study has kept, and store it.
+    """Measure a study's stored trained models, and store the measurements.
 
-    Of recurrent encoders it is their memory; probes of plug-ins measure what they are for. Where the study
-    says `[decode]`, models that translate are tuned: the search that is best on the dev split writes the test
-    split. Nothing is trained, and nothing measured twice; a model that takes longer than time_limit_s is
-    left. It needs `keep_weights = true` in the study; exits with 1 if weights were not kept or cannot be
-    used, and with 2 if no trial is done.
+    Recurrent encoders are measured for memory, and plug-in probes run on the models that they support. With
+    `[decode]` in the study, the decoding of translation models is tuned: the search that is best on the dev
+    split writes the test outputs. Nothing is trained or measured twice; a model that exceeds time_limit_s is
+    skipped. The study needs `keep_weights = true`. Exits with 1 if weights are missing or unusable, and with
+    2 if no trial is done.
     """
     from ...studies.last_run import load_last_run
     from ...studies.text.command_line import command_line
@@ -97,26 +97,29 @@ def compare(
         typer.Option(
             "--baseline",
             metavar="FACTOR=LEVEL",
-            help="Compare with trials that have this level. Repeatable.",
+            help="Compare with the trials with this factor level. Repeatable.",
         ),
     ],
     tuned: Annotated[
-        bool, typer.Option("--tuned", help="Take what was written with searches that were tuned.")
+        bool, typer.Option("--tuned", help="Use the outputs of tuned decoding parameters.")
     ] = False,
     tokenizer: Annotated[
-        BleuTokenizer, typer.Option("--tokenizer", help="sacreBLEU's tokenisation.")
+        BleuTokenizer, typer.Option("--tokenizer", help="The tokenisation of sacreBLEU.")
     ] = BleuTokenizer.V13A,
-    samples: Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Resamples to draw.")] = 1000,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, metavar="N", help="The number of bootstrap resamples.")
+    ] = 1000,
     seed: Annotated[
-        int, typer.Option("--seed", min=1, metavar="S", help="The seed that draws them; sacreBLEU's own.")
+        int,
+        typer.Option("--seed", min=1, metavar="S", help="The seed of the resampling (default: sacreBLEU's)."),
     ] = 12345,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how surely the kept translations of a study differ from a baseline's, by paired bootstrap.
+    """Test whether a study's stored translations differ from a baseline's, by paired bootstrap.
 
-    Like sacrebleu --paired-bs, it compares each trial with the baseline of its seed over the same lines. It
-    prints BLEU, its mean and 95 % interval over the resamples, the difference, and its p-value.
+    Like sacrebleu --paired-bs, the command compares each trial with the baseline of its seed over the same
+    lines. It prints BLEU, its mean and 95 % interval over the resamples, the difference, and its p-value.
     """
     from ...reporting.output_comparison import compare_outputs
     from ..machine_settings import open_results
@@ -160,7 +163,7 @@ def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterat
 
 
 def _has_encoder(study: Study) -> bool:
-    """Return whether any model of a study has a recurrent encoder; False for a search."""
+    """Return whether any model of a study has a recurrent encoder; false for a search."""
     from ...studies.planning.trial_values import encoder_arguments
 
     recipes = {trial.settings.model.recipe for trial in study.trials}
@@ -168,27 +171,27 @@ def _has_encoder(study: Study) -> bool:
 
 
 def _require_weights(study: Study, store: Store, command: str) -> None:
-    """End the command with a message if no trial is done, or if none that is done has its weights."""
+    """End the command with a message if no trial is done, or no done trial has stored weights."""
     from ...studies.planning.status import study_outcomes
 
     outcomes = study_outcomes(study, store.trials())
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
         print_stderr(
-            f"study {study.name} has no trial that is done in {store.place}; train it first:\n  {command}"
+            f"study {study.name} has no finished trial in {store.place}; train it first:\n  {command}"
         )
         raise typer.Exit(EXIT_WRONG_INPUT)
     if not store.files.trials_with_weights(done):
-        them, are = ("it", "is") if len(done) == 1 else ("them", "are")
-        how = "" if study.keep_weights else "say keep_weights = true in [study] and "
-        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.absolute_place}"
+        them = "it" if len(done) == 1 else "them"
+        how = "" if study.keep_weights else "set keep_weights = true in [study] and "
+        what = f"{store.absolute_place} has no weights of its {plural(len(done), 'finished trial')}"
         print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {command}")
         raise typer.Exit(EXIT_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Results of probes: counts by status, why trials were left, and whether any could be measured."""
+    """Results of probes: counts by status, reasons for skipped trials, and whether any could be measured."""
 
     counts: Counter[str]
     left: dict[str, str]
@@ -216,7 +219,7 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
         names = columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH)
         print_stderr("  ".join([f"  {status:<6}", *names, reason or _headline(probed.metrics)]))
         for attention in probed.ambiguous:
-            print_stderr(f"  {'':<6}  not compared with {attention}: several trials have it")
+            print_stderr(f"  {'':<6}  not compared with {attention}: it has several trials")
     measured = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
     others = [f"{count} {status}" for status, count in counts.items() if status != verb]
     print_stderr(f"{study.name}: {' · '.join([measured, *others])}")

@@ -1,4 +1,4 @@
-"""`activemem recipe`: recipes checked, rendered, taken apart and compared, from their text alone."""
+"""`activemem recipe`: recipes checked, rendered, analysed and compared, from their text alone."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..output import bold, print_json, print_stderr, print_stdout
 if TYPE_CHECKING:
     from ...grammar import Budget
 
-app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
+app = typer.Typer(help="Check and analyse recipes without building a model.", no_args_is_help=True)
 
 
 @app.command()
 def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe's text, its id and how many architectures its choices give, or all of its faults."""
+    """Print a recipe's text, its id and its number of architectures, or all of its faults."""
     from ...grammar import RecipeError, Space, parse
 
     try:
@@ -83,14 +83,14 @@ def show(
     batch: BatchOption = 32,
     dropout: DropoutOption = 0.1,
     recipe_format: Annotated[
-        Literal["text", "svg"], typer.Option("--format", help="How the parts are drawn.")
+        Literal["text", "svg"], typer.Option("--format", help="The drawing style of the parts.")
     ] = "text",
     as_json: JsonOption = False,
 ) -> None:
-    """Show what each part of a recipe costs and how far it sees.
+    """Show the cost and reach of each part of a recipe.
 
-    FLOPs count a forward pass. Memory is what training keeps of a batch for the backward pass, in
-    32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
+    FLOPs count a forward pass. Memory is kept for the backward pass of a batch, in 32-bit numbers. Generation
+    keeps a state for each past token, and a window of fixed size, in 16-bit numbers.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
@@ -112,7 +112,7 @@ def compare(
     *,
     recipes: Annotated[
         list[str],
-        typer.Argument(metavar="RECIPE…", help="Two or more; differences are from the first."),
+        typer.Argument(metavar="RECIPE…", help="Two or more recipes; all are compared with the first."),
     ],
     d_model: WidthOption = 128,
     length: LengthOption = 40,
@@ -123,9 +123,9 @@ def compare(
     dropout: DropoutOption = 0.1,
     as_json: JsonOption = False,
 ) -> None:
-    """Show several recipes side by side: what they cost, keep and see, compared with the first.
+    """Show several recipes side by side: cost, memory and reach, compared with the first.
 
-    It shows the same quantities as `recipe show`.
+    The quantities are the same as in `recipe show`.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import compare_recipes
@@ -145,22 +145,24 @@ def nearest(
     recipe: RecipeText,
     *,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, metavar="N", help="Show at most so many recipes.")
+        int, typer.Option("-n", "--count", min=1, metavar="N", help="The largest number of recipes to show.")
     ] = 5,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", help="Leave out all other tasks.")
+        str | None, typer.Option("--task", metavar="NAME", help="Show only results on this task.")
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option("--metric", metavar="NAME", help="The metric to show; else the main one of each task."),
+        typer.Option(
+            "--metric", metavar="NAME", help="The metric to show (default: the main metric of each task)."
+        ),
     ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the stored recipes that are nearest to one, with their results: mean, spread and seeds.
+    """Show the stored recipes nearest to a given one, with their results: mean, spread and seeds.
 
-    The distance is what turns one tree into the other: 1 for a block, 0.5 for an operator, less for a
-    number. Trainings that differ in their seeds alone are one result.
+    The distance is the cost of editing one tree into the other: 1 for a block, 0.5 for an operator, less for
+    a number. Trainings that differ only in their seeds are one result.
     """
     from ...reporting.recipes.nearest import format_nearest, nearest_recipes
     from ..machine_settings import load_settings
@@ -182,26 +184,38 @@ def nearest(
 def sample(
     *,
     recipe: RecipeText,
-    count: Annotated[int, typer.Option("--count", min=1, metavar="N", help="How many to print.")] = 1,
+    count: Annotated[
+        int, typer.Option("--count", min=1, metavar="N", help="The number of recipes to print.")
+    ] = 1,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="S", help="The same seed draws the same ones.")
+        int,
+        typer.Option(
+            "--seed", min=0, metavar="S", help="The random seed; the same seed gives the same recipes."
+        ),
     ] = 0,
     max_parameters: Annotated[
-        int | None, typer.Option("--max-parameters", min=1, metavar="N", help="Leave larger models out.")
+        int | None,
+        typer.Option("--max-parameters", min=1, metavar="N", help="Skip models with more parameters."),
     ] = None,
     max_flops: Annotated[
         int | None,
-        typer.Option("--max-flops", min=1, metavar="N", help="Leave out what takes more for a forward pass."),
+        typer.Option(
+            "--max-flops", min=1, metavar="N", help="Skip models with more FLOPs in a forward pass."
+        ),
     ] = None,
     d_model: Annotated[
-        int | None, typer.Option("--d-model", min=1, metavar="N", help="Width of the model, for a budget.")
+        int | None,
+        typer.Option(
+            "--d-model", min=1, metavar="N", help="Width of the model, for a parameter or FLOP limit."
+        ),
     ] = None,
     vocab: Annotated[
-        int | None, typer.Option("--vocab", min=1, metavar="N", help="Symbols, for a budget.")
+        int | None,
+        typer.Option("--vocab", min=1, metavar="N", help="Vocabulary size, for a parameter or FLOP limit."),
     ] = None,
     length: Annotated[
         int | None,
-        typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence, for --max-flops."),
+        typer.Option("--length", min=1, metavar="N", help="Sequence length in tokens, for --max-flops."),
     ] = None,
     causal: CausalOption = False,
     norm: NormOption = "pre",
@@ -209,8 +223,8 @@ def sample(
 ) -> None:
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
-    Where there is a range of real numbers, the form is drawn first, then the numbers in it. A budget counts
-    as `recipe show` does; FLOPs count one sequence.
+    With ranges of real numbers, the structure is drawn first, then its numbers. A budget counts as in `recipe
+    show`; FLOPs count one sequence.
     """
     from random import Random
 
@@ -250,7 +264,7 @@ def _parse_budget(
 ) -> Budget | None:
     """Return the budget of the options.
 
-    Raises BadParameter for a bound without the sizes that it depends on.
+    Raise BadParameter for a limit without the sizes that it depends on.
     """
     from ...grammar import Budget
 

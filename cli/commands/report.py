@@ -13,7 +13,7 @@ from ..output import print_json, print_stdout, print_waiting
 ReportFormat = Literal["html", "latex", "siunitx"]
 """The formats of a report."""
 
-app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
+app = typer.Typer(help="Write a report of a study as one page.", no_args_is_help=True)
 
 
 @app.command()
@@ -23,21 +23,23 @@ def build(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", dir_okay=False, help="The file; else STUDY.html or STUDY.tex in this folder."
+            metavar="FILE",
+            dir_okay=False,
+            help="The output file (default: STUDY.html or STUDY.tex in this folder).",
         ),
     ] = None,
     report_format: Annotated[
         ReportFormat,
-        typer.Option("--format", help="A page, or a section of a paper; siunitx aligns numbers."),
+        typer.Option("--format", help="An HTML page or a LaTeX section; siunitx aligns numbers."),
     ] = "html",
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one HTML page that needs nothing else, or a section in LaTeX, and print the names of the files.
+    r"""Write a self-contained HTML page, or a LaTeX section, and print the file names.
 
     The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
-    and the commands that repeat it. The section has tables, figures (PDF files beside it), claims and
-    provenance. A paper in the classes of NeurIPS, ICML and ACL includes it by \\input. Exits with 1 if the
+    and the commands to reproduce it. The section has tables, figures (PDF files beside it), claims and
+    provenance. A paper in the classes of NeurIPS, ICML and ACL includes it by \input. Exits with 1 if the
     store has no results.
     """
     from ..machine_settings import open_results

@@ -1,4 +1,4 @@
-"""`activemem store`: what is wrong with the files of a store, and mending it."""
+"""`activemem store`: check and repair of a store's files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from ...storage import Store
     from ...storage.store_upkeep import StoreCheck
 
-app = typer.Typer(help="Check, repair and clean the files of results.", no_args_is_help=True)
+app = typer.Typer(help="Check, repair and clean up the store of results.", no_args_is_help=True)
 
-DryOption = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would be done.")]
 
 
 @app.command()
 def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Read every file of a store, and report what is wrong; nothing is changed.
 
-    Ends with status 1 if something is damaged, cannot be read, or a trial lacks its metrics. Foreign files,
-    files without a seal and left-over files are only reported.
+    Exits with 1 if a file is damaged or unreadable, or a trial lacks its metrics. Foreign files, files
+    without a seal and leftovers are only reported.
     """
     from ..views import store_upkeep as views
 
@@ -44,8 +44,8 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Move damaged files to the store's quarantine.
 
-    Trials that have lost their rows, their metrics or their weights are trained again by `study run`. Ends
-    with status 1 if something cannot be mended.
+    `study run` trains trials again that have lost their rows, metrics or weights. Exits with 1 if something
+    cannot be repaired.
     """
     from ..views import store_upkeep as views
 
@@ -64,9 +64,9 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
 
 @app.command()
 def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Remove what nothing reads any more: files of writers that died, checkpoints of trials that ended.
+    """Remove leftovers: files of dead writers, and checkpoints of ended trials.
 
-    Rows, weights and what is in quarantine stay.
+    Rows, weights and quarantined files are kept.
     """
     from ..views import store_upkeep as views
 
@@ -92,9 +92,9 @@ def _open_store(results: str | None) -> Store:
 
 
 def _require_files(results: str | None, store: Store, found: StoreCheck) -> None:
-    """Raise StoreError for a named folder or address in which a check has found no file of a store."""
+    """Raise StoreError for a named folder or address without any file of a store."""
     from ...storage import StoreError
 
     if results is not None and found.is_empty:
         kind = "a folder" if store.address is None else "an address"
-        raise StoreError(f"{store.place}: expected a store, got {kind} without a file of one")
+        raise StoreError(f"{store.place}: expected a store, got {kind} without store files")

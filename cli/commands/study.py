@@ -35,13 +35,13 @@ from ..options import (
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
 from ..plan_costs import group_sizes_of, plan_here
 
-app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
+app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 
 StudyFile = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study file, or the name of a study that comes along.")
+    str, typer.Argument(metavar="STUDY", help="A study file, or the name of an included study.")
 ]
 StudyName = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study by its name, as it last ran, or a study file.")
+    str, typer.Argument(metavar="STUDY", help="The name of a study in the store, or a study file.")
 ]
 
 
@@ -53,16 +53,17 @@ def plan(
     only: OnlyOption = None,
     device_memory: DeviceMemoryOption = None,
     on: Annotated[
-        str | None, typer.Option("--on", metavar="GPU", help="Estimate the time on this GPU, as h100.")
+        str | None,
+        typer.Option("--on", metavar="GPU", help="Estimate the time on this GPU, for example h100."),
     ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a study will train, where, and what that costs.
+    """Show what a study will train, on which device, and at what cost.
 
-    It also warns of lengths that no model of the study can reach. FLOPs count a training step on sequences of
-    the task's length, or of 40 tokens if it grows. Times come from trials in the store, or from some measured
-    steps.
+    The plan also warns of lengths that no model of the study can reach. FLOPs count a training step on
+    sequences of the task's length, or of 40 tokens if it grows. Times come from stored trials, or from a few
+    measured steps.
     """
     from ...reporting.results import StudyResults
     from ...studies.planning.accelerators import time_on
@@ -128,9 +129,9 @@ def run(
 ) -> None:
     """Train the trials of a study that are missing from the store.
 
-    Run it again to continue after any interruption. Several runs on one store share the trials: none is
-    trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C or a
-    SIGTERM, after which the run ends in order. A machine's failure is not stored.
+    Run the same command to continue after any interruption. Several runs may share a store: no trial is
+    trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C or
+    SIGTERM, which end the run cleanly. Machine failures are not stored.
     """
     from ..live.until_decided import run_as_asked
     from ..plugin_loading import given_plugins
@@ -182,11 +183,11 @@ def status(
 
 @app.command()
 def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Show how far a study is that runs elsewhere, by its store alone, until all of its trials have ended.
+    """Show the progress of a study that runs elsewhere, until all of its trials have ended.
 
-    Who trains, which epoch they are in and with what metrics, failures, and the time that is left. Without a
-    terminal it is a line for each trial that ends. Ends as study run: with status 1 if a trial failed, with
-    130 after Ctrl-C, which stops nothing but the watching.
+    The display has running trials with epochs and metrics, failures, and the remaining time, all read from
+    the store. Without a terminal it prints a line for each ended trial. Exits with 1 if a trial failed, and
+    with 130 after Ctrl-C, which only stops the watching.
     """
     from ...reporting.results import StudyResults
     from ..live.watch import print_end, watch_study
@@ -212,15 +213,13 @@ def forget(
     study: StudyName,
     *,
     only: OnlyOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would be removed, and remove nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
-    Nothing is removed while one of them is being trained. Trials that another study has run stay. Without
+    Nothing is removed while one of them is in training. Trials that another study has run are kept. Without
     --only, trials of earlier versions of the study are removed as well.
     """
     from ...studies.planning.trials_to_run import stored_part
@@ -240,15 +239,16 @@ def forget(
 
 @app.command()
 def rename(
-    study: Annotated[str, typer.Argument(metavar="OLD", help="A study that has run, by its name.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets.")],
+    study: Annotated[str, typer.Argument(metavar="OLD", help="The name of a study in the store.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
     *,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a study in the store another name; its rows and its record are moved, and no file of yours.
+    """Rename a study in the store: its rows and its record, but none of your files.
 
-    Nothing is moved while one of its trials is being trained. After a crash, the same command finishes it.
+    Nothing is changed while one of its trials is in training. After a crash, the same command finishes the
+    renaming.
     """
     from ...studies.last_run import load_last_run
     from ...studies.planning.trials_to_run import stored_part
@@ -277,7 +277,7 @@ def export(
     ],
     out: Annotated[
         str,
-        typer.Option("--out", metavar="PLACE", help="The folder or the file that it reads, or its server."),
+        typer.Option("--out", metavar="PLACE", help="The folder, file or server of that program."),
     ],
     overrides: OverridesOption = None,
     results: ResultsOption = None,
@@ -285,8 +285,8 @@ def export(
 ) -> None:
     """Export a study's metrics of each epoch, settings, outcomes and tables to another program.
 
-    Data that the program already has, from an earlier export or from the run itself, are not exported again.
-    The export to optuna writes a search into an SQLite file, as points with their parameters and values.
+    Data that the program already has, from an earlier export or from the run itself, are skipped. The export
+    to optuna writes a search into an SQLite file, as points with their parameters and values.
     """
     from ...tracking.export import export_study
     from ...tracking.opening import open_trackers
@@ -313,7 +313,7 @@ def export(
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """List the studies of the package, and those in the store."""
+    """List the included studies, and those in the store."""
     from ..machine_settings import load_settings
     from ..views.status import format_studies, studies_with_status
 
@@ -329,23 +329,26 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 @app.command()
 def query(
     sql: Annotated[
-        str, typer.Argument(metavar="SQL", help='One statement, as "SELECT mixer, max_length FROM trials".')
+        str,
+        typer.Argument(
+            metavar="SQL", help='One SQL statement, for example "SELECT mixer, max_length FROM trials".'
+        ),
     ],
     *,
     answer_format: Annotated[
-        Literal["rich", "markdown", "csv"], typer.Option("--format", help="How to print the answer.")
+        Literal["rich", "markdown", "csv"], typer.Option("--format", help="The output format of the result.")
     ] = "rich",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it to FILE: .parquet, .csv or .json.")
+        Path | None, typer.Option(metavar="FILE", help="Write the result to FILE: .parquet, .csv or .json.")
     ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask SQL of everything in the store: its tables are trials, metrics and outputs.
+    """Query the store with SQL; its tables are trials, metrics and outputs.
 
-    The first two have a column for each factor; trials has the final metrics, too, and metrics is long:
-    epoch, step, name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows what
-    there is. outputs has the lines that kept models wrote for test splits: line, source, reference, output.
+    The first two have a column for each factor. trials also has the final metrics, and metrics is in long
+    form: epoch, step, name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows
+    all columns. outputs has the stored outputs of models for test splits: line, source, reference, output.
     """
     from ...reporting.sql import query as answered
     from ..machine_settings import load_settings

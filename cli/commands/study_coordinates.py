@@ -16,17 +16,16 @@ def coordinates(
     study: StudyFile,
     *,
     steps: Annotated[
-        int, typer.Option("--steps", min=1, metavar="N", help="Train each model for so many steps.")
+        int, typer.Option("--steps", min=1, metavar="N", help="The number of training steps of each model.")
     ] = 5,
     overrides: OverridesOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train each size of a ladder for a few steps and print how much its activations change, layer by layer.
+    """Train each size of a ladder for a few steps and print how much the activations of each layer change.
 
-    With maximal updates (mup in [model]) each layer changes by the same amount at all widths. A learning rate
-    that is best at one width is then best at the others. Without them changes grow with the width. Nothing is
-    stored.
+    With μP (mup in [model]) each layer changes by the same amount at all widths. The best learning rate is
+    then the same for all widths. Without μP the changes grow with the width. Nothing is stored.
     """
     from ...engine.probes.coordinates import coordinate_check
     from ...studies.study import load_study

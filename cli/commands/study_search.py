@@ -1,4 +1,4 @@
-"""More commands of `activemem study`: what a study says and lacks, new files, and searches."""
+"""More commands of `activemem study`: settings, missing ablations, new files, and searches."""
 
 from __future__ import annotations
 
@@ -32,19 +32,25 @@ def show(
     *,
     overrides: OverridesOption = None,
     sources: Annotated[
-        bool, typer.Option("--sources", help="Say where each comes from: paper, program, or ours and why.")
+        bool,
+        typer.Option(
+            "--sources",
+            help="Show the source of each: paper, released program, or our choice and its reason.",
+        ),
     ] = False,
     best: Annotated[
         int | None,
-        typer.Option("--best", min=1, metavar="N", help="List the N best points of a search instead."),
+        typer.Option(
+            "--best", min=1, metavar="N", help="List the N best points of a search instead of the settings."
+        ),
     ] = None,
     toml: Annotated[
-        bool, typer.Option("--toml", help="Print the study's file instead, as the start of your own.")
+        bool, typer.Option("--toml", help="Print the study's file instead, as a template for your own.")
     ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List every setting of a study with its value, the defaults behind those that its file gives.
+    """List every setting of a study with its value: first those in its file, then the defaults.
 
     --best N prints the best points of a search so far with their results, seeds and values. --toml prints the
     file of the study.
@@ -89,11 +95,13 @@ def _show_best(
 
 @app.command()
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study file to write, as my-study.toml.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The study file to write, for example my-study.toml.")
+    ],
 ) -> None:
-    """Write a small study file with a comment at each key, to be changed into your own.
+    """Write a small study file with a comment at each key, as a start for your own.
 
-    It runs unchanged, in a minute or two on a CPU. A file that exists is not overwritten.
+    It runs unchanged, in a minute or two on a CPU. An existing file is not overwritten.
     """
     from ...studies.new_study import new_study_text
 
@@ -103,16 +111,16 @@ def new(
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        print_stderr(f"{file}: expected a new file, got one that exists; choose another name")
+        print_stderr(f"{file}: expected a new file, got an existing one; choose another name")
         raise typer.Exit(EXIT_WRONG_INPUT) from None
     print_stdout(f"{file}\nsee what it trains: activemem study plan {shlex.quote(str(file))}")
 
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of study files, by which editors complete and check them.
+    """Print the JSON Schema of study files, with which editors complete and check them.
 
-    Write it beside your studies, and begin each with the line `#:schema study.schema.json`.
+    Save it in the folder of your studies, and begin each with the line `#:schema study.schema.json`.
     """
     import json
 
@@ -125,22 +133,24 @@ def schema() -> None:
 def promote(
     study: StudyName,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The study file that is written.")],
-    best: Annotated[int, typer.Option("--best", min=1, metavar="N", help="Take the N best points.")] = 1,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The study file to write.")],
+    best: Annotated[
+        int, typer.Option("--best", min=1, metavar="N", help="The number of points to take, the best first.")
+    ] = 1,
     path: Annotated[
-        bool, typer.Option("--path", help="Lead from the baseline to the best point instead, step by step.")
+        bool, typer.Option("--path", help="Ablate from the baseline to the best point instead, step by step.")
     ] = False,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, metavar="N", help="Train each with N seeds that are new.")
+        int, typer.Option("--seeds", min=1, metavar="N", help="The number of new seeds of each point.")
     ] = 5,
     overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Write the study that decides about a search: its best points beside its baseline, on fresh seeds.
+    """Write a study that confirms a search: its best points and its baseline on fresh seeds.
 
-    The best of many noisy points owes a part of its lead to its noise. The new study has a claim for each
-    point, which its own trainings alone decide. With --path its cells lead from the baseline to the best
-    point. Each round makes the best change, so that the study measures the gain of each step.
+    The best of many noisy points owes part of its lead to noise. The new study has a claim for each point,
+    decided only by its own trainings. With --path its cells lead from the baseline to the best point. Each
+    round makes the best change, so that the study measures the gain of each step.
     """
     from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
@@ -150,7 +160,7 @@ def promote(
     from ..missing_results import note_missing_results
 
     if out.exists():
-        raise PromotionError(f"expected a new file, got {out}, which is there")
+        raise PromotionError(f"expected a new file, got {out}, which exists")
     found = open_results(study, results, overrides)
     note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
@@ -169,18 +179,18 @@ def missing(
     study: StudyFile,
     *,
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Write the study file that trains them.")
+        Path | None, typer.Option("--write", metavar="FILE", help="Write a study file with these ablations.")
     ] = None,
     overrides: OverridesOption = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what a reviewer will ask for and the study lacks, with the cost of each.
+    """List ablations that a reviewer may request and the study lacks, with their costs.
 
-    It looks for parts of the recipes that were never removed, simpler blocks that were never tried, another
-    learning rate of the baseline, settings that were never varied, and cells with one seed. Width, depth and
-    length are halved and doubled. Requests are about the cells in which other factors have the baseline's
-    level.
+    The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
+    another learning rate of the baseline, settings that were never varied, and cells with one seed. Width,
+    depth and length are halved and doubled. Requests concern the cells in which other factors have the
+    baseline's level.
     """
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study
@@ -192,7 +202,7 @@ def missing(
     from ..views.missing import cost_words, format_missing, request_words
 
     if write is not None and write.exists():
-        raise MissingError(f"expected a new file, got {write}, which is there")
+        raise MissingError(f"expected a new file, got {write}, which exists")
     configured = load_settings({"results": results})
     found = find_missing(load_study(study, overrides or ()))
     costs = found.costs(configured.store, measure_steps(configured))
@@ -221,10 +231,10 @@ def missing(
 
 @app.command()
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Print the smallest difference between two cells that the study's seeds can show, for each metric.
+    """Print, for each metric, the smallest difference between two cells that the study's seeds can show.
 
-    A two-sided t test at 5 % finds a difference of this size with a chance of 80 %. A smaller difference is
-    no result, and neither is the lead of the best of many points.
+    A two-sided t test at 5 % detects a difference of this size with a power of 80 %. Smaller differences
+    prove nothing, and neither does the lead of the best of many points.
     """
     from ...reporting.noise_floor import noise_floor
     from ...studies.catalog.metrics import find_metric
@@ -268,15 +278,15 @@ def propose(
     study: StudyFile,
     *,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, metavar="N", help="Print at most so many points.")
+        int, typer.Option("-n", "--count", min=1, metavar="N", help="The largest number of points to print.")
     ] = 1,
     overrides: OverridesOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Print the points that a search would try next, a line of JSON each; nothing is trained or stored.
+    """Print the points that a search would try next, as JSON lines; nothing is trained or stored.
 
-    They are those that its sampler chooses by what the store has now, and that nobody has begun. A run
-    chooses the first of them, too; others only if `study tell` hands them in.
+    Its sampler chooses them from the current store; points that somebody has begun are left out. A run would
+    choose the first of them; the others only if `study tell` hands them in.
     """
     from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study
@@ -288,16 +298,17 @@ def propose(
     for proposal in proposals:
         print_json_line(ProposalLine.of(proposal))
     if len(proposals) < count:
-        print_stderr(f"{found.name} has no more points: all are tried or begun, or the space has no others")
+        print_stderr(f"{found.name} has no more points: all points of its space have been trained or begun")
 
 
 @app.command()
 def tell(study: StudyFile, *, overrides: OverridesOption = None, results: ResultsOption = None) -> None:
-    """Hand in points of a search, a line of JSON each on standard input, and print a line of JSON for each.
+    """Hand in points of a search as JSON lines on standard input, and print an answer line for each.
 
-    A line is {"values": {"k": 16}}, {"recipe": "…"} or what `study propose` prints. It is "accepted" for the
-    next study run, "waiting" if that is so already, "known" with its results, or "refused" with the reasons.
-    Results are taken from trainings alone: a line that brings one is refused. Ends with status 1 if one was.
+    A line is {"values": {"k": 16}}, {"recipe": "…"} or the output of `study propose`. The answer is
+    "accepted" for the next study run, "waiting" if the point was accepted before, "known" with its results,
+    or "refused" with the reasons. Results only come from trainings: a line with a result is refused. Exits
+    with 1 if a line was refused.
     """
     from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study

@@ -1,4 +1,4 @@
-"""`activemem table`: what a study found, as a paper prints it."""
+"""`activemem table`: the tables of a study, as in a paper."""
 
 from __future__ import annotations
 
@@ -16,26 +16,34 @@ from ..output import output_width, print_json, print_stdout
 if TYPE_CHECKING:
     from ...reporting.tables.table import Table
 
-app = typer.Typer(help="Make the tables of a paper from a study's results.", no_args_is_help=True)
+app = typer.Typer(help="Print the tables of a paper from a study's results.", no_args_is_help=True)
 
 
 @app.command(rich_help_panel=EVERY_DAY)
 def render(
     study: LastRunStudy = None,
     *,
-    table: Annotated[str | None, typer.Option("--table", metavar="NAME", help="One table; else all.")] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="The name of a table (default: all tables).")
+    ] = None,
     table_format: Annotated[
         str | None,
         typer.Option(
             "--format",
             metavar="|".join(own_format_names()),
-            help="How to write it, or a plug-in's format; rich is for eyes.",
+            help="The output format, possibly a plug-in's; rich is for terminals.",
         ),
     ] = None,
-    published: Annotated[bool, typer.Option("--published", help="Show the paper's numbers beside.")] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="Show the paper's numbers next to the results.")
+    ] = False,
     paper: Annotated[
         str | None,
-        typer.Option("--paper", metavar="PAPER", help="All that a paper printed, ours beside; no STUDY."),
+        typer.Option(
+            "--paper",
+            metavar="PAPER",
+            help="Show all numbers of this paper next to ours, instead of a STUDY.",
+        ),
     ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,

@@ -1,4 +1,4 @@
-"""Display of a running study: live on a terminal, one line for each finished trial elsewhere."""
+"""Display of a running study: live on a terminal, otherwise one line for each ended trial."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C 
 
 RAY_MESSAGE = "starting Ray … (--local trains in this process, without Ray)"
 
-RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes took longer than Ray waits …"
+RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes exceeded Ray's start timeout …"
 
 
 @contextmanager
 def live_display(
     name: str, progress: StudyProgress, names: TrialNames, headline: Headline
 ) -> Iterator[Listener]:
-    """Yield a listener that shows a study on standard error while it runs; nothing stays on a terminal."""
+    """Yield a listener that shows a running study on standard error; a terminal is cleared at the end."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield LineDisplay(progress, names, headline)
@@ -52,7 +52,7 @@ def live_display(
 
 @contextmanager
 def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
-    """Draw on a terminal what a function says, again and again, until the context ends."""
+    """Redraw a function's output on a terminal until the context ends."""
     with Live(
         get_renderable=render,
         console=console,
@@ -66,7 +66,7 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
 def draw(
     name: str, progress: trial_lines.Progress, columns: TrialNames, width: int, below: Sequence[str]
 ) -> Group:
-    """Return a study's display: a bar, its running trials, and lines below, within the terminal's width."""
+    """Return a study's display: a bar, running trials, and further lines, within the terminal's width."""
     bar = ProgressBar(total=1, completed=progress.share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
     heading.add_column(max_width=24, no_wrap=True)
@@ -79,7 +79,7 @@ def draw(
 
 
 class LineDisplay(Listener):
-    """One line for each trial that has ended, and when others are waited for, for logs and pipes."""
+    """Display for logs and pipes: one line for each ended trial, and for waits."""
 
     def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline
@@ -87,11 +87,11 @@ class LineDisplay(Listener):
         self._started: set[str] = set()
 
     def print_line(self, line: str) -> None:
-        """Print a line that stays."""
+        """Print a permanent line."""
         print_stderr(line)
 
     def show_ended(self, line: str) -> None:
-        """Show the line of a trial that has ended."""
+        """Show the line of an ended trial."""
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
@@ -111,20 +111,20 @@ class LineDisplay(Listener):
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
 
     def stopping(self) -> None:
-        """Say so at once; a signal's handler must not write to a stream that is being written to."""
+        """Report the stop later, because a signal handler must not write to a stream in use."""
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Print who trains what is left."""
+        """Print which processes train the remaining trials."""
         self.print_line(trial_lines.format_others(others))
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Print what each node brings."""
+        """Print the resources of each node."""
         for line in format_nodes(nodes):
             self.print_line(line)
 
     def on_event(self, event: Event) -> None:
-        """Show a trial that has ended, or that continues where an earlier run has left it."""
+        """Show an ended trial, or one that resumes from an earlier run."""
         continued = ended = ""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
@@ -144,7 +144,7 @@ class LineDisplay(Listener):
 
 
 class Display(LineDisplay):
-    """The live display; `render` is called by the thread that draws, the rest by the thread of the study."""
+    """The live display; `render` is called by the drawing thread, the rest by the study's thread."""
 
     def __init__(
         self, name: str, progress: StudyProgress, console: Console, names: TrialNames, headline: Headline
@@ -156,7 +156,7 @@ class Display(LineDisplay):
         self._others: tuple[ClaimedElsewhere, ...] = ()
 
     def print_line(self, line: str) -> None:
-        """Print a line above what changes."""
+        """Print a permanent line above the live part."""
         self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
 
     def show_ended(self, line: str) -> None:
@@ -164,16 +164,16 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials; there is something to do again."""
+        """Expect these trials; the wait is over."""
         super().on_planned(trials)
         self._others = ()
 
     def stopping(self) -> None:
-        """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
+        """Show the stop from now on; called by a signal handler, so it must not wait for the lock."""
         self._stopping = True
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Say who trains what is left, until there is something to do."""
+        """Show which processes train the remaining trials, until there is work again."""
         self._others = tuple(others)
 
     def render(self) -> Group:
@@ -192,12 +192,12 @@ def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
     yield f"{'node':<{width}}   CPUs   GPUs"
     for node in nodes:
         line = f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}"
-        yield f"{line}   left out: {node.problem}" if node.problem else line
+        yield f"{line}   skipped: {node.problem}" if node.problem else line
 
 
 @contextmanager
 def download_progress() -> Iterator[download.Progress]:
-    """Yield a function that shows the progress of files on standard error, until the context ends."""
+    """Yield a function that shows the progress of downloads on standard error during the context."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

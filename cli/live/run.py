@@ -1,4 +1,4 @@
-"""Run a study: show it while it runs, sum it up when it ends, with the command that continues it."""
+"""Runs of studies: live display, summary at the end, and the command to continue."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 5.0
 
 MAX_TABLE_LINES = 40
-"""The most lines of the table at the end of a run; a taller terminal allows more."""
+"""The maximum number of table lines at the end of a run; a taller terminal allows more."""
 
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """The greeting of an HTTP/2 client such as Ray's: a preface and empty settings (RFC 9113, section 3.4)."""
 
 _SETTINGS_FRAME = 4
-"""The type of the frame, its fourth byte, with which a server of HTTP/2 answers."""
+"""The frame type, the fourth byte, of an HTTP/2 server's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run as the command line requests it, with the commands that continue the study and show its results.
+    """A run requested on the command line, with the commands to continue it and show its results.
 
     `trial_ids` are the selected trials, None for all.
     """
@@ -70,7 +70,7 @@ class RunRequest:
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
     """Run a study and print a summary; None if it was interrupted at once.
 
-    Raises MachineError, with how to go on, where a machine fails.
+    Raise MachineError, with the command to continue, if a machine fails.
     """
     store, study = settings.store, request.study
     if not request.local:
@@ -86,7 +86,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
-        print_stderr(f"{describe_stale(kept)}; kept as outcomes")
+        print_stderr(f"{describe_stale(kept)}; their results are reused")
     headline = headline_of(study, store.trials())
     try:
         with (
@@ -114,7 +114,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                     request.study.name, tracked_tables(follow_rounds(request.study, store), store)
                 )
     except KeyboardInterrupt:
-        print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
+        print_stderr(f"stopped at once; all finished epochs are stored. Continue: {request.resume_command}")
         return None
     except MachineError as error:
         raise _stopped_by(error, request) from error
@@ -126,7 +126,7 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
     """Return the error for a failed machine; if its cluster's head is gone, end this process."""
     from ...engine.trial.failures import HeadLostError
 
-    told = f"stopped, and no trial has failed by it: {failure}. Continue: {request.resume_command}"
+    told = f"stopped: {failure}. No trial counts as failed. Continue: {request.resume_command}"
     if isinstance(failure, HeadLostError):
         print_stderr(told)
         os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
@@ -167,10 +167,10 @@ def _print_summary(
         print_stderr(f"stopped; all steps so far are stored. Continue: {request.resume_command}")
         return
     if summary.stop_reason:
-        print_stderr(f"stopped, as {summary.stop_reason}. Continue: {request.resume_command}")
+        print_stderr(f"stopped because {summary.stop_reason}. Continue: {request.resume_command}")
         return
     if _has_run_out(request, now):
-        print_stderr("  no point is left: its space has no other that is new and that the study allows")
+        print_stderr("  no point is left: the space has no other new point that the constraints allow")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
     if now.stored and request.study.tables:
@@ -180,7 +180,7 @@ def _print_summary(
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:
-    """Print the first table of a study that has run to its end, no longer than a terminal."""
+    """Print the first table of a completed study, up to the height of a terminal."""
     results = StudyResults(follow_rounds(request.study, store), store)
     if not results.study.tables or results.status.num_remaining:
         return
@@ -195,12 +195,14 @@ def print_first_table(request: RunRequest, store: Store) -> None:
     added = _count_added(results)
     if added and results.study.claims and results.study.tables[0] not in asks_for_seeds(results.study):
         seeds, trials = plural(len(results.study.seeds), "seed"), plural(added, "trial")
-        print_stderr(f"the table has the {seeds} of the file; claims count {trials} of added seeds, too")
+        print_stderr(
+            f"the table uses only the {seeds} of the file; claims also use {trials} with added seeds"
+        )
         print_stderr(f"see: {request.claims_command}")
 
 
 def _count_added(results: StudyResults) -> int:
-    """Return how many trials with seeds beyond the file's have been trained to their end."""
+    """Return how many trials of added seeds are complete."""
     own = {trial.id for trial in results.study.trials}
     later = {trial.id for trial in results.study.with_later_seeds().trials} - own
     outcomes = results.store.trials()
@@ -208,14 +210,14 @@ def _count_added(results: StudyResults) -> int:
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
-    """Return whether a search that ran to its end has fewer points than it asks for."""
+    """Return whether a completed search has fewer points than requested."""
     if request.study.search is None or request.max_trials is not None or status.spent:
         return False
     return status.num_remaining > 0 and not status.begun and not status.waiting
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise SettingsError if an address that names a host and a port does not answer as Ray does."""
+    """Raise SettingsError if a host and port do not answer like Ray."""
     if address is None or address == "auto":
         return
     host, _, port = address.rpartition(":")

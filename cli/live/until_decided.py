@@ -1,4 +1,4 @@
-"""Run a study as its options say, and add seeds where claims and tables are undecided."""
+"""Run a study with its options, and add seeds for undecided claims and tables."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 def check_can_add_seeds(study: Study) -> None:
-    """Raise StudyError for a study with nothing to decide, or that does not say that seeds may be added."""
+    """Raise StudyError for a study without open questions, or that does not allow more seeds."""
     faults: list[StudyFault] = []
     if not study.claims and not asks_for_seeds(study):
         what = "[[claim]], or [[table]] with smallest_difference"
         faults.append(StudyFault(message=f"--until-decided: expected a study with {what}, got none"))
     if study.max_seeds is None:
         why = (
-            "whether to add seeds is to be said before the results are seen, as what is decided depends on it"
+            "the limit of added seeds must be set before any result is seen, because it affects the decision"
         )
         faults.append(StudyFault(message=f"--until-decided: expected max_seeds in [study], got none: {why}"))
     if faults:
@@ -48,9 +48,9 @@ def check_can_add_seeds(study: Study) -> None:
 def run_until_decided(
     request: RunRequest, settings: ResolvedSettings, budget_s: float | None
 ) -> Summary | None:
-    """Run a study and what `next_seeds` adds to it; the summary of the last run, None if interrupted at once.
+    """Run a study and the trials of `next_seeds`; return the last summary, None if interrupted at once.
 
-    `budget_s` bounds the seconds that all added trials train.
+    `budget_s` limits the training seconds of all added trials.
     """
     summary = run_and_report(request, settings)
     study, spent = follow_rounds(request.study, settings.store), 0.0  # whose rounds the run has gone on with
@@ -68,7 +68,7 @@ def run_until_decided(
         ended = settings.store.trials().filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
         spent += math.fsum(ended["seconds"])
         if not len(ended):
-            print_stderr("no seed was added, as none of these trials was trained to its end")
+            print_stderr("no seed was added, because none of these trials finished")
             return summary
     return summary
 
@@ -78,9 +78,9 @@ def _told(found: NextSeeds) -> str:
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
     name = found.name if found.kind == "claim" else f"table {found.name}"
     if found.chance is None or found.expected is None:
-        return f"{name}: {adds}; one seed has no spread to judge by"
+        return f"{name}: {adds}; one seed alone has no spread"
     if found.kind == "claim":
-        return f"{name}: {adds}; decided with a chance of {found.chance:.0%} at {found.seeds_then}"
+        return f"{name}: {adds}; decided with probability {found.chance:.0%} at {found.seeds_then}"
     of = f"{found.expected:.1f} of {plural(found.undecided, 'difference')}"
     return f"{name}: {adds}; {of} expected to be decided at {found.seeds_then}"
 
@@ -97,7 +97,7 @@ def _print_verdicts(results: StudyResults, spent: float) -> None:
 
 
 def run_as_asked(options: RunOptions) -> Summary | None:
-    """Run a study as its options say, and print what a program asks for; None if it was left at once."""
+    """Run a study with its options, and print its JSON page if requested; None if interrupted at once."""
     budget_s = options.budget_s()
     settings = load_settings(options.settings())
     study = follow_rounds(load_study(options.study, options.overrides or ()), settings.store)
@@ -122,20 +122,20 @@ def run_as_asked(options: RunOptions) -> Summary | None:
 
 
 def _note_new_store(settings: ResolvedSettings) -> None:
-    """Print where results will be if there is no such folder yet, since its path may be mistyped."""
+    """Print where results will be if the folder does not exist yet, since its path may be mistyped."""
     store = settings.store
     if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
 
 
 def _note_other_file(study: Study, store: Store) -> None:
-    """Print which other file last ran under this study's name: commands take the name for the latest."""
+    """Print which other file last ran under this study's name: commands use the latest for the name."""
     record = store.records.load(study.name)
     before = Path(record["path"]) if record and record.get("path") else None
     if record is None or before is None or study.path is None or record["text"] == study.text:
         return
     if before.absolute() != study.path.absolute() and before.exists():
-        print_stderr(f"the name {study.name} was that of {before}; from now on it means {study.path}")
+        print_stderr(f"the name {study.name} belonged to {before}; from now on it refers to {study.path}")
 
 
 def _print_data_warnings(study: Study) -> None:

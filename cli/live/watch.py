@@ -1,4 +1,4 @@
-"""Watch a study that runs elsewhere, by its store alone: the display of a run, without the run."""
+"""Watching of a study that runs elsewhere, from its store only: the display of a run."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ..views.trial_names import TrialNameColumns
 from .display import draw, drawing
 
 MAX_SILENCE_S = 600.0
-"""Without a terminal a line is printed after so long at most, if trials have come farther."""
+"""The maximum seconds without output when there is no terminal but progress."""
 
 _Show = Callable[[StudyNow, ProgressNow], None]
 
 
 def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
-    """Show a study on standard error until all of its trials have ended: how it stands, whether they have.
+    """Show a study on standard error until all trials have ended; return its state and whether they have.
 
-    They have not after Ctrl-C, which stops nothing but the watching.
+    Ctrl-C ends only the watching.
     """
     look_s = LOOK_S if store.address is None else LOOK_AT_BUCKET_S
     reader = StoreReader(store, look_s)
@@ -55,7 +55,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 
 
 def print_end(now: StudyNow) -> bool:
-    """Sum up how a study stands; whether trials have failed."""
+    """Print a summary of a study; return whether trials have failed."""
     status = study_status(now.study, now.store)
     points = StudyResults(now.study, now.store).points
     heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
@@ -66,7 +66,7 @@ def print_end(now: StudyNow) -> bool:
 
 
 def _read(reader: StoreReader, study: Study) -> StudyNow | None:
-    """Return the study at this moment, None before it has begun; raise StudyError for a broken record."""
+    """Return the study at this moment, None before its start; raise StudyError for a broken record."""
     found = reader.current().studies.get(study.name)
     if isinstance(found, StudyError):
         raise found
@@ -74,7 +74,7 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
-    """Return a study that has not run into the store yet, though others may have trained trials of it."""
+    """Return the state of a study without a run in the store; other studies may have trained its trials."""
     own = study_outcomes(study, store.trials())
     return StudyNow(
         study=study,
@@ -100,7 +100,7 @@ def _display(now: StudyNow) -> Iterator[_Show]:
 
 
 class StoredProgress:
-    """Progress of a study by its store, for displays."""
+    """Progress of a study from its store, for displays."""
 
     def __init__(self, progress: ProgressNow) -> None:
         self._eta_s = progress.eta_s
@@ -116,12 +116,12 @@ class StoredProgress:
         }
 
     def remaining_s(self) -> float | None:
-        """Return the seconds that are left, None while nobody trains."""
+        """Return the remaining seconds; None while nobody trains."""
         return self._eta_s
 
 
 class _Drawn:
-    """The live display: `render` is called by the thread that draws."""
+    """The live display; `render` is called by the drawing thread."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -176,4 +176,4 @@ class _Lines:
 
 def _abandoned(progress: ProgressNow) -> list[str]:
     count = len(progress.stopped)
-    return [f"  {plural(count, 'trial')} begun that nobody trains now"] if count else []
+    return [f"  {plural(count, 'trial')} begun, but not in training now"] if count else []

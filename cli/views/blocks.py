@@ -1,4 +1,4 @@
-"""Blocks: a line for each, or one with its whole specification."""
+"""Blocks: a line for each, or the whole specification of one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _MAX_SIGNATURE_WIDTH = 30
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """Return the block of a name, with small values for its required parameters.
+    """Return the named block, with small values for its required parameters.
 
-    The text may also be a name with arguments. Raises RecipeError, with the nearest name, for an unknown
+    The text may also be a name with arguments. Raise RecipeError, with the nearest name, for an unknown
     block.
     """
     spec = lookup(text)
@@ -41,7 +41,7 @@ def parse_block(text: str) -> nodes.BlockNode:
     if not isinstance(recipe.root, nodes.BlockNode):
         raise RecipeError(text, [Fault(0, len(text), f"expected one block, got {recipe.text}")])
     if recipe.holes or recipe.dimensions:
-        raise RecipeError(text, [Fault(0, len(text), "expected a block with nothing left open")])
+        raise RecipeError(text, [Fault(0, len(text), "expected a block without choices and ranges")])
     return recipe.root
 
 
@@ -64,7 +64,7 @@ def format_blocks(specs: Sequence[Spec]) -> str:
 
 
 def block_entry(spec: Spec) -> BlockEntry:
-    """Return a block for a program."""
+    """Return a block for JSON."""
     from ..pages import BlockEntry
 
     return BlockEntry(
@@ -77,7 +77,7 @@ def block_entry(spec: Spec) -> BlockEntry:
 
 
 def format_block(block: nodes.BlockNode, context: CostContext) -> str:
-    """Everything about a block, with its cost and reach in a context."""
+    """Format everything about a block, with its cost and reach in a context."""
     spec = spec_of(block.name)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
     gap = WIDTH - len(text) - len(kind)
@@ -103,7 +103,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 
 
 def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
-    """Return a block with all digits for a program; an unbounded reach is "all"."""
+    """Return a block with all digits for JSON; an unbounded reach is "all"."""
     from ..pages import BlockPage
 
     spec = spec_of(block.name)
@@ -151,7 +151,7 @@ def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
     width = max(len(parameter.name) for parameter in parameters)
     for parameter in parameters:
         given = default_text(parameter)
-        needed = "required" if given is None else f"{given} if not given"
+        needed = "required" if given is None else f"default {given}"
         line = f"{parameter.name:<{width}}  {parameter.meaning}: {describe_values(parameter)}; {needed}"
         yield from wrap(line, WIDTH, initial_indent="  ", subsequent_indent=" " * (width + 4))
 

@@ -1,4 +1,4 @@
-"""Names that recipes and studies can use: lists of a kind, and all that is known of one name."""
+"""Names for recipes and studies: lists of a kind, and the facts about one name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
     "samplers": ("[search] sampler", SAMPLERS),
     "schedulers": ("[search] scheduler", SCHEDULERS),
 }
-"""For each kind, the study key that takes such a name, and all names. Other kinds show more facts."""
+"""For each kind, the study key that takes such a name, and all names. Other kinds have more facts."""
 
 _SEARCH_KEYS = {"samplers": SAMPLER_KEYS, "schedulers": SCHEDULER_KEYS}
 
@@ -53,9 +53,8 @@ def _names(kind: str) -> Iterable[str]:
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
     """Return the kinds that have a name.
 
-    Raises ActivememError with the nearest name if no kind has it.
-
-    A text that is no name, such as `conv(k=20)`, is a block.
+    Raise ActivememError with the nearest name if none does. A text that is not a name, such as `conv(k=20)`,
+    is a block.
     """
     names = {kind: set(_names(kind)) for kind in kinds}
     found = [kind for kind in kinds if name in names[kind]]
@@ -66,12 +65,12 @@ def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
 
 
 def _singular(kind: str) -> str:
-    """`loss term` for `loss_terms`."""
+    """Return the singular of a kind: `loss term` for `loss_terms`."""
     return kind[:-1].replace("_", " ")
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all names of a kind with what is known of them, and the faults of plug-ins' blocks."""
+    """Return all names of a kind with their facts, and the faults of plug-ins' blocks."""
     from ..pages import NameListPage
 
     if kind == "blocks":
@@ -85,7 +84,7 @@ def kind_page(kind: str) -> NameListPage:
 
 
 def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
-    """Return all that is known of a name that is no block."""
+    """Return the facts about a name that is not a block."""
     from ..pages import MetricEntry, NameEntry, TaskEntry
 
     if kind == "tasks":
@@ -128,7 +127,7 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
 
 
 def format_kind(kind: str) -> list[str]:
-    """Return a line for each name of a kind, and the owner of plug-ins' ones."""
+    """Return a line for each name of a kind, with the owner of plug-ins' names."""
     if kind == "blocks":
         return [blocks.format_blocks(_block_specs())]
     if kind == "tasks":
@@ -143,7 +142,7 @@ def format_kind(kind: str) -> list[str]:
 
 
 def format_name(kind: str, name: str) -> Iterator[str]:
-    """Return all that is known of a name that is no block, in lines."""
+    """Yield lines with the facts about a name that is not a block."""
     if kind == "tasks":
         return _format_task(require_task(name))
     if kind == "metrics":
@@ -192,7 +191,7 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
 
 
 def _metrics(spec: TaskSpec) -> Iterator[str]:
-    """Yield the metrics of every trial of a task, then for each key those that it brings."""
+    """Yield the metrics of every trial of a task, then for each key the metrics that it adds."""
     by_way: dict[str, list[str]] = {}
     for name, way in task_metrics(spec).items():
         by_way.setdefault(way, []).append(name)

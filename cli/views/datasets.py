@@ -1,4 +1,4 @@
-"""Datasets: what each is, and where it is on this machine."""
+"""Datasets: their facts, and their places on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MILLION = 1_000_000
 
 
 def format_datasets(availabilities: Sequence[Availability]) -> str:
-    """Return a heading for each kind."""
+    """Return the datasets under a heading for each kind."""
     width = max(len(each.dataset.name) for each in availabilities)
     sizes = max(len(_size(each.dataset)) for each in availabilities)
     parts: list[str] = []
@@ -28,7 +28,7 @@ def format_datasets(availabilities: Sequence[Availability]) -> str:
 
 
 def dataset_entry(availability: Availability) -> DatasetEntry:
-    """Return a dataset for a program."""
+    """Return a dataset for JSON."""
     dataset = availability.dataset
     sizes: dict[str, Any] = {}
     match dataset:
@@ -75,7 +75,7 @@ def format_check(availability: Availability) -> str:
     if not availability.complete:
         return f"{name}: {format_location(availability)}"
     counted = isinstance(availability.dataset, Treebank) and availability.dataset.digest is None
-    return f"{name}: {'as many sentences ' if counted else ''}as published"
+    return f"{name}: {'the number of sentences is ' if counted else ''}as published"
 
 
 def _lines(availability: Availability, width: int, sizes: int) -> str:
@@ -119,6 +119,6 @@ def format_location(availability: Availability) -> str:
     if availability.complete:
         return str(availability.folder)
     if availability.files:
-        return f"not all here: activemem data fetch {dataset.name}"
-    how = "not here" if dataset.manual_instructions is None else "by hand"
+        return f"incomplete: activemem data fetch {dataset.name}"
+    how = "missing" if dataset.manual_instructions is None else "manual download"
     return f"{how}: activemem data fetch {dataset.name}"

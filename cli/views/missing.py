@@ -1,4 +1,4 @@
-"""What a reviewer will ask for, kind by kind, with the cost of each request."""
+"""Ablations that a reviewer may request, by kind, with the cost of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
         f"{plural(len(missing.seeds), 'seed')} each"
     )
     if not missing.requests:
-        yield "a reviewer will miss nothing that is looked for here"
+        yield "no ablation is missing"
         return
     words = [request_words(request) for request in missing.requests]
     texts = [cost_words(cost) for cost in costs]
@@ -43,7 +43,7 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
 
 
 def request_words(request: Request) -> str:
-    """Return a request on one line: `− ff(64) · of sa`, or how many models it is about."""
+    """Describe a request on one line: `− ff(64) · of sa`, or with its number of models."""
     models = list(dict.fromkeys(cell.model for cell in request.cells))
     if request.kind == "seeds":
         return f"{request.change} in {plural(len(request.cells), 'cell')}"
@@ -51,7 +51,7 @@ def request_words(request: Request) -> str:
 
 
 def cost_words(cost: RequestCost) -> tuple[str, str, str]:
-    """Return the trials, the operations and the time of a request."""
+    """Return the trials, the FLOPs and the time of a request."""
     prefix, scale = si_prefix(cost.flops)
     flops = f"{cost.flops / scale:.1f} {prefix}FLOPs"
     return plural(len(cost.trials), "trial"), flops, _time(cost.estimate)

@@ -1,4 +1,4 @@
-"""Trained models as they are listed and shown, and the score of a text."""
+"""Lists and facts of trained models, and scores of texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MISSING = "—"
 
 
 def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[str]:
-    """Each model by its trial, with its levels and a metric, in columns."""
+    """Return each model by its trial, with its levels and a metric, in columns."""
     factors = list(dict.fromkeys(name for model in models for name in model.levels))
     heading = ["trial", *factors, *([metric] if metric else [])]
     rows = [

@@ -18,14 +18,14 @@ _MIN_TEXT = 24  # columns for the first column of a section, however narrow the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """Rows under a header; the first column is text, which is wrapped, and the others stand as they are."""
+    """Rows under a header; the first column is wrapped text, the others are not wrapped."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
-    """Return the sheet in columns, followed by the printed tables with our numbers beside."""
+    """Return the sheet in columns, followed by the printed tables with our numbers."""
     lines = _summary(sheet)
     for section in _sections(sheet):
         lines += ["", *_columns(section, width)]
@@ -34,7 +34,7 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 
 
 def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
-    """Return the sheet as Markdown tables, without times: they are this machine's."""
+    """Return the sheet as Markdown tables, without times, which depend on this machine."""
     summary, lines = _summary(sheet), list[str]()
     lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
     for header, rows in ((section.header, section.rows) for section in _sections(sheet, times=False)):
@@ -51,15 +51,15 @@ def _summary(sheet: PaperSheet) -> list[str]:
     decided = [sheet.count_decided(small=size) for size in (False, True)]
     return [
         sheet.paper,
-        f"{plural(printed, 'printed number')}: {full_size} have a result at the paper's size, "
-        f"{small} in small, {printed - full_size - small} not yet",
-        f"{plural(claims, 'claim')}: {decided[0]} decided at the paper's size, {decided[1]} in small",
+        f"{plural(printed, 'printed number')}: {full_size} have a result at full size, "
+        f"{small} at small size, {printed - full_size - small} have none yet",
+        f"{plural(claims, 'claim')}: {decided[0]} decided at full size, {decided[1]} at small size",
     ]
 
 
 def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
     yield _Section(
-        header=("table", "printed", "at its size", "in small", "missing"),
+        header=("table", "printed", "full size", "small size", "missing"),
         rows=tuple(
             (each.name, *map(str, (each.printed, each.full_size, each.small, each.missing)))
             for each in sheet.printed
@@ -67,7 +67,7 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
     )
     if sheet.claims:
         yield _Section(
-            header=("claim", "at its size", "in small"),
+            header=("claim", "full size", "small size"),
             rows=tuple(
                 (each.name, _verdicts(each.full_size), _verdicts(each.small)) for each in sheet.claims
             ),
@@ -79,11 +79,11 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
         )
     if sheet.studies:
         yield _Section(
-            header=("study", "size", "done", "left, at most"),
+            header=("study", "size", "done", "remaining, at most"),
             rows=tuple(
                 (
                     each.name,
-                    "small" if each.small else "paper's",
+                    "small" if each.small else "full",
                     f"{each.done} of {each.trials}",
                     _cost(each, times=times),
                 )
@@ -93,7 +93,7 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Return `confirmed, n = 3` of one verdict, and the counts of several; a dash without any."""
+    """Return `confirmed, n = 3` for one verdict, and the counts for several; a dash without any."""
     if not found:
         return "–"
     if len(found) == 1:
@@ -111,7 +111,7 @@ def _cost(study: PaperStudy, *, times: bool) -> str:
 
 
 def _columns(section: _Section, width: int) -> Iterator[str]:
-    """Yield the lines of a section, the first column wrapped to what the others leave."""
+    """Yield the lines of a section, with the first column wrapped to the remaining width."""
     cells = (section.header, *section.rows)
     widths = [max(len(row[place]) for row in cells) for place in range(1, len(section.header))]
     left = max(_MIN_TEXT, width - 2 - sum(widths) - _GAP * len(widths))

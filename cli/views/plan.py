@@ -1,4 +1,4 @@
-"""A plan on a terminal, with what it means for the machine of the command."""
+"""A plan on a terminal, with notes about the command's machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...engine.optimisers.build import GroupSize
 
 _CORE_FLOPS = 5e10
-"""The operations that a CPU core does in a second at best; few trainings reach it."""
+"""The peak FLOP/s of a CPU core; few trainings reach it."""
 
 _MAX_CPU_DAYS = 21
 
@@ -43,7 +43,7 @@ def format_plan(
     """Return the lines of `study plan`.
 
     - `device_bytes` adds how many trials fit on such a device.
-    - `noise` is what a search can distinguish from noise.
+    - `noise` has a search's detectable differences.
     - `packs` says which trials can train together.
     - `run_free` is the memory that the study's run found free on a GPU here.
     - `at_once` is the number of trials that can train at once.
@@ -65,7 +65,7 @@ def format_plan(
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Say that a study needs a GPU if its operations alone keep this machine's CPUs busy for weeks."""
+    """Return a note that a study needs a GPU if its FLOPs alone would take this machine's CPUs weeks."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""
@@ -76,7 +76,7 @@ def _cpu_months(plan: Plan) -> str:
     prefix, scale = si_prefix(plan.flops)
     return (
         f"needs a GPU: {plan.flops / scale:,.1f} {prefix}FLOPs take about {size:,} {unit} on this machine's "
-        f"{plural(int(cpus_here()), 'CPU core')}, at {_CORE_FLOPS / 1e9:.0f} GFLOPs a second each"
+        f"{plural(int(cpus_here()), 'CPU core')}, at {_CORE_FLOPS / 1e9:.0f} GFLOPs/s each"
     )
 
 

@@ -1,7 +1,7 @@
-"""The answer to a query: columns for a person, or Markdown, CSV and JSON, or a file.
+"""The result of a query: columns for people, or Markdown, CSV, JSON, or a file.
 
 Columns are shortened: long texts are cropped, numbers have six digits. The other formats have all digits, and
-Parquet has the types too.
+Parquet has the types, too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ...studies.text.units import plural, side_by_side, truncate
 from ..output import output_width
 
 _MAX_TEXT_WIDTH = 48
-"""The width to which texts are cropped in columns, nowhere else."""
+"""The width to which texts are cropped in columns."""
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """Return the answer as text; rich is for a person."""
+    """Return the result as text; rich is for people."""
     match text_format:
         case "rich":
             return format_columns(answer, output_width())
@@ -35,7 +35,7 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
 
 
 def save(answer: pl.DataFrame, path: Path) -> None:
-    """Write the answer to a file, in the form that its ending names; QueryError for another ending."""
+    """Write the result to a file in the format of its suffix; raise QueryError for another suffix."""
     writers: Mapping[str, Callable[[BytesIO], object]] = {
         ".parquet": answer.write_parquet,
         ".csv": lambda file: file.write(_csv(answer).encode()),
@@ -50,7 +50,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Aligned columns within a width; columns without room follow below, with all their rows."""
+    """Return aligned columns within a width; further columns follow below, with all their rows."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]
@@ -58,14 +58,14 @@ def format_columns(answer: pl.DataFrame, width: int) -> str:
 
 
 def format_markdown(answer: pl.DataFrame) -> str:
-    """Return a table with pipes, numbers on the right; a pipe in a text is escaped."""
+    """Return a Markdown table, with numbers on the right and escaped pipes."""
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
     return "\n".join(["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows] + [""])
 
 
 def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as data for JSON: times in ISO format, numbers that JSON lacks as null."""
+    """Return the rows as JSON data: times in ISO format, unsupported numbers as null."""
     return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
 
 
@@ -92,7 +92,7 @@ def _text(value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """Return a value for JSON: infinities and NaN become null, values of other types become text."""
+    """Return a value for JSON: infinities and NaN become null, other types become text."""
     match value:
         case float():
             return value if value - value == 0 else None

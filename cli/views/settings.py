@@ -28,9 +28,9 @@ def format_settings(study: Study, *, sources: bool) -> str:
 def _summary(sheet: SourceSheet) -> str:
     count = plural(len(sheet.settings), "setting")
     if not sheet.is_given:
-        return f"{count}; the study does not say where they come from, since it has no table [source]"
+        return f"{count}; sources unknown, since the study has no table [source]"
     found = Counter("" if each.is_default else each.source.origin for each in sheet.settings if each.source)
-    told = f"{found['paper']} of the paper, {found['program']} of its program, {found['ours']} ours"
+    told = f"{found['paper']} from the paper, {found['program']} from its program, {found['ours']} our own"
     return f"{count}: {told}, {found['']} defaults"
 
 

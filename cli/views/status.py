@@ -1,4 +1,4 @@
-"""The status of a study: lines for trials that failed and that have begun, and for the best points."""
+"""The status of a study: lines for failed and unfinished trials, and for the best points."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def explain_failures(study: Study, store: Store, study_status: StudyStatus) -> list[str]:
-    """Return a line for each reason why trials failed, and the commands that show more and try again."""
+    """Return a line for each reason why trials failed, and commands for details and retries."""
     lines = format_failures(study_status.failure_reasons)
     return [*lines, *failure_help(study, store)] if lines else []
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
-    """Return a line for each trial that has begun, the latest first: how far it got, and how long ago."""
+    """Return a line for each begun trial, the latest first: its progress, and its last activity."""
     trials = {**{trial.id: trial for trial in study.trials}, **study_status.begun}
     clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
@@ -64,14 +64,14 @@ def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
 
 def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:
     metric = find_quantity(objective.name)
-    assert metric is not None, "an objective of a study that was read"
+    assert metric is not None, "the study file was checked"
     means = [metric.format(each.means[place]) for each in best]
     width = max(map(len, means), default=0)
     return [f"{objective.name} {mean:>{width}}" for mean in means]
 
 
 def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
-    """Return a line for each of the best points of a search, and for each reason why others are left out."""
+    """Return a line for each of a search's best points, and for each reason why others are left out."""
     if study.search is None or found is None:
         return []
     best = best_of(study.search, found)
@@ -86,13 +86,13 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     ]
     unsolved = unsolved_sentence([*chain(*lengths)], [trial.settings for trial in found.trained])
     note = comparison_note(study) if best else ""
-    gaps = [truncate(f"  {count} left out   {reason}", output_width()) for count, reason in left_out(found)]
+    gaps = [truncate(f"  {count} excluded   {reason}", output_width()) for count, reason in left_out(found)]
     notes = [each for text in (unsolved, note) for each in labelled_lines("note", text, output_width())]
     return [*lines, *gaps, *notes]
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
-    """Return every study's title and status by its name, or why it cannot be read."""
+    """Return every study's title and status by its name, or its error."""
     outcomes = store.trials()
     return {
         name: study
@@ -111,7 +111,7 @@ def _outline_status(study: Study | StudyOutline, store: Store, outcomes: pl.Data
 
 
 def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
-    """Return a line for each study: its name, how many of its trials are done, its title."""
+    """Return a line for each study: its name, its number of done trials, its title."""
     rows = [
         (name, "unreadable", one.faults[0].message)
         if isinstance(one, StudyError)
@@ -123,8 +123,11 @@ def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) ->
 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
-    """`chain for tensorboard in runs: 4 trials, 40 epochs, 1 table; 2 trials known already`."""
+    """Describe an export: `chain for tensorboard in runs: 4 trials, 40 epochs, 1 table.
+
+    2 trials known already`.
+    """
     parts = [plural(exported.trials, "trial"), plural(exported.epochs, "epoch")]
     told = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
-    known = f"; {plural(exported.known, 'trial')} known already" if exported.known else ""
+    known = f"; {plural(exported.known, 'trial')} already there" if exported.known else ""
     return f"{study} for {program} in {place}: {told}{known}"

@@ -1,4 +1,4 @@
-"""Faults of a store's files: a line for each, the gravest first."""
+"""Faults of a store's files: a line for each, the most serious first."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ _TOTALS = {
     FindingKind.UNREADABLE: "unreadable",
     FindingKind.INCOMPLETE: "incomplete",
     FindingKind.FOREIGN: "foreign",
-    FindingKind.UNSEALED: "without a seal",
-    FindingKind.LEFTOVER: "left over",
+    FindingKind.UNSEALED: "without checksum",
+    FindingKind.LEFTOVER: "leftover",
 }
 
 
 def format_check(store: Store, found: StoreCheck) -> list[str]:
-    """Return the totals, a line for each finding, and the command that mends what can be mended."""
+    """Return the totals, a line for each finding, and the command that repairs them."""
     lines = [_totals(store, found), *_lines(store, found.findings)]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
-        lines.append("Mend: activemem store repair")
+        lines.append("Repair: activemem store repair")
     if FindingKind.LEFTOVER in kinds:
-        lines.append("Remove what is left over: activemem store clean")
+        lines.append("Remove leftovers: activemem store clean")
     return lines
 
 
 def format_repair(store: Store, mended: Sequence[Finding], left: StoreCheck) -> list[str]:
-    """Return the files that were moved to quarantine, and what is still wrong."""
+    """Return the quarantined files, and the remaining problems."""
     moved = f"{plural(len(mended), 'damaged file')} moved to {store.place}/quarantine"
     return [moved if mended else "nothing is damaged", *_lines(store, mended), *format_check(store, left)]
 
 
 def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[str]:
-    """Return the files that were removed, or would be, and their size."""
+    """Return the removed files (or files to remove), and their size."""
     if not found:
-        return ["nothing is left over"]
+        return ["no leftovers"]
     size = format_bytes(sum(finding.size for finding in found))
     verb = "would be removed" if dry else "removed"
     return [*_lines(store, found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
 
 
 def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
-    """Return what was removed of a study, or would be."""
+    """Return the removed parts of a study (or parts to remove)."""
     if not gone.trials:
-        return [f"{study}: there is nothing of it to forget"]
+        return [f"{study}: nothing of it is stored"]
     verb = "would be removed" if dry else "removed"
     parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
     parts += [
@@ -58,12 +58,12 @@ def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
 
 
 def _totals(store: Store, found: StoreCheck) -> str:
-    """`results · 288 files, 1.2 MB · 1 damaged · 2 left over`."""
+    """Describe the totals: `results · 288 files, 1.2 MB · 1 damaged · 2 left over`."""
     counts = Counter(finding.kind for finding in found.findings)
     parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
     parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]
     if not counts:
-        parts.append("there is no store yet" if found.is_empty else "all as written")
+        parts.append("there is no store yet" if found.is_empty else "all files intact")
     number, size = found.quarantined
     parts += [f"{number} in quarantine, {format_bytes(size)}"] if number else []
     return " · ".join(parts)

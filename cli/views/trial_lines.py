@@ -1,4 +1,4 @@
-"""A running study as lines: its counts, its running trials, a trial that has ended, its own metric."""
+"""A running study as lines: counts, running trials, ended trials, and its main metric."""
 
 from __future__ import annotations
 
@@ -23,48 +23,45 @@ from ...studies.text.units import format_duration
 from .trial_names import TrialNames
 
 MAX_RUNNING_LINES = 6
-"""At most this many running trials have a line of their own."""
+"""The maximum number of running trials with a line each."""
 
 _MAX_TRIAL_NAME_WIDTH = 42
-"""The widest column for the names of an ended trial."""
+"""The maximum width of the column with an ended trial's names."""
 
 _FORMATS = {"max_length": ".0f", "length": ".0f", "accuracy": ".3f", "loss": ".4f"}
 """The displayed metrics and their formats."""
 
 
 class Progress(Protocol):
-    """The progress of a study, as displays read it from a driver or from its store."""
+    """The progress of a study, from a driver or from its store."""
 
     @property
     def total(self) -> int:
-        """Return the trials of the study, as far as they are known."""
+        """Return the number of trials of the study, as far as it is known."""
         ...
 
     @property
     def share(self) -> float:
-        """Return how much of the study is done, including the epochs of running trials."""
+        """Return the finished share of the study, including the epochs of running trials."""
         ...
 
     @property
     def counts(self) -> Counter[str]:
-        """Return the trials that have ended, by status."""
+        """Return the number of ended trials by status."""
         ...
 
     @property
     def running(self) -> Mapping[str, RunningTrial]:
-        """Return the trials that are trained now."""
+        """Return the trials in training."""
         ...
 
     def remaining_s(self) -> float | None:
-        """Return the wall seconds that are left; None while they are not known."""
+        """Return the remaining wall seconds; None while unknown."""
         ...
 
 
 def format_counts(progress: Progress) -> str:
-    """Return how many trials have ended and run, and the time that is left.
-
-    For example `61/144   1 running   ETA 39 s`.
-    """
+    """Describe ended and running trials, and the remaining time. For example `61/144 1 running ETA 39 s`."""
     counts, left_s = progress.counts, progress.remaining_s()
     words = [f"{len(progress.running)} running"]
     words += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
@@ -73,7 +70,7 @@ def format_counts(progress: Progress) -> str:
 
 
 def format_running(progress: Progress, columns: TrialNames, width: int) -> list[str]:
-    """Return a line for each of the first running trials, and how many more there are."""
+    """Return a line for each of the first running trials, and the number of others."""
     trials = [
         (each.trial, progress_words(each.trial, each.epoch, each.metrics))
         for each in progress.running.values()
@@ -84,7 +81,7 @@ def format_running(progress: Progress, columns: TrialNames, width: int) -> list[
 def format_trials(
     trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first trials, with its words, and how many more there are."""
+    """Return a line for each of the first trials with its texts, and the number of others."""
     shown = trials[:MAX_RUNNING_LINES]
     words = _align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)
@@ -97,7 +94,7 @@ def format_trials(
 
 
 def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
-    """Return how far a trial got, in words: `epoch 61/100`, `accuracy 0.998`."""
+    """Describe a trial's progress: `epoch 61/100`, `accuracy 0.998`."""
     shown = _format_metrics(metrics, ("length", "accuracy")) or _format_metrics(metrics, ("loss",))
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
@@ -105,7 +102,7 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
 def format_ended(
     event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNames, headline: Headline
 ) -> str:
-    """One line for a trial that has ended: how many of all have, its status, its names and its result.
+    """Return a line for an ended trial: the count of ended trials, its status, its names and its result.
 
     The result is the study's own metric with the best so far, else the main metric of the trial's task, or
     its length and accuracy.
@@ -122,14 +119,14 @@ def format_ended(
 
 
 def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
-    """Return `continues conv(k=3)  seed 1 from epoch 12` of a trial that an earlier run has begun."""
+    """Return `continues conv(k=3) seed 1 from epoch 12` for a trial begun by an earlier run."""
     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
     names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
     return " ".join(["continues", *([names] if names else []), "from", place])
 
 
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:
-    """Return who trains the trials that a run waits for.
+    """Describe the processes that train the trials a run waits for.
 
     For example `another driver trains 3 of them: process 71 on node2`.
     """
@@ -138,7 +135,7 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
     owners = [f"process {pid} on {host}" for host, pid in sorted(counts)]
     if len(counts) > 1:
         owners = [f"{owner} ({counts[key]})" for owner, key in zip(owners, sorted(counts), strict=True)]
-    return f"{who} {len(others)} of them, which are waited for: {', '.join(owners)}"
+    return f"{who} {len(others)} of them; waiting for {', '.join(owners)}"
 
 
 def first_line(reason: str) -> str:
@@ -156,14 +153,14 @@ def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_loss")
-"""The metrics of the dev split by which a task is judged; a trial shows the first one that it has."""
+"""The dev metrics by which a task is judged; a trial shows the first one that it has."""
 
 
 class Headline:
     """The metric that a search optimises, or that the first table shows, with the best value of any trial.
 
     Without either it is the main metric of the tasks, if they share one. A study without a metric, or whose
-    metric trials do not report, has none: then `words` are empty.
+    trials do not report it, has none: then `words` is empty.
     """
 
     def __init__(self, study: Study, values: Iterable[float] = ()) -> None:
@@ -174,7 +171,7 @@ class Headline:
 
     @property
     def name(self) -> str | None:
-        """The name of the metric."""
+        """Return the name of the metric."""
         return None if self._metric is None else self._metric.name
 
     def words(self, metrics: Mapping[str, float]) -> list[str]:
@@ -199,12 +196,12 @@ class Headline:
             self._best = max(value, best) if self._sign > 0 else min(value, best)
 
     def _text(self, value: float) -> str:
-        assert self._metric is not None, "a value of the metric"
+        assert self._metric is not None, "the caller has checked for a metric"
         return self._metric.format(value)
 
 
 def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
-    """Return the headline of a study, with the best of the outcomes that a store has."""
+    """Return the headline of a study, with the best value among a store's outcomes."""
     headline = Headline(study)
     if headline.name is None:
         return headline
@@ -214,7 +211,7 @@ def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
 
 
 def main_metric(settings: TrialSettings) -> str | None:
-    """Return the metric of the dev split by which a trial's task is judged; None without a dev split."""
+    """Return the dev metric by which a trial's task is judged; None without a dev split."""
     measured = epoch_metrics(settings)
     return next((name for name in _MAIN_METRICS if name in measured), None)
 

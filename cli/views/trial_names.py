@@ -1,4 +1,4 @@
-"""Trials named in columns of a line: their levels, in shorter forms where the line has no room for them."""
+"""Trials named by columns of levels, which are shortened if a line is too narrow."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from ...studies.text.units import abbreviate_all
 _SEED, _GAP = "seed", 2
 
 _MIN_READABLE_WIDTH = 12
-"""Texts are not made narrower than this while something else can be left out."""
+"""The minimum width of texts while something else can be left out."""
 
 _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""
 
 _LevelTexts = Mapping[Level | None, str]
-"""The text of each level of a factor; None stands for trials that lack the factor."""
+"""The text of each level of a factor; None stands for trials without the factor."""
 
 
 class TrialNames(Protocol):
-    """Names that set trials apart in lines."""
+    """Names that distinguish trials in lines."""
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Make room for these trials too."""
+        """Include these trials in the layout."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name an added trial, padded to their columns."""
+        """Return the texts that name an included trial, padded to their columns."""
         ...
 
 
 class TrialNameColumns:
-    """Columns that set trials apart.
+    """Columns that distinguish trials.
 
-    There is one for each factor and one for the seed, over all trials added so far. Columns that do not
-    fit into a line are shortened step by step. First, factors of one level and those implied by another's
-    words are left out. Then arguments and words that all levels of a factor share are dropped, then the
-    middles of wide texts, which still differ if possible, and at last the names before numbers.
+    There is one for each factor and one for the seed, over all trials added so far. Columns that do not fit
+    into a line are shortened step by step. First, factors with one level and those implied by another's words
+    are left out. Then arguments and words that all levels of a factor share are dropped, then the middles of
+    wide texts, which still differ if possible, and at last the names before numbers.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
@@ -54,7 +54,7 @@ class TrialNameColumns:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Make room for these trials too."""
+        """Include these trials in the layout."""
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
@@ -65,7 +65,7 @@ class TrialNameColumns:
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the texts that name an added trial, padded to their columns."""
+        """Return the texts that name an included trial, padded to their columns."""
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
         levels, columns = _levels(trial), self._fits[max_width]
@@ -89,7 +89,7 @@ class TrialNameColumns:
 
 
 class PointNames:
-    """Names that set the points of a search apart, in one text: `filter=16 conv(k=…) conv.k=8`.
+    """Names that distinguish the points of a search in one text: `filter=16 conv(k=…) conv.k=8`.
 
     Later points may have other values, so columns would change with each line.
     """
@@ -101,10 +101,10 @@ class PointNames:
         self._width = 0
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Nothing: a point is named without the others."""
+        """Do nothing: a point's name does not depend on others."""
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the text that names a trial, as wide as the widest so far."""
+        """Return the text that names a trial, padded to the widest so far."""
         values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
         apart = [level_name(trial.levels[name]) for name in self._across]
         apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
@@ -122,7 +122,7 @@ class PointNames:
 
 
 def _short(name: str, value: Level) -> str:
-    """Return a self-explanatory value unchanged, another with the last part of its name."""
+    """Return a self-explanatory value unchanged, others with the last part of their name."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
@@ -132,7 +132,7 @@ def format_level(level: Level) -> str:
 
 
 def brief_name(factor: str) -> str:
-    """Return the last part of a factor's name, with its number if it has one: `k.2` of `conv.k.2`."""
+    """Return the last part of a factor's name, with its number, if any: `k.2` for `conv.k.2`."""
     parts = factor.split(".")
     return ".".join(parts[-2:]) if parts[-1].isdigit() else parts[-1]
 
@@ -142,7 +142,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors with several levels that the words of no other factor imply."""
+    """Return the factors with several levels that no other factor's words imply."""
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
@@ -159,7 +159,7 @@ def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]
 
 
 def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Words and recipes as they are, numbers with their factor's name: `sa + conv(k=20)`, `lr=0.001`."""
+    """Return words and recipes unchanged, numbers with their factor's name: `sa + conv(k=20)`, `lr=0.001`."""
     name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""
@@ -172,7 +172,7 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_full_texts` without arguments and outer words that all of the factor's words share."""
+    """Return `_full_texts` without arguments and outer words shared by all of the factor's words."""
     words = [level for level in levels if isinstance(level, str)]
     return {
         **_full_texts(factor, levels),
@@ -181,19 +181,19 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the numeric levels without seeds and truth values, which keep the names of their factors."""
+    """Return the numeric levels without seeds and booleans, which keep their factors' names."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_short_texts`, numbers without names; seeds and truth values keep theirs."""
+    """Return `_short_texts` with numbers without names; seeds and booleans keep theirs."""
     bare = {level: format_level(level) for level in _numbers(factor, levels)}
     return {**_short_texts(factor, levels), **bare}
 
 
 def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
-    """Names without the first and last words that all of them share: `recall_` of `recall_addition`."""
+    """Return names without their shared first and last words: `recall_` of `recall_addition`."""
     if len(names) < 2 or not all(name.isidentifier() for name in names):
         return names
     words = [name.split("_") for name in names]
@@ -210,7 +210,7 @@ def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
 def _shrink_columns(
     columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
 ) -> dict[str, _LevelTexts]:
-    """Return the columns, the widest narrowed until all fit or only the seed's is above `min_width`."""
+    """Return the columns, the widest narrowed until all fit or only the seed's exceeds `min_width`."""
     widths = {factor: _width(shown) for factor, shown in columns.items()}
     while sum(widths.values()) + _GAP * len(widths) > max_width:
         widest = max((factor for factor in widths if factor != _SEED), key=widths.__getitem__, default=_SEED)

@@ -1,4 +1,4 @@
-"""Additions of the site to `docs/`: pages from other folders, the reference, and links that hold."""
+"""Additions of the site to `docs/`: pages from other folders, the API reference, and checked links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = {
     "SECURITY.md": "SECURITY.md",
     "studies/results/README.md": "committed-results.md",
 }
-"""Each page from outside by its path from the root, and where the site has it."""
+"""The paths of pages outside `docs/`, with their paths on the site."""
 
 _LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 _PART = re.compile(r"^```toml part$", re.MULTILINE)
@@ -35,7 +35,7 @@ _PROMISED = re.compile(r"^<!-- promised: (?P<package>[\w.]+) -->$", re.MULTILINE
 
 
 def on_startup(*, command: str, dirty: bool) -> None:
-    """Have the reference read from a folder of the package's name with nothing else in it."""
+    """Prepare a folder with only the package, from which the API reference is generated."""
     sources = TemporaryDirectory(prefix="activemem-")
     atexit.register(sources.cleanup)
     package = Path(sources.name, "activemem")
@@ -47,14 +47,14 @@ def on_startup(*, command: str, dirty: bool) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside."""
+    """Add the pages from outside `docs/`."""
     for source, page in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in the promised names; where a link leads to a file that the site lacks, its text alone stays."""
+    """Insert the API reference, and replace links to files outside the site by their text."""
     del config
     uri = page.file.src_uri
     source = next((source for source, page in PAGES.items() if page == uri), f"docs/{uri}")
@@ -73,7 +73,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _entries(package: str) -> str:
-    """Yield an entry for each public name of a package; submodules that are public names have none."""
+    """Yield an entry for each public name of a package except public submodules."""
     module = import_module(package)
     names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]
     return "\n\n".join(f"::: {package}.{name}" for name in sorted(names, key=str.lower))

@@ -103,7 +103,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
     if not (has_gpu and _is_supported(precision)):
         got = torch.cuda.get_device_name(device) if has_gpu else "no GPU"
         raise PrecisionError(
-            f"precision '{precision}' needs a GPU that has it, such as NVIDIA's from Ampere on, got {got}"
+            f"precision '{precision}' needs a GPU that supports it, such as NVIDIA's since Ampere, got {got}"
         )
 
 

@@ -66,7 +66,7 @@ def _manual_download_error(found: Availability) -> DataError:
                 f"{name} cannot be downloaded: {found.dataset.manual_instructions}",
                 *found.faults,
                 *expected,
-                f"put them there, or have them copied: activemem data fetch {name} --from FOLDER",
+                f"put them there, or copy them: activemem data fetch {name} --from FOLDER",
             ]
         )
     )

@@ -69,7 +69,7 @@ def describe_files(source: SourceFile) -> str:
 
 def missing_error(dataset: Dataset, files: str) -> DataError:
     """Return the error for files that are missing."""
-    remedy = f"get it: activemem data fetch {dataset.name}"
+    remedy = f"download it: activemem data fetch {dataset.name}"
     if dataset.own:
         remedy = "copy it there from the data folder of the machine that runs the study"
     return DataError(f"{dataset.name}: expected {files}, got nothing; {remedy}")

@@ -239,7 +239,7 @@ class PairSplit:
     def sentences(self, side: str) -> list[str]:
         """Return the original sentences of a side, "source" or "target"."""
         if self.path_prefix is None:
-            raise DataError("expected a split with its sentences, got one of numbers alone")
+            raise DataError("expected a split with sentences, got one with token ids only")
         return (
             self.path_prefix.with_name(f"{self.path_prefix.name}.{side}.txt")
             .read_text("utf-8")

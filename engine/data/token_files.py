@@ -94,7 +94,7 @@ def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]])
             with locked(place):
                 _fill_once(place, write)
     except OSError as error:
-        raise DataError(f"{name}: its numbers cannot be written: {error}") from error
+        raise DataError(f"{name}: its token ids cannot be written: {error}") from error
     return json.loads((place / ABOUT).read_text("utf-8"))
 
 
@@ -133,5 +133,5 @@ def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]])
     kind, size = _TYPES[about["dtype"]], about["size"]
     if (found := path.stat().st_size) != size * kind.itemsize:
         expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
-        raise DataError(f"{path}: {expected}; remove {path.parent} to have it made anew")
+        raise DataError(f"{path}: {expected}; remove {path.parent} to recreate it")
     return torch.from_file(str(path), shared=False, size=size, dtype=kind)

@@ -63,11 +63,15 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
         case ".onnx":
             return _export_onnx(trained, path, lengths=lengths)
         case "" if lengths:
-            raise ExportError(f"{path}: expected .pt2 or .onnx at its end with lengths, got a folder")
+            raise ExportError(
+                f"{path}: expected a path that ends in .pt2 or .onnx with lengths, got a folder"
+            )
         case "":
             return _write_folder(trained.file, source, path)
         case _:
-            raise ExportError(f"{path}: expected .pt2 or .onnx at its end, or a folder, got {path.suffix}")
+            raise ExportError(
+                f"{path}: expected a path that ends in .pt2 or .onnx, or a folder, got {path.suffix}"
+            )
 
 
 def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
@@ -75,7 +79,7 @@ def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     config = {"architectures": ["activemem"], "activemem_version": file.version, **settings}
     if path.exists():
-        raise FileExistsError(f"{path}: expected no such folder yet")
+        raise FileExistsError(f"{path}: expected a new folder, got an existing one")
     with replacing(path) as temporary:
         temporary.mkdir()
         (temporary / HUB_WEIGHTS).write_bytes(source.read_bytes())
@@ -129,14 +133,14 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
     module = trained.module
     if not isinstance(module, Model):
         raise ExportError(
-            f"{trained.recipe} cannot be exported: expected a model of one sequence, got one that writes "
-            "step by step"
+            f"{trained.recipe} cannot be exported: expected a model of one sequence, got a sequence-"
+            "to-sequence model"
         )
     if faults := export_faults(parse(trained.recipe).root):
         reasons = "; ".join(f"{render(block)}: {reason}" for block, reason in faults.items())
         raise ExportError(
-            f"expected blocks for which one program is right at every length, got {reasons}; "
-            "a folder for the Hub takes every model"
+            f"expected blocks whose exported program is valid for every length, got {reasons}; "
+            "a folder for the Hub works for every model"
         )
     inputs = _inputs(trained, 2, _EXPORTED_AT, lengths=lengths)
     shapes = ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO})[: len(inputs)]

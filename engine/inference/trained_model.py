@@ -95,7 +95,7 @@ class TrainedModel:
         for a line that cannot be read.
         """
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
-            raise UseError("a language model goes on with a text: generate, or score")
+            raise UseError("a language model continues a text: use generate or score")
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
@@ -112,7 +112,7 @@ class TrainedModel:
                 generate_symbols(model, first or [symbols.end_of_line], settings, end=None), symbols, first
             )
         if "\n" in beginning:
-            raise UseError("expected one line to begin with, since the model was trained on single lines")
+            raise UseError("expected a prompt of one line, since the model was trained on single lines")
         drawn = generate_symbols(model, [LINE_START, *first], settings, end=symbols.end_of_line)
         return decode_pieces(drawn, symbols, first)
 
@@ -127,7 +127,7 @@ class TrainedModel:
     def _language_model(self) -> tuple[Model, TextSymbols, LanguageModelSettings]:
         task, symbols = self.file.trial.settings.task, self.file.symbols
         if not isinstance(task, LanguageModelSettings) or symbols is None:
-            raise UseError(f"a model of {task.name} answers line by line: predict")
+            raise UseError(f"a model of {task.name} predicts line by line: use predict")
         assert isinstance(self.module, Model), "a language model has one sequence"
         return self.module, TextSymbols.from_dict(symbols), task
 

@@ -101,10 +101,12 @@ def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSetting
 
 def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
     if any(fnmatchcase(name, group.match) for name in names):
-        return f"'{group.match}' fits only weights of groups before it"
+        return f"'{group.match}' matches only weights of earlier groups"
     known = [*names][:_SHOWN]
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"expected a pattern of the weights {', '.join(known)}{more}, got '{group.match}', which fits none"
+    return (
+        f"expected a pattern of the weights {', '.join(known)}{more}, got '{group.match}', which matches none"
+    )
 
 
 def regroup(
@@ -146,7 +148,7 @@ def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) 
         return {"lr": group["lr"] * settings.lr_scale}
     if "weight_decay" not in group:
         raise ParameterGroupError(
-            f"[train] groups: '{settings.match}' has a decay, and the optimizer has none"
+            f"[train] groups: '{settings.match}' has weight decay, but the optimizer has none"
         )
     return {"lr": group["lr"] * settings.lr_scale, "weight_decay": settings.weight_decay}
 

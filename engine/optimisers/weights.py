@@ -56,7 +56,8 @@ def check_compile(mode: Compile, device: torch.device) -> None:
     """Raise CompileModeError if a mode would silently have no effect on a device."""
     if mode == "reduce-overhead" and device.type != "cuda":
         raise CompileModeError(
-            'compile = "reduce-overhead" needs a GPU, as it records CUDA graphs; on a CPU use compile = true'
+            'compile = "reduce-overhead" needs a GPU, because it records CUDA '
+            "graphs; on a CPU use compile = true"
         )
 
 
@@ -108,7 +109,7 @@ class _CompiledBody:
             self._has_warned = True
             reason = str(error).strip().splitlines()[0]
             _log.warning(
-                "compile: a length is compiled for itself, or not at all, as torch fails: %s", reason
+                "compile: this length is compiled separately or not at all, because torch fails: %s", reason
             )
 
 

@@ -54,12 +54,12 @@ def alone_reason(settings: TrialSettings) -> str | None:
     if train.lengths is not None and train.lengths[0] != train.lengths[1]:
         return "each batch has a length of its own ([train] lengths)"
     reasons = {
-        "the parts of a batch come one after the other ([train] accumulate)": train.accumulate > 1,
-        "products have 16 bits ([train] precision)": train.precision == "bf16",
+        "gradients are accumulated over parts of a batch ([train] accumulate)": train.accumulate > 1,
+        "it computes with 16 bits ([train] precision)": train.precision == "bf16",
         "its model is compiled ([train] compile)": train.compile,
-        "its loss has a term of learnt spans ([train] span_loss)": bool(train.span_loss),
+        "its loss has a penalty on learnt spans ([train] span_loss)": bool(train.span_loss),
         "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
-        "its optimizer changes ([train] changes)": bool(train.changes),
+        "its optimizer changes during training ([train] changes)": bool(train.changes),
         'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
     }
@@ -91,5 +91,5 @@ def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
             forms[form] += 1
     shared = [count for count in forms.values() if count > 1]
     if single := len(forms) - len(shared):
-        alone["no other trial has its model and its batches"] += single
+        alone["no other trial has the same model and batch shape"] += single
     return PackOutlook(together=sum(shared), largest=max(shared, default=0), alone=alone)

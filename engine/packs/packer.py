@@ -102,7 +102,7 @@ class Packer:
             how = "one by one" if most == 1 else f"in packs of at most {most}"
             what = " ".join(f"{type(error).__name__}: {error}".split())
             recipe = members[0].training.settings.model.recipe
-            _log.warning("%s: trials train %s, together they fail: %s", recipe, how, what)
+            _log.warning("%s: trials train %s, because together they fail: %s", recipe, how, what)
             return False
         return True
 

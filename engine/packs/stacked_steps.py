@@ -266,7 +266,7 @@ class _LossOf(nn.Module):
 
     def forward(self, *batch: Tensor) -> Tensor:
         """Return the loss of a batch."""
-        assert isinstance(self._objective, Stackable), "it was looked at before"
+        assert isinstance(self._objective, Stackable), "the caller has checked it"
         return self._objective.loss_of(self.model, *batch)
 
 
@@ -361,7 +361,7 @@ class StackedSteps:
 
 def _stackable(training: Training) -> Stackable:
     """Return a training's objective as a Stackable; an isinstance check would be slow."""
-    assert isinstance(training.objective, Stackable), "it was looked at before"
+    assert isinstance(training.objective, Stackable), "the caller has checked it"
     return training.objective
 
 
@@ -370,4 +370,4 @@ def stacking_fault(model: nn.Module) -> str | None:
     if next(model.buffers(), None) is not None:
         return "its model has buffers"
     looking = next(filter(looks_at_weights, model.modules()), None)
-    return None if looking is None else f"{type(looking).__name__} takes note of its weights"
+    return None if looking is None else f"{type(looking).__name__} records its weights"

@@ -58,9 +58,9 @@ def model_is_left_alone(name: str) -> None:
         before = {path: weight.clone() for path, weight in model.state_dict().items()}
         _measure(name, model, kind)
         changed = [path for path, weight in model.state_dict().items() if not weight.equal(before[path])]
-        assert not changed, f"expected the weights as they were, got others of {', '.join(changed)}"
-        assert not model.training, "the model is in training"
-        assert not any(module._forward_hooks for module in model.modules()), "a hook is left"
+        assert not changed, f"expected unchanged weights, got changes in {', '.join(changed)}"
+        assert not model.training, "the model is in training mode"
+        assert not any(module._forward_hooks for module in model.modules()), "a hook was not removed"
 
 
 CHECKS: tuple[Callable[[str], None], ...] = (

@@ -66,13 +66,13 @@ def coordinate_check(
     layers = [tuple(each) for each in found.values()]
     if len(set(layers)) > 1:
         counts = ", ".join(f"{len(each)} at width {width}" for width, each in found.items())
-        raise CoordinateError(f"expected as many layers at each width, got {counts}: hold the depth")
+        raise CoordinateError(f"expected as many layers at each width, got {counts}: keep the depth fixed")
     diverged = [width for width, each in found.items() if not all(map(math.isfinite, each.values()))]
     if diverged:
         widths = ", ".join(map(str, diverged))
         raise CoordinateError(
-            f"expected activations that are numbers after {plural(steps, 'step')}, got others at width "
-            f"{widths}: lower the learning rate, or take fewer steps"
+            f"expected finite activations after {plural(steps, 'step')}, got NaN or inf at width "
+            f"{widths}: use a smaller learning rate or fewer steps"
         )
     return [_layer(name, {width: each[name] for width, each in found.items()}) for name in layers[0]]
 

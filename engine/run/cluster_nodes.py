@@ -163,7 +163,7 @@ def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
         what = (
             "no node of the cluster can train" if len(unfit) == len(nodes) else "expected every node to fit"
         )
-        hint = "" if len(unfit) == len(nodes) else "\nleave them out with --skip-unfit-nodes"
+        hint = "" if len(unfit) == len(nodes) else "\nskip them with --skip-unfit-nodes"
         raise NodeError("\n".join([what, *(f"  {node.host}: {node.problem}" for node in unfit)]) + hint)
     return [node.id for node in unfit]
 
@@ -287,8 +287,8 @@ def _make_look() -> Callable[[dict[str, Any]], _Answer]:
 
             found["gpu_bytes"] = free_bytes() if asked["gpu"] else 0
             if asked["gpu"] and not found["gpu_bytes"]:
-                fails = f", as CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
-                found["problem"] = f"expected a GPU, as Ray says that it has, torch finds none there{fails}"
+                fails = f", because CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
+                found["problem"] = f"expected the GPU that Ray reports, but torch finds none there{fails}"
                 return found
             from ...plugins import load_plugin_files  # noqa: PLC0415
             from ...studies.resolve.trial import code_fault as plugin_fault  # noqa: PLC0415
@@ -300,8 +300,8 @@ def _make_look() -> Callable[[dict[str, Any]], _Answer]:
                 Store(asked["store"]).records.latest()
             elif not Path(asked["marker"]).exists():
                 found["problem"] = (
-                    f"expected to see the results in {asked['store']}, which this node does not: "
-                    "use a folder that all nodes see, or a bucket"
+                    f"expected to see the results in {asked['store']}, which this node cannot: "
+                    "use a folder that all nodes share, or a bucket"
                 )
                 return found
             load_plugin_files(pickle.loads(asked["plugins"]))

@@ -56,7 +56,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
         block for recipe in recipes for block in walk(parse(recipe).root) if isinstance(block, BlockNode)
     )
     if faults := [f"  {render(block)} sees later tokens" for block in blocks if sees_future(block)]:
-        raise LeakError("\n".join(["a causal task cannot have these blocks, whatever they state", *faults]))
+        raise LeakError("\n".join(["a causal task cannot use these blocks", *faults]))
 
 
 def sees_future(block: BlockNode) -> bool:
@@ -106,7 +106,7 @@ def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
         if (fault := _reading_fault(settings, tokens)) is not None
     ]
     if faults:
-        raise TaskError("\n".join(["these models cannot read what they are to be tested on", *faults]))
+        raise TaskError("\n".join(["these models cannot process their test sequences", *faults]))
 
 
 @torch.no_grad()
@@ -205,7 +205,7 @@ def _metric_faults(interface: ModelInterface) -> Iterator[str]:
                 measured.update(outputs[:1], targets[:1])
                 measured.compute()
             except PluginError as error:
-                yield f"{error} (compute may return None or NaN, which say that there is no value)"
+                yield f"{error} (compute may return None or NaN for a missing value)"
 
 
 def _evaluations(interface: ModelInterface) -> Iterator[tuple[Tensor, Tensor]]:

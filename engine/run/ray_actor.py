@@ -143,7 +143,7 @@ class CohortActor(tune.Trainable):
         except StoppedMidway:
             self.cleanup()
             if self._leaving.is_preempted:
-                raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being taken away") from None
+                raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being preempted") from None
             stopped = {"events": [], "done": True, COMPLETED: False}
             return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
 

@@ -53,7 +53,7 @@ class HeadWatch:
         thread.start()
         while thread.is_alive():
             if self.is_lost:
-                raise HeadLostError("the head of the Ray cluster does not answer any more")
+                raise HeadLostError("the head of the Ray cluster no longer answers")
             thread.join(POLL_S / 5)
         return result.result()
 
@@ -183,7 +183,7 @@ def _start(machine: Machine, listener: Listener) -> None:
         raise _start_failure(attempt, cause) from error
     except _StartTooSlow:
         ray.shutdown()
-        raise _start_failure(attempt, f"not within {START_S:g} s, perhaps as this machine is busy") from None
+        raise _start_failure(attempt, f"not within {START_S:g} s, perhaps this machine is busy") from None
     except BaseException:
         ray.shutdown()
         raise

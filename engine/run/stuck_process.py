@@ -24,7 +24,7 @@ def killed_if_stuck() -> Iterator[None]:
     """Make the second Ctrl-C or SIGTERM end the calling process, even if it is stuck."""
     words = [sys.executable, "-I", "-S", __file__]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
-    assert process.stdin is not None, "a pipe was asked for"
+    assert process.stdin is not None, "stdin is a pipe"
     os.set_blocking(process.stdin.fileno(), False)
     before = signal.set_wakeup_fd(process.stdin.fileno(), warn_on_full_buffer=False)
     try:

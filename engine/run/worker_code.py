@@ -75,7 +75,7 @@ def code_fault(driver: Code, worker: Code) -> str | None:
     """
     if worker["fault"]:
         place = f" from {worker['folder']}" if worker["folder"] else ""
-        return f"expected to import activemem as in {driver['folder']}, got{place}: {worker['fault']}"
+        return f"expected to import activemem from {driver['folder']}, got{place}: {worker['fault']}"
     if worker["digest"] == driver["digest"]:
         return None
     expected, got = (f"{each['folder']} ({each['digest'][:8]})" for each in (driver, worker))

@@ -149,12 +149,12 @@ def targets_are_solutions(task: Subject) -> None:
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
         return
-    assert solved[scored].equal(targets[scored]), "a target is not what solve gives"
+    assert solved[scored].equal(targets[scored]), "a target differs from the result of solve"
     if lengths is not None:
         padding = torch.arange(inputs.shape[1]) >= lengths[:, None]
         again = task.solve(torch.where(padding, inputs.roll(1, 0), inputs))
         assert again is not None
-        assert again[scored].equal(targets[scored]), "what stands at padding moves a target"
+        assert again[scored].equal(targets[scored]), "padding affects a target"
 
 
 def reach_is_needed(task: Subject) -> None:
@@ -193,8 +193,8 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
         side = "left" if distance < 0 else "right"
         seen, answers = inputs[:, places + distance][asked], targets[:, places][asked]
         assert not _decides(seen, answers), (
-            f"the token {abs(distance)} to the {side} gives every target away, "
-            f"nearer than the stated reach of {task.reach.left:g} and {task.reach.right:g}"
+            f"the token {abs(distance)} to the {side} determines every target, "
+            f"but is nearer than the stated reach of {task.reach.left:g} and {task.reach.right:g}"
         )
 
 
@@ -216,8 +216,8 @@ def losses_are_of_each_target(task: Subject) -> None:
     assert losses.shape == targets.shape, f"expected losses {tuple(targets.shape)}, got {tuple(losses.shape)}"
     assert losses.isfinite().all(), "a loss is not a number"
     (moved,) = torch.autograd.grad(losses[0].sum(), outputs)
-    assert moved[0].any(), "its output does not move the loss of a target"
-    assert not moved[1:].any(), "another output moves the loss of a target"
+    assert moved[0].any(), "a token's output does not affect the loss of its target"
+    assert not moved[1:].any(), "another token's output affects the loss of a target"
 
 
 CHECKS = (

@@ -66,7 +66,7 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
         examples = Examples(*draw(generator))
     found = example_faults(task.spec.kind, task.sizes, examples, count)
     if faults := [f"  {fault}" for fault in found]:
-        raise TaskError("\n".join([f"{task.name} has drawn what it cannot have", *faults]))
+        raise TaskError("\n".join([f"{task.name} has drawn invalid examples", *faults]))
     return examples
 
 
@@ -87,7 +87,7 @@ def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: 
         yield from _symbol_faults("targets", targets, tuple(inputs.shape), None)
         yield from _symbol_faults("targets", asked, (None,) * asked.dim(), sizes.vocab)
         if not asked.numel():
-            yield "expected targets to be scored, got none"
+            yield "expected scored targets, got none"
     if lengths is not None:
         yield from _length_faults(examples, padded_targets=kind is not TaskKind.REGRESSION)
 

@@ -80,7 +80,7 @@ class Checkpoint:
         try:
             begun = trial_files.read_begun(self._folder)
         except (DamagedError, UnreadableError) as error:
-            _log.warning("%s; the trial goes on, and how often its workers died is counted anew", error)
+            _log.warning("%s; the trial continues, and its count of died workers restarts at 0", error)
             begun = None
         if begun is None:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ class Checkpoint:
                 continue
             except (DamagedError, UnreadableError) as error:
                 has_other = path is self._state and self._previous.is_file()
-                then = "goes on from the one before" if has_other else "starts again"
+                then = "continues from the previous one" if has_other else "starts again"
                 _log.warning("checkpoint %s: %s; its trial %s", path, error, then)
                 _set_aside(path)
         return self._load_shorter(device)
@@ -157,7 +157,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except (DamagedError, UnreadableError) as error:
-            _log.warning("checkpoint %s: %s; the trial that would go on from it starts again", path, error)
+            _log.warning("checkpoint %s: %s; the trial that would continue from it starts again", path, error)
             return None
         totals = replace(saved.totals, continued_from=shorter.trial, continued_after=shorter.epochs)
         return replace(saved, totals=totals)
@@ -225,11 +225,11 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
     """
     with open_regular(path) as file:
         if not verify_seal(file):
-            raise DamagedError("expected a seal at its end, got none")
+            raise DamagedError("expected a checksum at its end, got none")
         try:
             return torch.load(file, map_location=device, weights_only=True)
         except pickle.UnpicklingError as error:  # whoever sealed it was not this program
-            raise DamagedError("expected tensors and plain values alone, got other objects") from error
+            raise DamagedError("expected only tensors and plain values, got other objects") from error
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def trial(
 
 def check_repeats(settings: TrialSettings) -> None:
     """Check that the same trial gives bit-identical results."""
-    assert _course(_begin(settings)) == _course(_begin(settings)), "a trial was another the second time"
+    assert _course(_begin(settings)) == _course(_begin(settings)), "a trial differed on the second run"
 
 
 def check_resumes(settings: TrialSettings) -> None:
@@ -81,7 +81,7 @@ def check_resumes(settings: TrialSettings) -> None:
         rest = _begin(settings)
         rest.restore(torch.load(saved, weights_only=True))
         found += _course(rest)
-        assert found == expected, f"a training that was left after step {training.step} was another"
+        assert found == expected, f"a training resumed after step {training.step} differed"
 
 
 def check_moves_weights(settings: TrialSettings) -> None:
@@ -92,7 +92,7 @@ def check_moves_weights(settings: TrialSettings) -> None:
         terms = tuple(each for each in settings.train.loss_terms if each is not term)
         without = _weights(_with(settings, loss_terms=terms))
         assert any(not torch.equal(whole[name], without[name]) for name in whole), (
-            f"{term.name}: expected a term of which gradients can be taken, the weights are those without it"
+            f"{term.name}: expected a differentiable term, got the same weights as without it"
         )
 
 
@@ -108,9 +108,9 @@ def check_leaves_training_alone(settings: TrialSettings) -> None:
     with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
     courses = _course(with_them), _course(without)
     for called, plain in zip(*courses, strict=True):
-        assert {name: called[name] for name in plain} == plain, "a metric is another with the callbacks"
+        assert {name: called[name] for name in plain} == plain, "a metric differs with the callbacks"
     weights = with_them.weights(), without.weights()
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "weights are others"
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "weights differ"
 
 
 def check_reports_its_metrics(settings: TrialSettings) -> None:

@@ -55,7 +55,7 @@ def check_future_is_hidden(
         free_memory()
         if _is_checked(here, model, view):
             return
-    _log.warning("whether the model sees its future is computed on the CPU: memory is short for its copy")
+    _log.warning("the check for future inputs runs on the CPU: device memory is short")
     _check_on(_CPU, model, view)
 
 
@@ -85,7 +85,7 @@ def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
         moved = _moved(known[: cut + 1], view.outputs(exact, changed[None])[0, : cut + 1])
         if moved is not None:
             raise LeakError(
-                f"sees the future: output {moved} moves with the inputs after position {cut} of {length}"
+                f"sees the future: output {moved} depends on inputs after position {cut} of {length}"
             )
 
 

@@ -105,10 +105,10 @@ def check_gpu(machine: Machine) -> None:
     """
     gpus = machine.gpus
     if gpus and machine.address is None and (fault := gpu_fault()) is not None:
-        asked = "one, or gpus = 0 to compute on CPUs" if gpus == "auto" else f"{gpus:g} for each trial"
-        raise MachineError(f"gpus: expected {asked}, torch finds none here, as CUDA fails: {fault}")
+        asked = "one, or gpus = 0 to train on CPUs" if gpus == "auto" else f"{gpus:g} for each trial"
+        raise MachineError(f"gpus: expected {asked}, but torch finds none here, because CUDA fails: {fault}")
     if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
-        raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
+        raise MachineError(f"gpus: expected {gpus:g} for each trial, but torch finds none here")
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def note_lost_gpu(error: BaseException) -> None:
     cause.
     """
     if not _lost and (reason := _lost_gpu(error) or _query_gpu()) is not None:
-        _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {reason}")
+        _lost.append(f"this process cannot use its GPU after the failure of a kernel: {reason}")
 
 
 def lost_gpu() -> str | None:
@@ -229,7 +229,7 @@ class CrashReport:
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
             return None
         if _TIMEOUT.search(self.text):
-            what = f"time limit of {self.limit_s:g} s passed {where}, in native code that did not come back"
+            what = f"time limit of {self.limit_s:g} s passed {where}, in native code that did not return"
             return f"{what}\n{self.text}"
         return None
 

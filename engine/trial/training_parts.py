@@ -132,10 +132,10 @@ class Callbacks:
             with plugin_errors("callback", name, CALLBACKS[name].settings):
                 reported = hook(moment) or {}
         if changed := [what for what, value in _how_torch_computes().items() if value != before[what]]:
-            raise CallbackError(f"{name}: expected to leave torch's {changed[0]} as it was, got another")
+            raise CallbackError(f"{name}: expected torch's {changed[0]} unchanged, got a change")
         if unknown := sorted(reported.keys() - CALLBACKS[name].metrics):
             known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
-            raise CallbackError(f"{name}: expected metrics of those registered, {known}, got {unknown[0]}")
+            raise CallbackError(f"{name}: expected registered metrics, {known}, got {unknown[0]}")
         with plugin_errors("callback", name, CALLBACKS[name].settings):  # what is no number
             return {metric: reported_number(value) for metric, value in reported.items()}
 
@@ -221,7 +221,7 @@ class LossTerms:
         watched = self._watched[term.name]
         activations = [each for each in self._activations if each[0] in watched]
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
-            message = f"expected tensors of the modules that it watches, got none of {', '.join(missing)}"
+            message = f"expected outputs of its watched modules, got none of {', '.join(missing)}"
             raise LossTermError(f"{term.name}: {message}")
         with plugin_errors("loss term", term.name, type(term)):
             value: object = term.compute(
@@ -262,7 +262,7 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
             except LossTermError as error:
                 faults.append(f"  {settings.model.recipe}: {error}")
     if faults:
-        raise LossTermError("\n".join(["these models lack what loss terms watch", *faults]))
+        raise LossTermError("\n".join(["these models lack the modules that loss terms watch", *faults]))
 
 
 def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:

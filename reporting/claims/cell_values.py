@@ -331,7 +331,9 @@ class CellResults:
         place = cell_key(quantity.cell)
         trials = self._trials.get(place, {})
         unknown = (
-            "over the study's budget" if place in self._over_budget else "not in the study as overridden"
+            "exceeds the study's budget"
+            if place in self._over_budget
+            else "excluded by the overrides of the study"
         )
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()
@@ -343,10 +345,10 @@ class CellResults:
             if value is not None:
                 values[seed] = value
                 if status == ValueStatus.CENSORED:
-                    counted[f"{why}; it counts as larger than all"] += 1
+                    counted[f"{why}; it ranks as the largest"] += 1
             elif status == ValueStatus.DIVERGED and worst is not None:
                 values[seed] = worst
-                counted[f"{why}; it counts as the worst"] += 1
+                counted[f"{why}; it ranks as the worst"] += 1
             elif seed in self.seeds or status in _ENDED:
                 missing[why] += 1
         where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))

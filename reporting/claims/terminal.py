@@ -95,18 +95,18 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
     if any(map(_has_stricter_level, checked)):
-        intervals += ", wider where not all comparisons of a claim are decided (Hochberg)"
+        intervals += ", wider for claims with undecided comparisons (Hochberg)"
     sentences = [f"Effect: left less right, paired by seed, with its t interval at {intervals}."]
     if "pooled" in tests:
         sentences.append(
-            "Tested by that interval, which takes the differences to be normal. Their variance is that "
-            "of all comparable cells, or their own if it is larger"
-            f"{_degrees(checked)}, and no less than rounding's."
+            "Tested by that interval, which assumes normal differences. Their variance is "
+            "the larger of the pooled variance of all comparable cells"
+            f"{_degrees(checked)} and their own, and at least that of rounding."
         )
     if any(map(_permutes, checked)):
         sentences.append(
-            f"Where there are seeds enough for it, a {TESTS['permutation']} decides instead, and the "
-            "interval is that of the comparison alone."
+            f"With enough seeds, a {TESTS['permutation']} decides instead, and the "
+            "interval is of the comparison alone."
         )
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
@@ -118,16 +118,17 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         )
     if any(finding.censored for each in checked for finding in each.findings):
         sentences.append(
-            "Where a training did not reach its target: the median difference, tested by the "
-            f"{TESTS['wilcoxon']}, in which such a training is larger than all."
+            "If a training missed its target: the median difference, tested by the "
+            f"{TESTS['wilcoxon']}, in which such a training ranks as the largest."
         )
     if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
         numbers = f"{', '.join(map(str, several[:-1]))} and {several[-1]}"
         sentences.append(
-            f"Looked at with {numbers} seeds, at levels which together keep that of the claim (Pocock 1977)."
+            f"Tested at {numbers} seeds, with levels that keep the error rate "
+            "of the claim overall (Pocock 1977)."
         )
     if any(each.needed for each in checked):
-        sentences.append("So many seeds would do: with a chance of 80 %, at this effect and spread.")
+        sentences.append("Sufficient seeds: power of 80 % at this effect and spread.")
     return sentences
 
 
@@ -217,7 +218,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     if _has_stricter_level(checked):
         notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
-        notes = (*notes, "one seed has no spread to judge by")
+        notes = (*notes, "one seed alone has no spread")
     head = (checked.verdict_text, checked.spec.name)
     yield _row(checked, checked.deciding, indent=INDENT, head=head, needed=checked.needed, notes=notes)
     if len(found) > 1 and any(each.effect is not None for each in found):

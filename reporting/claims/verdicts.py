@@ -96,7 +96,7 @@ class ClaimResult:
     @property
     def verdict_text(self) -> str:
         """Return the verdict in words, such as `refuted in small`."""
-        return f"{self.verdict} in small" if self.small and self.verdict not in OPEN else self.verdict
+        return f"{self.verdict} at small size" if self.small and self.verdict not in OPEN else self.verdict
 
     def __str__(self) -> str:
         """Return one sentence, such as `Confirmed with 2 seeds: conv is ahead (+4.0 [0.4, 7.6]).`."""

@@ -114,7 +114,9 @@ class CellFigure(CurveKind):
         if metric_family(self.value) not in METRICS_AND_COSTS:
             faults.append((("value",), unknown_metric(self.value)))
         elif is_target(self.value) and self.is_course:
-            faults.append((("value",), f"a target has no course: expected a factor as x, got '{self.x}'"))
+            faults.append(
+                (("value",), f"a target has no learning curve: expected a factor as x, got '{self.x}'")
+            )
         name = getattr(self, "published", None)
         published = [table for known, table in published_tables() if known == paper]
         if name is not None and name not in published:
@@ -125,7 +127,7 @@ class CellFigure(CurveKind):
     def key_faults(self) -> Iterator[KeyFault]:
         """Yield keys that require another key."""
         if self.rows is not None and self.panels is None:
-            yield ("rows",), "expected panels as well, the columns of these rows"
+            yield ("rows",), "expected panels as well, as the columns of these rows"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         """Yield roles with an invalid name, or with the name of another role."""
@@ -216,7 +218,7 @@ class CellFigure(CurveKind):
     def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
         if cells.samples.frame.is_empty():
             what = "probed" if cells.samples.gaps[ValueStatus.PENDING] else "done"
-            yield f"Nothing to draw: no trial of it is {what}."
+            yield f"Nothing to draw: no trial is {what}."
         else:
             yield from self.value_notes(panels, cells)
 
@@ -430,5 +432,5 @@ def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
         names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
         told = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
         if any(getattr(panel.content, "pairs", ()) for panel in panels):
-            yield "Line below two columns: a pair that is told of here."
+            yield "A line below two columns marks a pair in this list."
         yield f"{title}: {'; '.join(told)}."

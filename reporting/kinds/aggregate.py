@@ -100,7 +100,7 @@ def _cells(
     number = Metric(name="score", title="score", decimals=spec.digits)
     runs, lost = scores.runs[method], scores.lost(method)
     if lost:
-        mark = () if len(lost) == len(scores.tasks) else (notes.mark(f"No value on {', '.join(lost)}."),)
+        mark = () if len(lost) == len(scores.tasks) else (notes.mark(f"No value for {', '.join(lost)}."),)
         yield Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=mark)
         yield from (Cell(status=CellStatus.MISSING) for _ in columns[1:])
         return
@@ -141,16 +141,16 @@ def _sentences(
     yield from scale_sentences(spec, subject)
     yield "IQM: mean of the middle half of all runs; mean and median: of the tasks' means."
     if spec.target is not None:
-        yield f"Gap: what is missing to {spec.target:g}, in mean."
+        yield f"Gap: mean shortfall to {spec.target:g}."
     if BETTER in columns:
         yield (
             f"Better: probability that a run is better than one of {level_name(spec.baseline)}"
-            " on the same task, ties half, mean of the tasks."
+            " on the same task, counting ties half, averaged over tasks."
         )
     yield (
         "In brackets: 95 % interval by a bootstrap of the seeds within tasks"
         f" ({spec.resamples:,} resamples, seed {spec.bootstrap_seed}), with Student's t for few seeds;"
-        " none where nothing varies."
+        " none without variation."
     )
     yield from subject.omitted(scores.gaps, scores.planned)
 

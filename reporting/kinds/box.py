@@ -75,7 +75,7 @@ class BoxFigure(CellFigure):
             yield f"Box: median and quartiles of {n} {of}."
             yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
         if min(counts) < MIN_BOX_VALUES:
-            yield f"Dots: the values themselves, where they are fewer than {MIN_BOX_VALUES}."
+            yield f"Dots: single values, if fewer than {MIN_BOX_VALUES}."
 
 
 def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box:

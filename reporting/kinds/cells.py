@@ -247,9 +247,9 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
     named += [(("over", number), factor) for number, factor in enumerate(spec.over)]
     yield from factor_faults(named, factors, {"rows": (CHANGES,)})
     if SEED in spec.over:
-        yield ("over", spec.over.index(SEED)), "every cell is aggregated over its seeds already"
+        yield ("over", spec.over.index(SEED)), "cells are already aggregated over their seeds"
     if spec.pick and not spec.over:
-        yield ("pick",), 'expected factors to pick from, as in over = "lr"'
+        yield ("pick",), 'expected factors to pick from, such as over = "lr"'
 
 
 def _mixed_level_faults(spec: CellsTable, design: Design) -> Iterator[KeyFault]:
@@ -267,7 +267,10 @@ def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) 
         yield ("baseline",), message
     if spec.published.show == "difference":
         path = ("published", "show")
-        yield path, "expected below or columns, since differences are from the baseline, got difference"
+        yield (
+            path,
+            "expected below or columns, since differences are already from the baseline, got difference",
+        )
 
 
 def _significance_faults(spec: CellsTable) -> Iterator[KeyFault]:
@@ -275,9 +278,9 @@ def _significance_faults(spec: CellsTable) -> Iterator[KeyFault]:
         return
     asked = f'significance = "{spec.significance}"'
     if spec.baseline is None and spec.rows != CHANGES:
-        yield ("significance",), f"expected a baseline beside {asked}, which is of differences from it"
+        yield ("significance",), f"expected a baseline with {asked}, which tests differences from it"
     elif spec.center != "mean" and spec.significance != "none":
-        yield ("significance",), f'expected center = "mean" beside {asked}, got "{spec.center}"'
+        yield ("significance",), f'expected center = "mean" with {asked}, got "{spec.center}"'
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
@@ -285,16 +288,16 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if not spec.smallest_difference:
         return
     if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
-        yield path, f'expected a baseline, rows = "{CHANGES}" or best = "test" beside it: nothing is compared'
+        yield path, f'expected a baseline, rows = "{CHANGES}" or best = "test" as well: nothing is compared'
     if spec.center != "mean":
-        yield path, f'expected center = "mean" beside it, got "{spec.center}"'
+        yield path, f'expected center = "mean" with it, got "{spec.center}"'
     if spec.pick is not None:
-        yield path, "expected no pick, which would choose among levels anew with each seed"
+        yield path, "expected no pick, whose choice would change with each seed"
     for name in spec.smallest_difference:
         if name not in spec.value:
             yield path, f"expected a metric of value, got '{name}'{nearest_hint(name, spec.value)}"
         elif name in ANALYTIC_COSTS:
-            yield path, f"{name} is computed, not measured: no seed would tell more"
+            yield path, f"{name} is computed, not measured: more seeds do not change it"
 
 
 def _group_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
@@ -322,14 +325,14 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
         if metric_family(name) not in METRICS_AND_COSTS:
             yield ("untrained",), unknown_metric(name)
         elif find_metric(name).higher_is_better is None:
-            yield ("untrained",), f"expected a metric of which higher or lower is better, got '{name}'"
+            yield ("untrained",), f"expected a metric with a better direction, got '{name}'"
     first = spec.value[0]
     if (
         spec.pick
         and metric_family(first) in METRICS_AND_COSTS
         and find_metric(first).higher_is_better is None
     ):
-        yield ("pick",), f"expected a metric of which higher or lower is better, got '{first}'"
+        yield ("pick",), f"expected a metric with a better direction, got '{first}'"
     yield from _otherwise_faults(spec)
 
 
@@ -340,13 +343,13 @@ def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
         yield path, unknown_metric(spec.otherwise)
     elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
-        yield path, f"expected a metric of which higher or lower is better, got '{spec.otherwise}'"
+        yield path, f"expected a metric with a better direction, got '{spec.otherwise}'"
     if spec.otherwise in spec.value:
         yield path, f"expected a metric other than value, got '{spec.otherwise}'"
     if len(spec.value) > 1:
-        yield path, f"expected one metric in value, in place of which it is shown, got {len(spec.value)}"
+        yield path, f"expected one metric in value, which it replaces, got {len(spec.value)}"
     if spec.baseline is not None:
-        yield path, "expected no baseline, whose differences are in parentheses too"
+        yield path, "expected no baseline, since its differences are in parentheses as well"
 
 
 def _published_faults(

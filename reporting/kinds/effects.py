@@ -51,7 +51,7 @@ MAX_MODEL_COLUMNS = 1_000
 MAX_LISTED = 3
 """The maximum number of terms listed by name."""
 
-NOT_TOLD = "cannot be told"
+NOT_TOLD = "not estimable"
 """The text for a mean that cannot be estimated from the cells."""
 
 FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
@@ -168,7 +168,10 @@ def effect_factor_faults(
         yield ("kind",), f"expected a model of at most {MAX_MODEL_COLUMNS:,} columns, got {count:,} of {of}"
     if absent := absent_factors(varied, select, design):
         names = " and ".join(absent)
-        yield ("kind",), f"expected factors that every cell has; select cells that all have {names}, or none"
+        yield (
+            ("kind",),
+            f"expected unconditional factors; select only cells with {names}, or only cells without",
+        )
 
 
 def varied_factors(
@@ -215,12 +218,16 @@ def model_figure(
 
 def _model_notes(found: StudyModel) -> Iterator[str]:
     if found.model is None:
-        yield "Nothing to draw: no factor has values at several levels."
+        yield "Nothing to draw: no factor has values for several levels."
         return
-    yield "Point: mean over all levels of the other factors alike, by a linear model with seeds as blocks" + (
-        "; whisker: 95 % interval without what seeds have in common."
-        if found.model.error
-        else "; no interval is known."
+    yield (
+        "Point: mean over the levels of the other factors with equal weights, "
+        "by a linear model with seeds as blocks"
+        + (
+            "; whisker: 95 % interval without the common effect of seeds."
+            if found.model.error
+            else "; without intervals."
+        )
     )
 
 
@@ -325,7 +332,7 @@ def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsCo
     shares = [column.found.model.shares for column in columns if column.found.model]
     for key, name in (
         ("seeds", "seeds"),
-        ("rest", "what these leave over"),
+        ("rest", "residual"),
         ("noise", "noise within cells"),
     ):
         if any(getattr(share, key) is not None for share in shares):
@@ -349,8 +356,8 @@ def _cells(
         contrast = _level_effect(found, row, factors)
         return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
     held = effect.aliases if column.tells_of_interactions else ()  # otherwise the caption says it
-    many = f"Holds if none of {len(held)} interactions is there."
-    few = f"Holds if there is no {_listed(held, 'or')}."
+    many = f"Valid if none of {len(held)} interactions exists."
+    few = f"Valid without {_listed(held, 'or')}."
     marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
     if all(len(factors[name]) == 2 for name in row.term):
         first = _effect(effect.contrasts[0], metric, len(found.observations.values), marks)
@@ -381,9 +388,9 @@ def _why_unknown(
     elif not effect.is_complete:
         yield f"Not every combination of {' and '.join(term)} has a value."
     elif effect.aliases:
-        yield f"Cannot be told from {_listed(effect.aliases, 'and')} in these cells."
+        yield f"Not estimable apart from {_listed(effect.aliases, 'and')} in these cells."
     else:
-        yield "Cannot be told from the other effects together in these cells."
+        yield "Not estimable apart from the other effects together in these cells."
 
 
 def _listed(terms: Sequence[Term], word: str) -> str:
@@ -435,33 +442,33 @@ def _what_effects_are(
         what = "the second level less the first"
     else:
         what = "of two levels the second less the first, of more each less the mean of all"
-    yield f"Effect of a factor: {what}; all levels of the others count alike."
+    yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
     told = [term for column in columns for term in column.effects if len(term) > 1]
     if told and not any(column.tells_of_interactions for column in columns):
         count = plural(len(set(told)), "interaction")
-        yield f"The cells cannot tell any of {count}, which are taken to be nothing."
+        yield f"Not estimable from these cells and assumed to be zero: {count}."
     elif told and counts.count(2) > 1:
         yield (
             "Effect of an interaction of two levels with two:"
-            " by how much more the one factor does at the second level of the other than at its first."
+            " the effect of one factor at the second level of the other minus that at its first."
         )
     if not spec.interactions and len(factors) > 1:
-        yield "Interactions are taken to be nothing."
+        yield "Interactions are assumed to be zero."
 
 
 def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
     errors = [column.found.model.error for column in columns if column.found.model]
     known = [error for error in errors if error is not None]
     if not known:
-        yield "With nothing that tells the noise there are no intervals and no tests."
+        yield "Without an estimate of the noise there are no intervals and no tests."
         return
     degrees = degrees_of_freedom(sorted({error.degrees for error in known}))
     within = all(error.is_within_cells for error in known)
-    source = "the noise within cells" if within else "what the effects leave over"
+    source = "the noise within cells" if within else "the residuals"
     tests = sorted({column.tests for column in columns if column.tests})
     found = [(column.metric, each) for column in columns for each in column.detectable]
     limits = detectable_words(found, " between two levels")
-    yield "In brackets: 95 % interval, of each effect by itself."
+    yield "In brackets: 95 % interval of each single effect."
     yield (
         f"p: F test by the variance of {source}, {degrees};"
         f" Holm over {number_range(tests)} test{'' if tests == [1] else 's'} of the column"
@@ -480,7 +487,9 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
     ]
     unequal = any(abs(total - 1) > 0.0005 for total in sums if total)
     yield "Share: η², of the sum of squares of all values" + (
-        "; as not all combinations have as many values, shares do not add up to 100 %." if unequal else "."
+        "; because combinations differ in their numbers of values, shares do not add up to 100 %."
+        if unequal
+        else "."
     )
 
 
@@ -495,7 +504,7 @@ def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iter
             yield from (f"{column.metric.name}: {sentence}" for sentence in sentences)
     first = observations[0]
     if count := first.planned - len(first.trials):
-        yield f"{count} cells and seeds have the trial of another, as if it were theirs."
+        yield f"{count} cells and seeds share the trial of another cell."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ class FrontFigure(SearchFigure):
         dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
         return PointsFigure(
             caption=against(axis_name(up), axis_name(across)),
-            notes=("Dot: a point; steps: the front that no point passes.",),
+            notes=("Dot: a point; steps: the Pareto front.",),
             x=Axis(title=axis_name(across)),
             y=Axis(title=axis_name(up)),
             content=Cloud(

@@ -92,11 +92,14 @@ class IncumbentFigure(SearchFigure):
     def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
         title, trace = axis_name(metrics[0]), _trace(study, found, metrics[0], hours=self.x == "hours")
         band = trace.baseline is not None and trace.baseline.high is not None
-        chance = "Dashed: the baseline; band: where the best of points that are no better comes by chance."
+        chance = (
+            "Dashed: the baseline; band: the range of the best value by chance, "
+            "among points no better than the baseline."
+        )
         return PointsFigure(
             caption=f"{title} of the best point so far",
             notes=("Dot: a point; line: the best so far.", *((chance,) if band else ())),
-            x=Axis(title="Points that have ended" if self.x == "points" else "Hours of training"),
+            x=Axis(title="Ended points" if self.x == "points" else "Hours of training"),
             y=Axis(title=title),
             content=trace,
         )

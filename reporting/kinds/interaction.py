@@ -89,7 +89,7 @@ class InteractionFigure(CurveKind):
 def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
     told = () if found.model is None else found.model.told
     if found.model is not None and (spec.x, spec.series) not in told and (spec.series, spec.x) not in told:
-        yield "The cells cannot tell this interaction, which is taken to be nothing."
+        yield "This interaction is not estimable from the cells, and assumed to be zero."
 
 
 def _interaction(

@@ -60,7 +60,7 @@ class ParetoFigure(SeriesFigure):
             metric_family(self.value) in METRICS_AND_COSTS
             and find_metric(self.value).higher_is_better is None
         ):
-            yield ("value",), f"expected a metric of which higher or lower is better, got '{self.value}'"
+            yield ("value",), f"expected a metric with a better direction, got '{self.value}'"
 
     def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         if self.x not in METRICS_AND_COSTS:
@@ -103,7 +103,7 @@ class ParetoFigure(SeriesFigure):
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
         if any(isinstance(each.content, Cloud) and len(each.content.front) > 1 for each in panels):
-            yield "Steps: the front that no point passes."
+            yield "Steps: the Pareto front."
 
 
 def _point_name(cells: FigureCells, series: int, cell: int) -> str:

@@ -152,15 +152,15 @@ def _sentences(
     counts = sorted({point.seeds for point in complete})
     over = "one seed" if counts[-1:] == [1] else f"mean {SPREADS[spec.spread]} of n seeds"
     if not complete:
-        yield f"{subject}: no point that counts is done yet."
+        yield f"{subject}: no complete point yet."
     else:
         goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.name}" for goal in found.goals]
         which = f"those with {goals[0]}"
         if len(goals) > 1:
-            which = f"first those that none surpasses in all of {', '.join(goals)}"
+            which = f"first those not dominated in {', '.join(goals)}"
         yield f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
         yield "Bold: best in its column."
-        yield "The best of many is better here than it would be once more: activemem study promote."
+        yield "The best of many points is biased upwards; confirm it with activemem study promote."
     yield from noise_sentences(study, found, find_metric(first.name, spec.digits))
     if difference := difference_sentence(metrics, settings):
         yield difference
@@ -171,7 +171,7 @@ def _sentences(
         yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
     below = partial[ValueStatus.PRUNED]
     if study.fidelity is not None and below:
-        yield f"{plural(below, 'point')} came to lower rungs of {study.fidelity.name} alone."
+        yield f"{plural(below, 'point')} reached only lower rungs of {study.fidelity.name}."
     yield from beyond_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
 

@@ -123,10 +123,10 @@ def _notes(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
     yield (
         f"Line: mean over {len(scores.tasks)} tasks of the share of {seeds} seeds; band: 95 % interval of"
         f" each point by a bootstrap of the seeds within tasks ({spec.resamples:,} resamples,"
-        f" seed {spec.bootstrap_seed}), none where all seeds of each task agree."
+        f" seed {spec.bootstrap_seed}), none if all seeds of each task agree."
     )
     if lost:
-        yield f"Without a value on some task: {', '.join(lost)}."
+        yield f"Without a value for some task: {', '.join(lost)}."
 
 
 CURVE = ProfileFigure

@@ -119,9 +119,7 @@ class LawKeys(ResultKeys):
             and metric_family(self.metric) in METRICS_AND_COSTS
             and find_metric(self.metric).higher_is_better is None
         ):
-            faults.append(
-                (("over",), f"expected a metric of which higher or lower is better, got '{self.metric}'")
-            )
+            faults.append((("over",), f"expected a metric with a better direction, got '{self.metric}'"))
         if self.series == SEED:
             faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
         return faults or [*(self.series_faults(self.series, factors) if self.series else ())]
@@ -372,14 +370,14 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
         from ..statistics.power_law import MIN_OFFSET_CELLS  # noqa: PLC0415 -- loads NumPy
 
         yield (
-            "In brackets: 95 % profile intervals (F, degrees of freedom: cells less 3); with fewer than"
+            "In brackets: 95 % profile intervals (F, degrees of freedom: cells − 3); with fewer than"
             f" {MIN_OFFSET_CELLS} cells a law without an offset."
         )
     else:
         yield "In brackets: 95 % intervals (t, degrees of freedom: cells less 2)."
     if spec.held_out:
         last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
-        yield f"Foretold: the {last} of the highest cost, not fitted, with the interval of a cell."
+        yield f"Predicted: the {last} of the highest cost, excluded from the fit, with a prediction interval."
     if spec.over:
         yield f"Of {' and '.join(spec.over)} the best level of each cell, by the mean of its seeds."
 
@@ -428,7 +426,7 @@ def _law(law: FittedLaw, first: float, last: float) -> Law:
 
 def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
     if not series:
-        yield "Nothing to draw: no trial has both numbers, above 0."
+        yield "Nothing to draw: no trial has two positive numbers."
         return
     counts = sorted({point.n for each in series for point in each.points})
     if counts[-1] == 1:
@@ -440,12 +438,12 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
     laws = [each.law for each in series if each.law]
     if laws:
         numbers = 3 if any(law.offset for law in laws) else 2
-        what = "a power law and what no size falls below" if numbers > 2 else "a power law"
-        yield f"Line: {what}, by least squares on the logarithms of the points" + (
+        what = "a power law with an offset" if numbers > 2 else "a power law"
+        yield f"Line: {what}, by least squares on the points' logarithms" + (
             "; band: 95 % interval of the line; beside it: its exponent ± half of its 95 % interval"
             f" (t, degrees of freedom: points less {numbers})."
             if any(law.half_width is not None for law in laws)
-            else "; beside it: its exponent, whose interval these points do not tell."
+            else "; next to it: its exponent, without an interval for so few points."
         )
     if spec.held_out:
         last = "point" if spec.held_out == 1 else f"{spec.held_out} points"

@@ -164,7 +164,7 @@ def _provenance(inputs: Snapshot) -> Iterator[str]:
     ]
     sentences.append(f"Seeds: {', '.join(map(str, study.seeds))}.")
     if study.overrides:
-        sentences.append(f"Other than in the study's file: {', '.join(study.overrides)}.")
+        sentences.append(f"Changed from the study's file: {', '.join(study.overrides)}.")
     hashes = {
         "the study's file": study.text,
         "the ids of its trials, sorted": "\n".join(sorted(trial.id for trial in study.trials)),

@@ -55,7 +55,7 @@ def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -
     metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]
     return {
         "words": best_words(found, len(best)),
-        "left_out": [f"{plural(count, 'point')} left out: {reason}." for count, reason in left_out(found)],
+        "left_out": [f"{plural(count, 'point')} excluded: {reason}." for count, reason in left_out(found)],
         "measured": [*(each.name for each in search.objectives), *map(str, search.bounds)],
         "dimensions": names,
         "best_points": [

@@ -201,10 +201,10 @@ def _searched_models(inputs: Snapshot) -> Mapping[str, object]:
     models = [model for each in shown for model in model_costs(study, each, estimator, {})]
     labels = [_resolved(study, each[0]) for each in shown]
     labelled = [(label, trial.settings) for label, each in zip(labels, shown, strict=True) for trial in each]
-    lead = "No point that counts is done yet: these are the two ends of the search's space."
+    lead = "No complete point yet: these are two extremes of the search space."
     if trials:
         which = f"The best {len(shown)} of {len(groups):,}" if len(groups) > len(shown) else "All"
-        lead = f"{which} models whose points are ranked, the best first."
+        lead = f"{which} models with ranked points, the best first."
     return {
         "lead": lead,
         "recipe": "",

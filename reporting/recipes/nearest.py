@@ -84,8 +84,8 @@ def nearest_recipes(
     Equally near recipes are in the order of their first training. Recipes with a block of a plug-in that is
     not loaded are left out. `task` and `metric` restrict the results to one task, or to those with the
     metric. By default each result shows its first metric that has a better direction. Raises RecipeError for
-    a wrong recipe. Raises NearestError for a recipe with choices or holes, and where the store has nothing of
-    a task or metric. Raises StoreError for rows that no activemem wrote.
+    a wrong recipe. Raises NearestError for a recipe with choices or holes, and if the store has no results of
+    a task or metric. Raises StoreError for rows that activemem did not write.
     """
     check_arguments(
         store_fault(store),
@@ -116,17 +116,17 @@ def nearest_recipes(
 def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: str | None) -> pl.DataFrame:
     faults: list[str] = []
     if open_ones := [*asked.holes, *(name for name, _ in asked.dimensions)]:
-        faults.append(f"expected one architecture, got one in which {', '.join(open_ones)} is open")
+        faults.append(f"expected one architecture, got one with {', '.join(open_ones)} open")
     wanted = pl.lit(value=True)
     if task is not None:
         tasks = trials["task"].unique().sort().to_list()
         if task not in tasks:
-            faults.append(f"task: the store has nothing of '{task}'{nearest_hint(task, tasks)}")
+            faults.append(f"task: the store has no results of '{task}'{nearest_hint(task, tasks)}")
         wanted &= pl.col("task") == task
     if metric is not None:
         names = trials["metrics"].explode().struct.field("name").unique().drop_nulls().sort().to_list()
         if metric not in names:
-            faults.append(f"metric: the store has nothing of '{metric}'{nearest_hint(metric, names)}")
+            faults.append(f"metric: the store has no results of '{metric}'{nearest_hint(metric, names)}")
         wanted &= final_value(metric).is_finite()
     if faults:
         raise NearestError("\n".join(faults))
@@ -185,7 +185,7 @@ def _d_model(row: Mapping[str, Any]) -> int:
     except StoreError as error:
         raise StoreError(
             f"trial {row['trial']} of {row['study']}: {error}; "
-            "no activemem wrote this row: move its file away"
+            "this row was not written by activemem: move its file away"
         ) from error
 
 

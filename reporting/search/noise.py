@@ -112,15 +112,16 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
         yield "No point is better than the baseline."
     elif baseline is not None and (limit := lead_by_chance(found, baseline, noise)) is not None:
         lead = goal.sign * ((best.mean(goal.name) or 0.0) - (baseline.mean(goal.name) or 0.0))
-        verdict = "which this is not" if lead > limit else "so that this may be noise"
+        verdict = "so this is no chance" if lead > limit else "so this may be noise"
         yield (
-            f"The best leads the baseline by {_digits(lead, metric)}; of {plural(len(others), 'point')} no"
-            f" better than it one would lead by up to {_digits(limit, metric)} by chance (95 %), {verdict}."
+            f"The best point leads the baseline by {_digits(lead, metric)}; of "
+            f"{plural(len(others), 'point')} no"
+            f" better than it, one would lead by up to {_digits(limit, metric)} by chance (95 %), {verdict}."
         )
     if (plateau := find_plateau(found, goal, noise)) is not None and plateau.points > 1:
         yield (
-            f"{plateau.points} of {plural(len(found.complete), 'point')} cannot be told from the best, the"
-            f" earliest of them point {plateau.since}: what seems to be gained later is no more than noise."
+            f"{plateau.points} of {plural(len(found.complete), 'point')} are indistinguishable from the best,"
+            f" the earliest being point {plateau.since}: later gains may be noise."
         )
 
 
@@ -141,10 +142,10 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
     if noise is None and repeated:
         yield f"{metric.name} does not differ between the seeds of a point: the noise is unknown so far"
     elif noise is None and study.baseline and count > 1:
-        yield f"the baseline is trained first, with {plural(count, 'seed')}, whose spread tells the noise"
+        yield f"the baseline is trained first, with {plural(count, 'seed')}, whose spread estimates the noise"
     elif noise is None and max(seeds, count) < 2:
         keys = "baseline_seeds" if study.baseline else "baseline and baseline_seeds"
-        yield f"nothing tells noise from gain: say [study] {keys}, or give more seeds"
+        yield f"noise and gain cannot be separated: set [study] {keys}, or use more seeds"
     if noise is None:
         return
     yield f"one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"
@@ -153,7 +154,7 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
         limit = _digits(noise.lead(max(points - 1, 1), seeds, count), metric)
         yield f"the best of {points} points leads the baseline by up to {limit} by chance"
     told = _digits(noise.visible(FRESH_SEEDS), metric)
-    yield f"{FRESH_SEEDS} fresh seeds tell a difference of {told} from none"
+    yield f"{FRESH_SEEDS} fresh seeds detect a difference of {told}"
 
 
 @lru_cache(maxsize=256)

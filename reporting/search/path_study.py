@@ -55,7 +55,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     """Return a study file whose cells lead step by step from the baseline to the best point."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
-        raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")
+        raise PromotionError(f"expected [study] baseline in {study.name}, as the start of the path; got none")
     if not ranked:
         raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
     refuse_ties(study, found)
@@ -77,7 +77,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
                 f"The ablation path of the search {study.name}: {what}, on {plural(seeds, 'fresh seed')}."
             ),
             toml_comment(
-                "Each round tries every change that is left and keeps the best; study run goes on to its end."
+                "Each round tries every remaining change and keeps the best; study run continues to the end."
             ),
             "",
             toml_table("[study]", {**_header(study, data, found.goals[0]), **_around(across)}),
@@ -96,7 +96,7 @@ def _header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -> dic
     way = "max" if goal.sign > 0 else "min"
     decides = {"metric": goal.name, **({"direction": way} if way != usual_direction(goal.name) else {})}
     paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
-    title = f"What made the best point better: {one_line(study.title)}"
+    title = f"Contributions to the best point: {one_line(study.title)}"
     return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", **decides}
 
 
@@ -118,7 +118,7 @@ def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, 
 
 def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) -> Iterator[str]:
     told = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
-    told[SEED] = f"ours: fresh, none that the search {study.name} has trained with"
+    told[SEED] = f"ours: fresh, not used by the search {study.name}"
     yield from sources_table(study, data, {"factors": told})
 
 

@@ -45,7 +45,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         raise PromotionError(f"{study.name} has {other} yet whose seeds all have a value: run it first")
     if not baseline and len(winners) < 2:
         raise PromotionError(
-            f"expected something to compare {study.name}'s best point with: [study] baseline = {{ … }},"
+            f"expected a comparison for the best point of {study.name}: [study] baseline = {{ … }},"
             " or --best of at least 2; got neither"
         )
     data = parse_document(study.name, study.text, study.overrides).data
@@ -63,7 +63,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
                 name,
                 at,
                 values=values,
-                note=notes.get(name, "what the search began with"),
+                note=notes.get(name, "the first point of the search"),
             )
             for name, values in cells.items()
             for at in study.point_levels
@@ -141,15 +141,16 @@ def _preface(
     study: Study, found: SearchPoints, winners: int, seeds: int, *, has_baseline: bool
 ) -> Iterator[str]:
     what = "The best point" if winners == 1 else f"The {winners} best points"
-    beside = " beside its baseline" if has_baseline else ""
+    beside = " and its baseline" if has_baseline else ""
     yield toml_comment(
         f"{what} of the search {study.name}, of {len(found.complete)}, trained again{beside} on"
         f" {plural(seeds, 'fresh seed')}."
     )
     yield toml_comment(
-        "The best of many noisy points owes a part of its lead to its noise, so that what is claimed here is"
-        " decided by these trainings alone. With activemem study run FILE --until-decided seeds are added"
-        " where a claim stays undecided."
+        "The best of many noisy points owes part of its lead to noise, so "
+        "the claims use only the trainings of"
+        " this study. With activemem study run FILE --until-decided seeds are added"
+        " while a claim is undecided."
     )
     yield ""
 
@@ -266,8 +267,8 @@ def _cell_of(goal: SearchObjective, point: str, across: Sequence[str]) -> str:
 
 
 def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
-    seeds = f"ours: fresh, none that the search {study.name} has trained with"
-    found = f"ours: what the search {study.name} found"
+    seeds = f"ours: fresh, not used by the search {study.name}"
+    found = f"ours: a result of the search {study.name}"
     yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found})
 
 

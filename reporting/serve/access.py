@@ -46,7 +46,7 @@ class Access:
         if self.token is None and not _is_loopback(self.host):
             raise ServeError(
                 f"--host {self.host}: expected 127.0.0.1, or a token (--token, ACTIVEMEM_TOKEN), "
-                "since others can reach this address"
+                "since other machines can reach this address"
             )
 
     def judge(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:

@@ -119,7 +119,7 @@ class PageServer:
     def _not_let_in(self, request: Request, query: dict[str, str]) -> Response | None:
         """Return the response to a request that is not allowed; None if it is."""
         if request.method not in ("GET", "HEAD"):
-            return _text(405, "Expected GET: nothing here can be changed.", {"Allow": "GET, HEAD"})
+            return _text(405, "Expected GET: these pages are read-only.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
             return _text(400, f"Expected an address with at most {MAX_QUERY_PARTS} parts in its query.")
         match self.access.judge(request.headers, query, request.cookies.get(self._cookie_name, "")):
@@ -141,7 +141,7 @@ class PageServer:
         told = (each.partition(":") for each in query.pop("have", "").split(","))
         have = {name: version for name, _, version in told}
         if await run_in_threadpool(self.site.live_page, path, query) is None:
-            return _text(404, "There is no such page.")
+            return _text(404, "No page has this address.")
         if self._streams >= MAX_STREAMS:
             return _text(503, f"Expected at most {MAX_STREAMS} open pages.")
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}

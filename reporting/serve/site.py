@@ -233,7 +233,7 @@ class Site:
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
                 title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"
             case _:
-                title, why = "Not here", "<p>There is nothing at this address.</p>\n"
+                title, why = "Not found", "<p>No page has this address.</p>\n"
         body = f'{why}<p><a href="/">All studies</a></p>\n'
         return Answer(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
 

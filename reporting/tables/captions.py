@@ -46,7 +46,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences = [f"{subject}{_average(spec, made.levels, tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
-        sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
+        sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
     differences = tuple(made.differences.values())
@@ -57,10 +57,10 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
         sentences += [_published(spec, match, cells), made.study.source_sheet.summary(made.study.name)]
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
     words = {
-        CellStatus.CENSORED: ["> marks a lower bound: trainings ended before they reached the target."],
-        CellStatus.BEGUN: ["begun: trials of it have begun, none has ended."],
+        CellStatus.CENSORED: ["> marks a lower bound: some trainings ended before the target."],
+        CellStatus.BEGUN: ["begun: some trials have begun, none has ended."],
         CellStatus.PENDING: [f"pending: {why}." for why in sorted(pending)],
-        CellStatus.REFUSED: ["refused: over the study's budget."],
+        CellStatus.REFUSED: ["refused: exceeds the study's budget."],
         CellStatus.MISSING: [f"{NOT_RUN}: not run."],
     }
     there = {cell.status for cell in cells}
@@ -109,10 +109,10 @@ def _best(
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     if spec.best == "shown":
-        return [f"Bold: {side} in its column, with all that tie at the digits shown."]
+        return [f"Bold: {side} in its column, with all ties at the shown precision."]
     tested = [column for column in best if column.pairs]
     if not tested:
-        return ["Bold: nothing in its column can be shown to be better with these seeds."]
+        return ["Bold: no value in its column is provably better with these seeds."]
     pairs = sorted({column.pairs for column in tested})
     how = test_words([each for column in tested for each in column.tested])
     limits = detectable_words(
@@ -120,7 +120,7 @@ def _best(
     )
     family = f"Holm over {number_range(pairs)} pairs of the column{limits}"
     rule = f"p < {SIGNIFICANCE_LEVEL}, {how}; {family}"
-    return [f"Bold: nothing in its column is significantly better ({rule}).", *_rivals(spec, tested)]
+    return [f"Bold: no value in its column is significantly better ({rule}).", *_rivals(spec, tested)]
 
 
 def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
@@ -141,7 +141,7 @@ def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequenc
     source = f"published, {published_match.paper.paper} {published_match.paper.name}"
     if spec.published.show == "columns":
         return f"Under published: {source.removeprefix('published, ')}."
-    extra = "; in parentheses: ours less the paper's" if spec.published.show == "difference" else ""
+    extra = "; in parentheses: our value minus the paper's" if spec.published.show == "difference" else ""
     return f"Small: {source}{extra if any('(' in cell.published_text for cell in cells) else ''}."
 
 
@@ -155,7 +155,7 @@ def unsolved_sentence(lengths: Collection[float], settings: Iterable[TrialSettin
     if not starts or set(lengths) != {0.0}:
         return ""
     first = number_range(sorted(starts))
-    return f"no training solved length {first}, where the curriculum starts: train longer or start shorter"
+    return f"no training solved length {first}, the start of the curriculum: train longer or start shorter"
 
 
 def note_unsolved(table: Table, settings: Iterable[TrialSettings]) -> Table:

@@ -189,8 +189,9 @@ def differences_sentences(
         sentences.append(_test_sentence(tested, significance))
     if any(column.choices > 1 for column in tested) and significance != "none":
         sentences.append(
-            "Rows were kept by these seeds as the best of their rounds: p is multiplied by how many "
-            "differences there were to choose from, and differences are optimistic."
+            "Rows were selected with these seeds as the best of their rounds: "
+            "p is multiplied by the number of "
+            "candidates, and differences are optimistic."
         )
     return [*sentences, *_margin_sentences(tested)]
 
@@ -224,8 +225,8 @@ def looks_sentence(counts: Sequence[int]) -> str:
     *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (
-        f"Seeds are added where a difference is undecided: it is judged at {', '.join(map(str, first))} and "
-        f"{last} seeds by the first look that decides it, each at {level:.1%}, and p is over all looks."
+        f"Seeds are added while a difference is undecided: it is tested at {', '.join(map(str, first))} and "
+        f"{last} seeds until a test decides it, each at {level:.1%}, and p covers all tests."
     ).replace("%", " %")
 
 
@@ -239,8 +240,8 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
         ends = list(dict.fromkeys(map(metric.format, (min(each), max(each)))))
         several |= len(ends) > 1
         told.append(f"{name} {' to '.join(ends)}")
-    noise = ", by how much it varies there," if several else ""
-    return f"; {', '.join(told)} or more{between}{noise} is found with a chance of 80 %" if told else ""
+    noise = ", depending on the spread," if several else ""
+    return f"; {', '.join(told)} or more{between}{noise} is detected with a power of 80 %" if told else ""
 
 
 def test_words(found: Sequence[Difference], over: str = "the column") -> str:
@@ -250,7 +251,7 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
         return "paired permutation test"
     pooled = f"t with the variance pooled over {over}, {degrees_of_freedom(degrees)}"
     permuted = any(each.is_permuted for each in found)
-    return f"{pooled}, or a paired permutation test where there are seeds enough" if permuted else pooled
+    return f"{pooled}, or a paired permutation test with enough seeds" if permuted else pooled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

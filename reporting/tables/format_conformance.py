@@ -20,7 +20,7 @@ from .table import Cell, CellStatus, ColumnKey, Footnote, Table
 def every_table_becomes_text(name: str) -> None:
     """Check that each of the tables has a text, and that equal tables have equal texts."""
     for table in _tables():
-        assert render(table, name) == render(table, name), "the same table has another text"
+        assert render(table, name) == render(table, name), "the text differs on a second rendering"
 
 
 def nothing_is_left_out(name: str) -> None:
@@ -28,11 +28,11 @@ def nothing_is_left_out(name: str) -> None:
     table = next(_tables())
     text = render(table, name)
     for word in (*table.rows, *table.columns):
-        assert word in text, f"'{word}' is left out"
+        assert word in text, f"'{word}' is missing"
     for row, cells in zip(table.rows, table.cells, strict=True):
         for cell in cells:
             assert not cell.estimate or cell.text in text[text.index(row) :], (
-                f"a number of '{row}' is left out"
+                f"a number of '{row}' is missing"
             )
 
 
@@ -40,7 +40,7 @@ def a_row_of_more_is_more(name: str) -> None:
     """Check that a table with fewer rows has another text."""
     table = next(_tables())
     fewer = replace(table, rows=table.rows[:1], cells=table.cells[:1], groups=table.groups[:1])
-    assert render(fewer, name) != render(table, name), "a row makes no difference"
+    assert render(fewer, name) != render(table, name), "a row has no effect"
 
 
 CHECKS: tuple[Callable[[str], None], ...] = (

@@ -295,6 +295,6 @@ def untrained_remarks(
             low, high = metric.format(ends[0]), metric.format(ends[-1])
             found = low if low == high else f"{low} to {high}"
             of = f"{len(ends)} of {tally.trials} trainings" if tally.trials > 1 else "the training"
-            remark = f"{of} ended untrained: {name} {found}, {word} {metric.format(bound)}"
+            remark = f"{of} ended without learning: {name} {found}, {word} {metric.format(bound)}"
             remarks[row, column].append(remark)
     return {place: "; ".join(each) for place, each in remarks.items()}

@@ -163,7 +163,7 @@ def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
     """Return kinds of task by the names that plug-ins use; raise ValueError for unknown names."""
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"expected kinds of task among {', '.join(known)}, got {', '.join(unknown)}")
+        raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
     return frozenset(known[name] for name in names)
 
 
@@ -211,7 +211,7 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
     """Return the error message for an unknown metric, with the nearest name or the command that lists all."""
-    near = hint(name, known) or "; activemem list metrics has all but those of a plug-in that is not loaded"
+    near = hint(name, known) or "; activemem list metrics shows all but those of unloaded plug-ins"
     return f"unknown metric '{name}'{near}"
 
 

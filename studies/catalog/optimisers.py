@@ -65,7 +65,7 @@ class OwnOptimizerSettings(OptimizerSettings):
     @model_validator(mode="after")
     def _check_momentum(self) -> OwnOptimizerSettings:
         if self.momentum is not None and self.name not in MOMENTUMS:
-            raise ValueError(f"{self.name} has no momentum; {' and '.join(MOMENTUMS)} have")
+            raise ValueError(f"{self.name} has no momentum; only {' and '.join(MOMENTUMS)} have")
         return self
 
     @property
@@ -136,5 +136,7 @@ def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -
     unknown.
     """
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
-        raise ValueError(f"expected changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}")
+        raise ValueError(
+            f"expected only changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}"
+        )
     return type(settings).model_validate({**settings.model_dump(), **changes})

@@ -65,7 +65,7 @@ SCHEDULERS: Registry[SearchPart[MakeScheduler]] = Registry(
             "hyperband": "Li et al. 2018",
             "median": "Golovin et al. 2017",
             "race": "Birattari et al. 2002",
-            "none": "no point is given up",
+            "none": "no point is pruned",
         }.items()
     },
 )
@@ -93,7 +93,7 @@ def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
 def _register(registry: Registry[SearchPart[Any]], name: str, source: str) -> Callable[[MakeT], MakeT]:
     def register(make: MakeT) -> MakeT:
         if not callable(make):
-            raise ValueError(f"expected what makes the {registry.kind} '{name}', got {make!r}")
+            raise ValueError(f"expected a factory of the {registry.kind} '{name}', got {make!r}")
         registry.register(name, SearchPart(source=source, make=make))
         return make
 

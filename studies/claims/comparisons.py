@@ -196,14 +196,14 @@ Test = Literal["pooled", "t", "permutation", "wilcoxon"]
 class ClaimSpec(StrictModel):
     """`[[claim]]`: a name, a statement, and the place in the paper that states it."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in words, in one line")]
-    holds: Annotated[str, Field(max_length=4000, description="what holds if the claim is true")]
-    source: str | None = Field(default=None, description="where a paper says so, or its words")
+    name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in one sentence")]
+    holds: Annotated[str, Field(max_length=4000, description="the statement to test")]
+    source: str | None = Field(default=None, description="the place in a paper, or a quotation")
     each: str | None = Field(
-        default=None, description="a factor at each of whose levels alone the claim is made, one by one"
+        default=None, description="a factor; the claim is tested separately at each of its levels"
     )
     level: float = Field(
-        default=0.95, ge=0.5, lt=1, description="the confidence of the claim's verdicts together"
+        default=0.95, ge=0.5, lt=1, description="the joint confidence level of the claim's verdicts"
     )
     test: Test = Field(
         default="pooled",

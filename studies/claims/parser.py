@@ -349,9 +349,7 @@ class _ClaimParser(TokenReader):
     def _loop(self) -> ForClause:
         """`VARIABLE "in" set`, after "for"."""
         if self.token.kind in KEYWORDS:
-            raise self._error(
-                f"'{self.token.text}' has a meaning of its own; expected the name of a variable"
-            )
+            raise self._error(f"'{self.token.text}' is a reserved word; expected the name of a variable")
         if self.token.kind != "name":
             raise self._error(f"expected the name of a variable, got {self._found()}")
         variable = self._word()

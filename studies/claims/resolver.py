@@ -134,7 +134,7 @@ class _Resolver:
             case syntax.SyntaxErrorNode():
                 return None
             case _:
-                return self.fail(node, "expected a statement, as a > b, got a number")
+                return self.fail(node, "expected a statement such as a > b, got a number")
 
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
         """Return one side of a comparison: a number, or a speedup, which nothing else may contain."""
@@ -186,7 +186,7 @@ class _Resolver:
                 return None
         found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
         if not any(iter_quantities(found)):
-            return self.fail(node, "expected a metric on one side, got numbers alone")
+            return self.fail(node, "expected a metric on one side, got only numbers")
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
@@ -232,7 +232,9 @@ class _Resolver:
             is_metric = isinstance(first, syntax.MetricReference)
             found = self._quantities(first, bound) if is_metric else None
             if not is_metric or (found and len(found) == 1):
-                message = f"expected several numbers, as {function}(a, b) or {function}(a for m in mixer)"
+                message = (
+                    f"expected several numbers, such as {function}(a, b) or {function}(a for m in mixer)"
+                )
                 return self.fail(node, message)
             return Reduction(function, found) if found else None
         rounds = self._rounds(node, bound)
@@ -258,7 +260,7 @@ class _Resolver:
             f"{factor} ({', '.join(map(level_text, levels))})"
             for factor, levels in self._scope.varying_factors(each.cell for each in found).items()
         )
-        message = f"'{node.word.text}' stands for {len(found)} cells here; expected one level of {ways}"
+        message = f"'{node.word.text}' matches {len(found)} cells here; expected one level of {ways}"
         return self.fail(node.word, message)
 
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
@@ -433,7 +435,7 @@ class _Resolver:
         ahead = [value for name in levels for level, value in candidates if level == name]
         others = [value for level, value in candidates if level not in levels]
         if not others:
-            return self.fail(node.candidates, "expected a level less: nothing is left to be ahead of")
+            return self.fail(node.candidates, "expected fewer levels: none is left for the comparison")
         ways = [_joined(AllOf, [Comparison(one, sign, other) for other in others]) for one in ahead]
         return _joined(AnyOf, ways)
 
@@ -457,7 +459,7 @@ class _Resolver:
         open_factors = list(self._scope.varying_factors(each.cell for each in found))
         if len(open_factors) != 1:
             got = " and ".join(open_factors) or "none"
-            return self.fail(first, f"expected one factor to be left open, got {got}")
+            return self.fail(first, f"expected one factor without a level, got {got}")
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
@@ -483,9 +485,9 @@ class _Resolver:
         """Return the extrapolation to the size of its argument."""
         sizes = self._scope.ladder
         if not sizes:
-            return self.fail(node, "law(…) goes through the sizes of a [ladder], and the study has none")
+            return self.fail(node, "law(…) needs the sizes of a [ladder], but the study has none")
         if node.loops or len(node.arguments) != 1:
-            return self.fail(node, "expected one number, as law(test_loss[width=64])")
+            return self.fail(node, "expected one number, such as law(test_loss[width=64])")
         number = self._number(node.arguments[0], bound)
         if number is None:
             return None

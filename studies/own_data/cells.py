@@ -36,7 +36,7 @@ class RowsError(CorpusError):
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
-        self.faults = (*faults[:MOST_FAULTS], *([f"… and {more:,} more like these"] if more > 0 else []))
+        self.faults = (*faults[:MOST_FAULTS], *([f"… and {more:,} similar ones"] if more > 0 else []))
         super().__init__("\n".join(self.faults))
 
 
@@ -73,7 +73,7 @@ class ColumnFaults:
     def __iter__(self) -> Iterator[str]:
         for key, fault in self._first.items():
             more = self._counts[key] - 1
-            yield f"{fault} ({plural(more, f'more {self._cells.unit}')} like this)" if more else fault
+            yield f"{fault} ({plural(more, f'more {self._cells.unit}')} of this kind)" if more else fault
 
 
 MAX_DATA_VARIABLE = "ACTIVEMEM_MAX_DATA_GB"
@@ -101,7 +101,7 @@ def too_large(what: str) -> str:
     """Return the message that something exceeds the size limit, and how to raise it."""
     size = max_bytes() / _GB
     remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
-    return f"expected at most {size:g} GB, and {what} take more: {remedy}"
+    return f"expected at most {size:g} GB, but {what} take more: {remedy}"
 
 
 def read_limited(path: Path) -> bytes:
@@ -250,7 +250,7 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
         values.append(cells)
     for name, fault in lacking.items():
         more = counts[name] - 1
-        faults.append(f"{fault} ({plural(more, 'more line')} like this)" if more else fault)
+        faults.append(f"{fault} ({plural(more, 'more line')} of this kind)" if more else fault)
     if faults:
         raise RowsError(faults)
     return Cells(

@@ -111,7 +111,7 @@ def _strings(path: Path, key: str) -> list[str]:
         listed = json.loads(read_limited(path))[key]
         names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
         if outside := [name for name in names if Path(name).name != name]:
-            raise ValueError(f"the path {quoted(outside[0])}, which leaves its folder")
+            raise ValueError(f"the path {quoted(outside[0])} outside its folder")
         return names
     except CorpusError:
         raise

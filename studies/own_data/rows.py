@@ -46,9 +46,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
         raise ValueError(f"expected a text or a list of tokens, got {shown(value)}")
     for token in value:
         if not isinstance(token, str | int) or isinstance(token, bool) or str(token).split() != [str(token)]:
-            raise ValueError(
-                f"expected tokens that are whole numbers or texts without spaces, got {shown(token)}"
-            )
+            raise ValueError(f"expected whole numbers or texts without spaces as tokens, got {shown(token)}")
     return Tokens(_checked(" ".join(map(str, value))))
 
 

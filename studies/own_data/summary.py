@@ -126,7 +126,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
         long = [line.strip() for line in lines[split] if len(line.strip()) >= _MIN_LINE]
         shared = sum(line in known for line in long)
         if parts[split] == parts["train"]:
-            warnings.append(f"{split} is the very text of train")
+            warnings.append(f"{split} is the same text as train")
         elif long and shared > _OFTEN * len(long):
             warnings.append(
                 f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train"
@@ -255,4 +255,4 @@ def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
             names = ", ".join(quoted(name) for name in list(lacking)[:_MAX_NAMED])
             more = f" and {len(lacking) - _MAX_NAMED:,} more" if len(lacking) > _MAX_NAMED else ""
             count = f"{sum(lacking.values()):,} of {labels[split].total():,} labels"
-            yield f"{split}: {count} are of classes that train lacks: {names}{more}"
+            yield f"{split}: {count} are of classes not in train: {names}{more}"

@@ -91,7 +91,7 @@ def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
     if named.splits is None or named.split is not None:
         return _find(reader, named.path, "path")
     if not reader.locate(named.path).is_dir():
-        reader.report("it has no effect on one file without a column `split`: leave it out", "splits")
+        reader.report("it has no effect on one file without a column `split`: remove it", "splits")
         return None
     return _find(reader, named.path, "path", named.splits.model_dump(exclude_none=True))
 
@@ -241,7 +241,7 @@ def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: s
         if split not in found:
             shares[f"{split}_share"] = _DEFAULT_SHARE if share is None else share
         elif share is not None:
-            reader.report(f"it has no effect, since there are rows of {split}: leave it out", split)
+            reader.report(f"it has no effect, since there are rows of {split}: remove it", split)
     return layout.model_copy(update=shares)
 
 
@@ -286,7 +286,7 @@ def read_sequences(
     None if faults are reported.
     """
     if not table.keys() & {"path", "train"}:
-        reader.report('expected { path = "my.csv" }, or a file each for train, dev and test')
+        reader.report('expected { path = "my.csv" }, or one file each for train, dev and test')
         return None
     named = diagnostics.validate(_OneLabelled if "path" in table else _ThreeLabelled, CORPUS, table)
     found = named and _read_named(reader, named, kind, (named.text, named.label))

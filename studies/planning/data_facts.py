@@ -74,10 +74,12 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
         yield from _vocabulary(task, summary)
         if lengths is None or not lengths.num_fitting:
             continue
-        text = f"the longest {summary.unit} to train on has {plural(lengths.longest, 'token')}"
+        text = f"the longest {summary.unit} in train has {plural(lengths.longest, 'token')}"
         if lengths.num_long:
             cut = f"cut to {lengths.longest:,} tokens" if lengths.cut else "left out"
-            scored = ", and their other labels are not learnt" if task.name == "token_classification" else ""
+            scored = (
+                ", and their further labels are not trained" if task.name == "token_classification" else ""
+            )
             count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
             text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
         yield text
@@ -92,7 +94,7 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
     name = "bytes" if kind == "characters" else kind
     text = f"{found:,} different {name} in train"
     if kind == "words" and pieces is not None:
-        text += f"; the vocabulary has room for {pieces:,}" + (
+        text += f"; the vocabulary has {pieces:,}" + (
             ", the rarer ones are unknown" if found > pieces else ""
         )
     yield text
@@ -113,7 +115,7 @@ def _published(name: str, locate: Locate) -> str:
     dataset = require_dataset(name)
     match dataset:
         case ParallelCorpus():
-            size = f"{plural(dataset.pairs, 'pair')} to train on"
+            size = f"{plural(dataset.pairs, 'pair')} for training"
         case Treebank():
             size = (
                 ", ".join(f"{split} {count:,}" for split, count in dataset.sentences.items()) + " sentences"

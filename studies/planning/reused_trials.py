@@ -96,7 +96,7 @@ def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)
     are = "is" if count == 1 else "are"
-    return f"{plural(count, 'stored trial')} {are} of other code ({changes})"
+    return f"{plural(count, 'stored trial')} {are} from other versions of the code ({changes})"
 
 
 def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
@@ -112,7 +112,7 @@ def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
 def _change(then: str, now: str) -> str:
     """Describe a change: `mqar.py 1a2b3c4d, now 3c4d5e6f`; packages of another version are named twice."""
     if not then:
-        return f"{now.rpartition(' ')[0]}, not noted which, now {shown(now).rpartition(' ')[2]}"
+        return f"{now.rpartition(' ')[0]}, not recorded, now {shown(now).rpartition(' ')[2]}"
     same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
     return f"{shown(then)}, now {shown(digest(now)).strip() if same else shown(now)}"
 

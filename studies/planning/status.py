@@ -71,9 +71,9 @@ class StudyStatus:
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
         if self.spent:
-            parts += [f"its {self.spent} is spent"]
+            parts += [f"its {self.spent} is exhausted"]
         if self.waiting:
-            parts += [f"{len(self.waiting)} handed in and waiting"]
+            parts += [f"{len(self.waiting)} handed in, waiting"]
         if self.missing_weights:
             parts += [f"weights of {len(self.missing_weights)} not here"]
         if self.stale:

@@ -89,7 +89,7 @@ def tell_divergence(
         pl.when(lost)
         .then(pl.format("rose from {} to {}", low, last))
         .when(pl.col("last") > (1 + MIN_RISE) * pl.col("guess"))
-        .then(pl.format("ended at {}, where all symbols equally likely give {}", last, guess))
+        .then(pl.format("ended at {}, where uniform guessing gives {}", last, guess))
     )
     found = course.with_columns(guess=known).select("trial", words.alias(DIVERGED))
     return outcomes.join(found, on="trial", how="left", maintain_order="left")
@@ -236,8 +236,8 @@ def _why(study: str, metric: str) -> pl.Expr:
     words = {
         ValueStatus.DONE: "",
         ValueStatus.INFINITE: f"ended with an infinite {metric}",
-        ValueStatus.CENSORED: "ended before it",
-        ValueStatus.BEGUN: "begun, not ended",
+        ValueStatus.CENSORED: "ended before the target",
+        ValueStatus.BEGUN: "begun, but not ended",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
         ValueStatus.NO_VALUE: f"ended without a finite {metric}",
         ValueStatus.MISSING: ValueStatus.MISSING.text,

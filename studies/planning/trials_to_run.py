@@ -52,7 +52,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
         try:
             unfinished = read_unfinished(path.parent, study)
         except (OSError, StoreError) as error:
-            _log.warning("%s; it is left out", error)
+            _log.warning("%s; it is skipped", error)
         else:
             found += [] if unfinished is None else [unfinished]
     return sorted(found, key=lambda each: each.trial.to_json())
@@ -218,7 +218,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     """
     if study.search is not None:
         raise StudyError(
-            study.name, [StudyFault(message="a search has no parts: its trials are yet to be chosen")]
+            study.name, [StudyFault(message="a search has no parts: its trials are not known in advance")]
         )
     asked: dict[str, set[str]] = {}
     faults: list[StudyFault] = []
@@ -236,7 +236,7 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
         if all(level_text(trial.levels[factor]) in texts for factor, texts in asked.items())
     )
     if not (faults or found):
-        faults = [StudyFault(message=f"no trial has all of this: {', '.join(selectors)}")]
+        faults = [StudyFault(message=f"no trial matches all of: {', '.join(selectors)}")]
     if faults:
         raise StudyError(study.name, faults)
     return found
@@ -266,12 +266,12 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     """
     if study.search is not None:
         message = (
-            "a search has no shards: its trials are yet to be chosen, and drivers of one store share them"
+            "a search has no shards: drivers of one store share its trials, which are not known in advance"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     if study.design.kind == "path":
         message = (
-            "a path has no shards: its next round depends on all of this one, and runs of one store share it"
+            "a path has no shards: each round depends on the whole previous round; runs of one store share it"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     found = _SHARD.fullmatch(text)

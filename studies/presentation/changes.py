@@ -145,19 +145,19 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
     if CHANGES in factors:
         yield (
             ("rows",),
-            f"a factor is called {CHANGES}: give it another name, since rows of {CHANGES} are something else",
+            f"a factor is called {CHANGES}: rename it, since rows = {CHANGES} has another meaning",
         )
     if spec.against == "previous" and not _takes_steps(spec, design):
-        message = "expected the study's own baseline and a design that takes steps"
-        yield ("against",), f'{message}, as design = "cumulative": other rows do not follow each other'
+        message = "expected the study's own baseline and a design with steps"
+        yield ("against",), f'{message}, such as design = "cumulative"'
     if spec.pick is not None:
-        yield ("pick",), "rows of changes are not picked from other levels"
+        yield ("pick",), "rows of changes do not allow a pick"
     if spec.groups.rows:
-        yield ("groups", "rows"), "rows of changes are grouped by the factors that differ"
+        yield ("groups", "rows"), "rows of changes are already grouped by their factors"
     if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
         yield (
             ("baseline",),
-            f'expected levels of factors, as in {{ norm = "pre" }}, got {format_value(spec.baseline)}',
+            f'expected levels of factors, such as {{ norm = "pre" }}, got {format_value(spec.baseline)}',
         )
         return
     for name, level in (spec.baseline or {}).items():
@@ -179,7 +179,7 @@ def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tup
         at = describe_levels(several)
         yield (
             ("rows",),
-            f"expected a cell that is the baseline, {at}; the study has none among those selected",
+            f"expected a baseline cell, {at}; none is among the selected cells",
         )
 
 

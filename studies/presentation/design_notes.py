@@ -10,12 +10,12 @@ from ..schema.factors import describe_condition
 from ..text.units import plural
 
 _RESOLUTIONS = {
-    "III": "main effects are told from each other, but not from interactions of two factors",
+    "III": "main effects are not aliased with each other, but with interactions of two factors",
     "IV": (
         "main effects are told from each other and from interactions of two factors, but not all of these "
         "from each other"
     ),
-    "V or more": "main effects and interactions of two factors are told from each other",
+    "V or more": "no main effect or interaction of two factors is aliased with another",
 }
 """The meaning of each resolution of a fraction."""
 
@@ -32,14 +32,14 @@ def explain_design(design: Design) -> str:
 def _explain_kind(design: Design) -> str:
     match design.kind:
         case "grid":
-            told = "every level with every other" if design.conditions else ""
+            told = "every combination of levels" if design.conditions else ""
         case "one_at_a_time":
             told = (
-                "the baseline, and each other level of a factor by itself; it tells what a change does "
-                "there, not what several do together"
+                "the baseline, and every change of one factor; it estimates single changes, "
+                "not their interactions"
             )
         case "zip":
-            told = "factors change in step; it tells rows apart, not which factor makes a difference"
+            told = "factors change together; it compares rows, and cannot attribute effects to factors"
         case "cumulative":
             told = _cumulative(design)
         case "path":
@@ -81,8 +81,8 @@ def alias_words(design: Design) -> list[str]:
 def _cumulative(design: Design) -> str:
     steps = design.steps
     return (
-        f"{plural(len(steps), 'step')} from the baseline, {', '.join(steps)}, each on top of those before; "
-        "it tells what each adds in this order, not what it would add in another"
+        f"{plural(len(steps), 'step')} from the baseline, {', '.join(steps)}, each added to the "
+        "previous ones; effects depend on this order"
     )
 
 
@@ -91,11 +91,12 @@ def _path(design: Design) -> str:
     most = 1 + steps * (steps + 1) // 2
     kept = f"kept so far: {', '.join(design.taken)}; " if design.taken else ""
     left = steps - len(design.taken)
-    now = f"round {len(design.taken) + 1} of {steps}" if left else "all rounds are over"
+    now = f"round {len(design.taken) + 1} of {steps}" if left else "all rounds have ended"
     return (
-        f"from the baseline to the target, {plural(steps, 'change')}; each round tries all that are left and "
-        f"keeps the best in {design.metric}, at most {most:,} cells; {kept}{now}; it tells what matters most "
-        "on one way, not what a change that is kept late adds by itself"
+        f"from the baseline to the target, {plural(steps, 'change')}; each round tries all remaining "
+        f"changes and keeps the best in {design.metric}, at most {most:,} "
+        f"cells; {kept}{now}; it shows the order "
+        "of importance along one path, not the effect of a single change"
     )
 
 
@@ -103,15 +104,16 @@ def _two_level(design: Design) -> str:
     factors, rows = len(design.two_level), design.rows()
     full = 2**factors
     if len(rows) >= full:
-        return f"all {full:,} combinations of {plural(factors, 'factor')}; every effect can be told"
+        return f"all {full:,} combinations of {plural(factors, 'factor')}; every effect can be estimated"
     head = f"{len(rows):,} of {full:,} combinations of {factors} factors of two levels"
     aliases = design_aliases(design)
     assert aliases is not None, "a fraction has factors of two levels"
     if aliases.partial:
         sizes = ", ".join(str(size) for size, _ in aliases.partial)
         return (
-            f"{head}; main effects are told from each other, but each is partly aliased with interactions of "
-            f"two others (correlation {sizes}), which are taken to be small"
+            f"{head}; main effects are not aliased with each other, but "
+            "partly with interactions of two others "
+            f"(correlation {sizes}), which are assumed to be small"
         )
     resolution = "III" if aliases.mains else "IV" if aliases.interactions else "V or more"
     return f"{head}, resolution {resolution}; {_RESOLUTIONS[resolution]}"
@@ -128,10 +130,10 @@ def _sample(design: Design) -> str:
     head = f"{len(design.rows()):,} of {size:,} combinations, drawn with seed {design.sample_seed}"
     if design.kind == "random":
         return (
-            f"{head}, of which more keep these; it tells which factors matter most, "
-            "not small effects, and no level beside all others"
+            f"{head}, of which more satisfy the constraints; it finds the most important factors, "
+            "not small effects or interactions"
         )
     return (
-        f"{head}, each level of a factor as often as its others, or once more; it tells which factors matter "
-        "most, not small effects, and no level beside all others"
+        f"{head}, with balanced levels; it finds the most important factors, not small effects or "
+        "interactions"
     )

@@ -87,7 +87,7 @@ class ResultKeys(StrictModel):
             if (name := getattr(self, key)) is None:
                 continue
             if factor not in levels:
-                yield (key,), "expected a factor that it is a level of, as series"
+                yield (key,), "expected the factor of this level as series"
             elif message := level_name_fault(name, levels[factor], factor):
                 yield (key,), message
 
@@ -256,7 +256,7 @@ def check_tuned_metrics(
             for path, name in spec.named_metrics():
                 is_tuned = path[0] == "value" and metric_family(name) in TUNED_METRICS
                 if is_tuned and "decode" not in diagnostics.data:
-                    message = f"{name} comes from tuning: say in [decode] what to try"
+                    message = f"{name} comes from tuning: set its grid in [decode]"
                     diagnostics.report((role, index, "value"), message)
 
 
@@ -302,7 +302,7 @@ def _report_unknown_kind(
         return None, None
     if kind in _DRAWN_BY_OPTUNA:
         message = (
-            f"'{kind}' is no kind any more: export the search (activemem study export NAME --to optuna) "
+            f"the kind '{kind}' was removed: export the search (activemem study export NAME --to optuna) "
             f"and draw it by optuna.visualization.{_DRAWN_BY_OPTUNA[kind]}"
         )
         diagnostics.report((*path, "kind"), message)

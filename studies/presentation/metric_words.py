@@ -86,7 +86,7 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
         several = [f"{name} {_listed(tuple(each))}" for name, each in values.items() if len(each) > 1]
         if several:
             told[f"{metric.name} ({'; '.join(several)})"] = None
-    return f"Not measured alike in all trials: {', '.join(told)}." if told else ""
+    return f"Measured differently in some trials: {', '.join(told)}." if told else ""
 
 
 def _meanings(

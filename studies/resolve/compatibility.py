@@ -46,9 +46,9 @@ _NEEDS = {
     TaskKind.TRANSDUCTION: OTHER_LENGTH,
 }
 _REMEDIES = {
-    SEQUENCE: "take its parts, as in 4 * (sa >> ff(512))",
-    VECTOR: "end it in a pool, as in sa >> mean_pool",
-    OTHER_LENGTH: "take a whole model, as in seq2seq(lstm, lstm)",
+    SEQUENCE: "use its parts, for example 4 * (sa >> ff(512))",
+    VECTOR: "end it with a pool, for example sa >> mean_pool",
+    OTHER_LENGTH: "use a transducer, for example seq2seq(lstm, lstm)",
 }
 
 
@@ -76,7 +76,7 @@ def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
-        remedy = "leave the pool out" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
+        remedy = "remove the pool" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
         yield ValidationProblem(
             RECIPE_PATH,
             f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {remedy}",
@@ -91,7 +91,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if output_kind(root) == _NEEDS.get(task.spec.kind, SEQUENCE) and covers_nothing(root):
         no_effect = f"it has no effect, since {render(root)} has no attention weights"
         yield ValidationProblem(
-            ("task", "coverage_penalty"), f"{no_effect}: leave it out, or give the decoder an attention"
+            ("task", "coverage_penalty"), f"{no_effect}: remove it, or give the decoder an attention"
         )
 
 
@@ -105,7 +105,7 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if not spec.depends_on_target_length:
         yield ValidationProblem(
             ("task", "sizes"),
-            f"it has no effect, since {render(root)} is not told how long an output will be: leave it out",
+            f"it has no effect, since {render(root)} does not use the output length: remove it",
         )
 
 
@@ -128,9 +128,9 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
         if reach.right:
             yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} {verb}")
         elif streams and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
-            unbounded = f"{name} sees all of the past, and a stream has no beginning"
+            unbounded = f"{name} sees the whole past, but a stream has no beginning"
             yield ValidationProblem(
-                RECIPE_PATH, f'{unbounded}: give it a span, or read lines (batching = "lines")'
+                RECIPE_PATH, f'{unbounded}: set a span, or read lines (batching = "lines")'
             )
 
 
@@ -215,12 +215,12 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
-        return f"{name} positions tell how long a sequence is, which {task.name} hides"
+        return f"{name} positions depend on the sequence length, which {task.name} hides"
     if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
         return fault
     if longest is not None and _streams(task):
-        endless = f"{name} has {plural(longest, 'position')}, and a stream has no end"
-        return f'{endless}: take others, or read lines (batching = "lines")'
+        endless = f"{name} has {plural(longest, 'position')}, but a stream has no end"
+        return f'{endless}: use others, or read lines (batching = "lines")'
     tokens = most_tokens(settings)
     if longest is not None and tokens is not None and tokens > longest:
         return f"{name} has {plural(longest, 'position')}, and a sequence has {tokens:,}"
@@ -232,14 +232,14 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
         for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
-            yield ValidationProblem(path, f"{task.name} has no lengths that grow: leave it out")
+            yield ValidationProblem(path, f"{task.name} has no growing lengths: remove it")
     elif curriculum is None and lengths is None:
         yield ValidationProblem(
             _CURRICULUM,
-            f"{task.name} needs a length to begin with, as in {{ start = 5 }}, or lengths = [1, 40]",
+            f"{task.name} needs an initial length, such as {{ start = 5 }}, or lengths = [1, 40]",
         )
     elif curriculum is not None and lengths is not None:
-        yield ValidationProblem(_LENGTHS, "a curriculum has lengths of its own: leave one of both out")
+        yield ValidationProblem(_LENGTHS, "a curriculum sets the lengths itself: remove one of the two")
     else:
         given = {} if curriculum is None else {(*_CURRICULUM, "start"): curriculum.start}
         given |= {(*_LENGTHS, place): length for place, length in enumerate(lengths or ())}
@@ -255,7 +255,7 @@ def _for_pairs(key: str) -> Rule:
         task = settings.task.spec
         if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
             yield ValidationProblem(
-                ("train", key), f"{task.name} has one sequence, and this is for two: leave it out"
+                ("train", key), f"{task.name} has one sequence, but this key needs two: remove it"
             )
 
     return rule
@@ -280,7 +280,7 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
     if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
         key = "cutoffs" if model.cutoffs else "tied"
         yield ValidationProblem(
-            ("model", key), f"{task.name} has two vocabularies, and this is for one: leave it out"
+            ("model", key), f"{task.name} has two vocabularies, but this key needs one: remove it"
         )
 
 
@@ -289,7 +289,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task = settings.task.spec
     if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
         yield ValidationProblem(
-            ("train", "schedule", "name"), f"plateau needs the loss on a dev split, and {task.name} has none"
+            ("train", "schedule", "name"), f"plateau needs the loss on a dev split, but {task.name} has none"
         )
 
 
@@ -326,13 +326,11 @@ def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
     ]
     if metric not in scored:
         task = settings.task.name
-        have = f"{task} has {', '.join(scored)}" if scored else f"{task} has none of the dev split"
+        have = f"{task} has {', '.join(scored)}" if scored else f"{task} has none"
         yield ValidationProblem(
             ("train", "keep"),
-            f'keep = "best" compares epochs by {metric}, and needs a metric of the dev split; {have}'
-            + (
-                "; name one as early_stopping's metric" if scored else '; leave out keep, or set it to "last"'
-            ),
+            f'keep = "best" compares epochs by {metric}, and needs a metric on the dev split; {have}'
+            + ("; name one as early_stopping's metric" if scored else '; remove keep, or set it to "last"'),
         )
 
 
@@ -340,7 +338,7 @@ def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
     watching = [term.name for term in settings.train.loss_terms if term.watches]
     if settings.train.compile and watching:
         yield ValidationProblem(
-            ("train", "compile"), f"{watching[0]} watches modules, which a compiled body does not show"
+            ("train", "compile"), f"{watching[0]} watches modules, which are hidden by compile"
         )
 
 
@@ -352,7 +350,7 @@ _LENGTHS: KeyPath = ("train", "lengths")
 def _maximal_updates(settings: TrialSettings) -> Iterator[ValidationProblem]:
     name = settings.train.optimizer.name
     if settings.model.mup is not None and name not in _BY_SIGN:
-        message = f"expected an optimizer among {', '.join(_BY_SIGN)} where there is mup, got {name}"
+        message = f"expected an optimizer among {', '.join(_BY_SIGN)} with mup, got {name}"
         yield ValidationProblem(("train", "optimizer"), message)
 
 

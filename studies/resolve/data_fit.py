@@ -76,7 +76,7 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
     if summary.num_held_out and empty:
         yield (
             f"expected pairs in every split, got none in {' and '.join(empty)}: pairs whose source is also "
-            "in another split are left out; take files without the same sources"
+            "in another split are dropped; use files without shared sources"
         )
         return
     if isinstance(task, LanguageModelSettings) and task.batching == "stream":
@@ -123,10 +123,10 @@ def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[s
     for name, (least, most, _) in summary.pieces.items():
         if name in (("source", "target") if is_joint else ("both",)):
             continue
-        what = f"no vocabulary of {pieces:,} pieces can be made of {_LEARNT_FROM[name]}"
+        what = f"no vocabulary of {pieces:,} pieces can be learnt from {_LEARNT_FROM[name]}"
         if pieces < least:
-            yield f"{what}: its characters alone take {least:,}; set [task] pieces to more than that"
+            yield f"{what}: its characters alone need {least:,}; set [task] pieces to more"
         elif pieces > most:
             others = '"words"' if isinstance(task, TranslationSettings) else '"characters" or "words"'
             fewer = "lower [task] pieces, " if most > MIN_PIECES else ""
-            yield f"{what}, which gives fewer than {most:,}: {fewer}take tokens = {others}, or more text"
+            yield f"{what}, which yields fewer than {most:,}: {fewer}use tokens = {others}, or more text"

@@ -255,20 +255,22 @@ def check_holes(draft: Draft) -> None:
                 near = nearest_hint(hole[1], declared)
                 used.add(_nearest_declared(hole[1], declared))  # one fault is enough
                 draft.diagnostics.report_invalid(
-                    path, f"nothing fills the hole {{{hole[1]}}}{near}", within=hole.span()
+                    path, f"no value for the hole {{{hole[1]}}}{near}", within=hole.span()
                 )
             elif path[0] in TRIAL_TABLES and (message := _misplacement_message(draft, path, hole[1])):
                 draft.diagnostics.report_invalid(path, message, within=hole.span())
     labels = draft.design.labels
     for name in labels:
         if name in used:
-            draft.diagnostics.report(("study", "labels"), f"{name} is no label: it fills the hole {{{name}}}")
+            draft.diagnostics.report(
+                ("study", "labels"), f"{name} is not a label: it fills the hole {{{name}}}"
+            )
     as_written = _holes_as_written(draft)
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
             near = hint(name, (SEED,)) if path[0] == "factors" else ""
-            draft.diagnostics.report(path, f"nothing uses '{name}': no hole {{{name}}}{near}", key=True)
+            draft.diagnostics.report(path, f"'{name}' is unused: no hole {{{name}}}{near}", key=True)
 
 
 def _holes_as_written(draft: Draft) -> set[str]:

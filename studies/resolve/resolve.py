@@ -95,7 +95,7 @@ def _unfilled(
             continue
         for name in template.names_at(path, levels):
             if name in absent:
-                message = f"nothing fills the hole {{{name}}}, since {name} is not there"
+                message = f"no value for the hole {{{name}}}, since {name} is absent"
                 yield ValidationProblem(path, message)
 
 

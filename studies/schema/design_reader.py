@@ -66,13 +66,13 @@ def _misplaced_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
     for key, designs in _DESIGNS_WITH.items():
         if key in header.model_fields_set and header.design not in designs:
             names = " and ".join(f'"{name}"' for name in designs)
-            yield ("study", key), f'{key} belongs to design = {names}, got "{header.design}"'
+            yield ("study", key), f'{key} needs design = {names}, got "{header.design}"'
 
 
 def _missing_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
     for key, example in _REQUIRED.items():
         if header.design in _DESIGNS_WITH[key] and getattr(header, key) is None:
-            yield _DESIGN_PATH, f"{header.design} needs {key}, as in {key} = {example}"
+            yield _DESIGN_PATH, f"{header.design} needs {key}, for example {key} = {example}"
 
 
 def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
@@ -83,7 +83,7 @@ def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
         case "zip":
             if len({len(levels) for levels in inner.values()}) > 1:
                 lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in inner.items())
-                yield _DESIGN_PATH, f"zip pairs factors of equally many levels, but {lengths}"
+                yield _DESIGN_PATH, f"zip needs factors with equally many levels, but {lengths}"
             else:
                 yield from _repeated_cells(design)
         case "cumulative":
@@ -115,7 +115,7 @@ def _repeated_cells(design: Design) -> Iterator[tuple[KeyPath, str]]:
         key = tuple(level_key(level) for name, level in row.items() if name not in design.labels)
         if key and met.setdefault(key, number) != number:
             place = ("factors", next(iter(row)), number)
-            yield place, f"cell {number + 1} of the zip is cell {met[key] + 1} again"
+            yield place, f"cell {number + 1} of the zip repeats cell {met[key] + 1}"
 
 
 def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
@@ -123,7 +123,7 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
     for name, levels in design.inner.items():
         if name not in design.target and len(levels) > 2:
             example = f"target = {{ {name} = … }}"
-            yield ("factors", name), f"expected two levels, or one to end at in {example}, got {len(levels)}"
+            yield ("factors", name), f"expected two levels, or a target level in {example}, got {len(levels)}"
     if not all(design.factors.values()):  # which is a fault of its own
         return
     start = {name: design.baseline_level(name) for name in design.inner}
@@ -131,10 +131,10 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
         order = list(start)
         late = [each for each in condition if each in start and order.index(each) > order.index(name)]
         if name in start and late:
-            yield ("factors", name), f"expected it behind {' and '.join(late)}, on which it depends"
+            yield ("factors", name), f"expected it after {' and '.join(late)}, on which it depends"
     for name, level in design.target.items():
         if name in design.around:
-            yield (*TARGET_PATH, name), f"{name} crosses the design: it ends at none of its levels"
+            yield (*TARGET_PATH, name), f"{name} crosses the design: it cannot have a target level"
         elif name in design.factors and level_key(level) == level_key(design.baseline_level(name)):
             yield (*TARGET_PATH, name), f"expected a level of {name} other than the baseline's"
 
@@ -142,14 +142,14 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
     path: KeyPath = ("study", "metric")
     if design.matched_size is not None:
-        yield ("study", "match"), "a path changes one factor at a time, and no size with it"
+        yield ("study", "match"), "a path changes one factor at a time, without solving for a size"
     if design.metric and metric_family(design.metric) not in METRICS_AND_COSTS:
         yield path, unknown_metric(design.metric)
     elif is_target(design.metric):
-        message = f"a path compares final values, and {design.metric} follows from the course of a metric"
+        message = f"a path compares final values, but {design.metric} is computed from a learning curve"
         yield path, message
     elif design.metric and not design.direction and find_metric(design.metric).higher_is_better is None:
-        yield path, f"neither way is better of {design.metric} by itself: say direction = 'max' or 'min'"
+        yield path, f"{design.metric} has no better direction: set direction = 'max' or 'min'"
 
 
 def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
@@ -161,11 +161,11 @@ def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
             f"expected at most {size:,}, all cells of the grid, got {design.sample_cells:,}",
         )
     elif design.kind == "random" and (found := len(design.rows())) < design.sample_cells:
-        message = f"found {found:,} different cells, since factors are not everywhere"
+        message = f"found {found:,} different cells, since some factors are conditional"
         yield ("study", "cells"), f"{message}, got {design.sample_cells:,}"
     elif design.kind == "latin_hypercube" and design.sample_cells > 0 and not design.rows():
         message = f"found no hypercube of {design.sample_cells:,} different cells in a grid of {size:,}"
-        yield ("study", "cells"), f'{message}: ask for fewer, or say design = "random"'
+        yield ("study", "cells"), f'{message}: request fewer, or set design = "random"'
 
 
 def check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, design: Design) -> None:
@@ -314,9 +314,9 @@ class _DesignReader:
                 near = nearest_hint(name, self.names)
                 self.diagnostics.report(path, f"unknown factor '{name}'{near}")
             elif name in self.crossed and (header.design != "zip" or name in header.around):
-                message = f"{name} would name the same trials differently"
+                message = f"{name} would give the same trials other names"
                 self.diagnostics.report(
-                    path, f'{message}: a label goes with others in a "zip" or in [[cells]]'
+                    path, f'{message}: a label needs other factors in a "zip" or in [[cells]]'
                 )
         return tuple(dict.fromkeys(name for name in header.labels if name in self.names))
 
@@ -339,7 +339,7 @@ class _DesignReader:
                 self.diagnostics.report(path, f"missing factor '{name}'")
             extra = [name for name in absent if name in table and name in conditions]
             for name in extra:
-                message = f"{name} is not there: that is where {describe_condition(conditions[name])}"
+                message = f"{name} is absent here; it exists only with {describe_condition(conditions[name])}"
                 self.diagnostics.report((*path, name), message, key=True)
             if all(fits) and not missing and not extra:
                 listed[index] = cell
@@ -371,7 +371,7 @@ class _DesignReader:
                 message = f"expected a whole number, got {format_value(value)}"
                 self.diagnostics.report((*BASELINE_PATH, name), message)
             case []:
-                message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
+                message = 'match needs a size to solve for, such as baseline = { mixer = "sa", filter = 512 }'
                 self.diagnostics.report(("study", "match"), message)
             case several:
                 names = ", ".join(name for name, _ in several)

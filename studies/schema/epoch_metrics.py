@@ -146,14 +146,14 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
     if metric is None or (trials and target.metric not in known):
         directed = [each for each in known if METRICS[each].higher_is_better is not None]
         message = f"{target.metric} is measured only at the end" if metric else unknown_metric(target.metric)
-        return f"{message}; expected a metric of every epoch: {', '.join(directed)}"
+        return f"{message}; expected a metric measured after each epoch: {', '.join(directed)}"
     if metric.higher_is_better is None:
-        return f"expected a metric of which higher or lower is better, got {target.metric}"
+        return f"expected a metric with a better direction, got {target.metric}"
     if metric.higher_is_better is target.at_most:
         better, sign = ("higher", ">=") if metric.higher_is_better else ("lower", "<=")
         return f"expected {target.metric} {sign} {target.value:g}, as {better} is better"
     if trials and target.currency != "steps" and all(map(_grows, trials)):
-        return f"expected steps_to[…], since the steps of a growing length differ in cost, got '{name}'"
+        return f"expected steps_to[…], since steps differ in cost as lengths grow, got '{name}'"
     return ""
 
 
@@ -165,7 +165,7 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
     known = list(trials)
     if axis not in CURRENCIES.values() or not known or not all(map(_grows, known)):
         return ""
-    return f"expected epoch or step, since the steps of a growing length differ in cost, got '{axis}'"
+    return f"expected epoch or step, since steps differ in cost as lengths grow, got '{axis}'"
 
 
 def _grows(settings: TrialSettings) -> bool:

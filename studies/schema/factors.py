@@ -85,7 +85,7 @@ def level_fault(factor: str, level: object) -> str | None:
     if not isinstance(level, str | int | float | bool):
         return f"expected a text, a number or true or false, got {format_value(level)}"
     if level == ABSENT:
-        return f"expected a level other than {ABSENT}, which says that a factor is not there"
+        return f"expected a level other than {ABSENT}, which marks an absent factor"
     return None
 
 
@@ -103,7 +103,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
     conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
     table = diagnostics.table(CONDITIONS_TABLE)
     if table and diagnostics.has_search:
-        message = "a search asks for a conditional choice only where it is taken: conditions belong to a grid"
+        message = "a search has conditional choices in its recipe: conditions belong to a grid"
         diagnostics.report((CONDITIONS_TABLE,), message, key=True)
         return {}
     for name, condition in table.items():
@@ -113,7 +113,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
         elif name in fixed:
             diagnostics.report(path, f"{name} crosses the design: it is in every cell", key=True)
         elif not isinstance(condition, Mapping) or not condition:
-            expected = 'expected levels of other factors, as in { mixer = "conv" }'
+            expected = 'expected levels of other factors, such as { mixer = "conv" }'
             diagnostics.report(path, f"{expected}, got {format_value(condition)}")
         else:
             conditions[name] = {
@@ -213,7 +213,7 @@ def expand_table_levels(diagnostics: Diagnostics) -> TableLevels:
 
 def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> None:
     example = f'{{ label = "{name}-2", name = "{name}", … }}'
-    diagnostics.report(path, f"two levels are called {name}: give a table a label, as in {example}")
+    diagnostics.report(path, f"two levels are called {name}: give the table a label, for example {example}")
 
 
 def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
@@ -252,7 +252,7 @@ def expand_ablation(diagnostics: Diagnostics) -> None:
         return
     if RECIPE in factors:
         diagnostics.report(
-            ("factors", RECIPE), "ablate makes a factor of this name: give yours another", key=True
+            ("factors", RECIPE), "ablate creates a factor of this name: rename yours", key=True
         )
         return
     try:
@@ -261,7 +261,7 @@ def expand_ablation(diagnostics: Diagnostics) -> None:
         return
     without = ablations(recipe)
     if not without:
-        message = f"expected a recipe with parts to take away, got {format_value(text)}"
+        message = f"expected a recipe with removable parts, got {format_value(text)}"
         diagnostics.report(("study", "ablate"), message)
         return
     data["model"] = {**model, RECIPE: f"{{{RECIPE}}}"}

@@ -115,13 +115,13 @@ def check_search_space(
     path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
-        diagnostics.report(path, f"{sampler} is for numbers alone, got choices: {', '.join(choices)}")
+        diagnostics.report(path, f"{sampler} supports only numbers, got choices: {', '.join(choices)}")
     absent = conditional_dimensions(dimensions, choose) if sampler in WITHOUT_CONDITIONS else []
     if absent:
         diagnostics.report(
             path,
-            f"{sampler} is for points that all have the same dimensions, but some lack {', '.join(absent)}: "
-            "tpe, evolution and gp_trees choose these only where they are taken",
+            f"{sampler} needs the same dimensions in all points, but some lack {', '.join(absent)}: "
+            "tpe, evolution and gp_trees support conditional dimensions",
         )
 
 
@@ -152,7 +152,7 @@ def check_search_ends(
     first = settings.scheduler.min_fidelity if isinstance(settings.scheduler, RungSettings) else None
     epochs = max((each.train.epochs for each in ends), default=1)
     if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
-        told = f"expected at most {most:,}, since all of {plural(epochs, 'epoch')} are trained in the end"
+        told = f"expected at most {most:,}, since the last rung trains all of {plural(epochs, 'epoch')}"
         diagnostics.report(("search", "scheduler", "min_fidelity"), f"{told}, got {first:,}")
 
 
@@ -161,15 +161,15 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     path, names = ("search", "metric"), [each.name for each in settings.objectives]
     for name in names:
         if not settings.direction and usual_direction(name) is None:
-            message = f"neither way is better of {name} by itself: say direction = 'max' or 'min'"
+            message = f"{name} has no better direction: set direction = 'max' or 'min'"
             diagnostics.report(path, message)
-    several = f"for one metric alone, got {', '.join(names)}"
+    several = f"needs a single metric, got {', '.join(names)}"
     if len(names) > 1 and settings.sampler_name in ONE_OBJECTIVE:
-        diagnostics.report(("search", "sampler"), f"{settings.sampler_name} is {several}")
+        diagnostics.report(("search", "sampler"), f"{settings.sampler_name} {several}")
     if len(names) > 1 and settings.scheduler.name != NONE:
-        diagnostics.report(("search", "scheduler"), f"{settings.scheduler.name} is {several}")
+        diagnostics.report(("search", "scheduler"), f"{settings.scheduler.name} {several}")
     if settings.scheduler.name == RACE and is_known_before(names[0]):
-        diagnostics.report(path, f"{RACE} needs a metric that differs from seed to seed, got '{names[0]}'")
+        diagnostics.report(path, f"{RACE} needs a metric that depends on the seed, got '{names[0]}'")
     if settings.fidelity != EPOCHS and is_known_before(names[0]):
         diagnostics.report(path, f"{settings.scheduler.name} needs a metric of trainings, got '{names[0]}'")
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
@@ -178,7 +178,8 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     if learnt and settings.sampler_name in WITHOUT_LIMITS:
         diagnostics.report(
             ("search", "sampler"),
-            f"{settings.sampler_name} learns no limits, but {', '.join(learnt)} is known only after training",
+            f"{settings.sampler_name} does not support limits on quantities that are known "
+            f"only after training: {', '.join(learnt)}",
         )
 
 

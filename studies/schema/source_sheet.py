@@ -70,7 +70,7 @@ class SourceSheet:
     def summary(self, study: str) -> str:
         """Return how many settings of a study come from neither the paper nor its program."""
         if not self.is_given:
-            return "The study does not say where its settings come from."
+            return "The study does not state the sources of its settings."
         ours, defaults = len(self.names("ours")), len(self.names("ours", is_default=True))
         counts = [plural(count, noun) for count, noun in ((ours, "setting"), (defaults, "default")) if count]
         if not counts:
@@ -106,7 +106,7 @@ def read_source_sheet(diagnostics: Diagnostics, as_written: Mapping[str, Any]) -
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
             expected = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
-            diagnostics.report(path, f"no source: {expected}, or program: or ours: with why")
+            diagnostics.report(path, f"no source: {expected}, or program: …, or ours: with the reason")
         name = ".".join(map(str, path))
         settings.append(SourcedSetting(name=name, value=value, source=source, is_default=False))
     for path, value in defaults.items():
@@ -139,7 +139,7 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
     for path in sources:
         if path not in known and not any(path[: len(table)] == table for table in known if len(table) > 1):
             name = ".".join(map(str, path))
-            diagnostics.report((TABLE, *path), f"there is no setting {name}{hint(name, names)}", key=True)
+            diagnostics.report((TABLE, *path), f"unknown setting {name}{hint(name, names)}", key=True)
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:

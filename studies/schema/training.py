@@ -93,7 +93,7 @@ class ParameterGroupSettings(StrictModel):
     def _check_freeze(self) -> ParameterGroupSettings:
         if self.freeze and (self.lr_scale != 1.0 or self.weight_decay is not None):
             key = "weight_decay" if self.lr_scale == 1.0 else "lr_scale"
-            raise ValueError(f"frozen weights do not move, so {key} has no effect: leave it out")
+            raise ValueError(f"frozen weights do not change, so {key} has no effect: remove it")
         return self
 
 
@@ -242,7 +242,7 @@ class TrainSettings(StrictModel):
         """Remove changes without effect, so that trials that differ only in them are one."""
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
-            raise ValueError(f"expected each after more epochs than the one before, got {got}")
+            raise ValueError(f"expected increasing epochs, got {got}")
         now, found = info.data.get("optimizer"), list[OptimizerChangeSettings]()
         if not isinstance(now, OptimizerSettings):
             return changes
@@ -299,7 +299,7 @@ class TrainSettings(StrictModel):
                 "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
             )
         if "gradient_noise" in self.measure and self.batch_tokens is not None:
-            raise ValueError("gradient_noise counts the sequences of a step, which batch_tokens lets vary")
+            raise ValueError("gradient_noise needs a fixed batch size, but batch_tokens varies it")
         return self
 
     @model_validator(mode="after")

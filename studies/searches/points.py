@@ -288,8 +288,8 @@ def comparison_note(study: Study) -> str:
     if growing is None:
         return ""
     return (
-        f"{growing} is at the length that each point's curriculum has come to, so that points which "
-        "come further may have a worse one; max_length, or lengths drawn by [train] lengths, compare them"
+        f"{growing} is measured at the length that each point's curriculum has reached, so that points at "
+        "greater lengths may be worse; compare by max_length, or draw lengths with [train] lengths"
     )
 
 

@@ -91,8 +91,8 @@ def space_words(study: Study) -> str:
     words = [str(size)] if size is not None else []
     if points < study.search.trials:
         allowed = " within the budget" if study.budget != StudyBudget() else ""
-        fewer = f"fewer than the {study.search.trials:,} asked for"
-        words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends when it has tried all of them")
+        fewer = f"fewer than the requested {study.search.trials:,}"
+        words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends after all of them")
     return "; ".join(words)
 
 
@@ -129,10 +129,10 @@ def goal_words(search: SearchSettings) -> str:
 
 def beyond_sentence(found: SearchPoints) -> Iterator[str]:
     """Yield how many points are left out because they exceed, or may exceed, a limit."""
-    words = [f"{plural(found.beyond, 'point')} beyond a limit of the search"] if found.beyond else []
-    words += [f"{plural(found.unknown, 'point')} that may be"] if found.unknown else []
+    words = [f"{plural(found.beyond, 'point')} outside a limit of the search"] if found.beyond else []
+    words += [f"{plural(found.unknown, 'point')} possibly outside one"] if found.unknown else []
     if words:
-        yield f"Left out: {' and '.join(words)}."
+        yield f"Excluded: {' and '.join(words)}."
 
 
 def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
@@ -146,8 +146,8 @@ def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
     reasons = (
         (statuses[ValueStatus.NO_VALUE], values),
         (statuses[ValueStatus.DIVERGED], "the training diverged"),
-        (found.beyond, "beyond a limit of the search"),
-        (found.unknown, "a value that the search limits is not known"),
+        (found.beyond, "outside a limit of the search"),
+        (found.unknown, "a limited quantity is not known"),
     )
     yield from ((count, reason) for count, reason in reasons if count)
 
@@ -162,10 +162,10 @@ def best_words(found: SearchPoints, shown: int) -> str:
     """Return a description of the points that are shown first."""
     of = f"{shown} of {plural(len(found.complete), 'point')}"
     if not shown:
-        return "No point that counts is done yet."
+        return "No complete point yet."
     if len(found.goals) == 1:
         return f"The best {of}, the best first."
-    return f"The front: {of}, which none surpasses in all of {', '.join(each.name for each in found.goals)}."
+    return f"The front: {of}, not dominated in {', '.join(each.name for each in found.goals)}."
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
@@ -187,7 +187,7 @@ def sampler_words(search: SearchSettings) -> str:
 def scheduler_words(search: SearchSettings) -> str:
     """Return `, cut short by asha`; empty without a scheduler."""
     if search.scheduler.name == RACE:
-        return ", further seeds for those that may be the best"
+        return ", with further seeds for the candidates for the best"
     if search.fidelity != EPOCHS:
         return f", by {search.scheduler.name} over {search.fidelity}"
     return f", cut short by {search.scheduler.name}" if search.compares_epochs else ""

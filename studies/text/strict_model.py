@@ -50,7 +50,7 @@ def class_faults(
     bare = [key for key, field in fields.items() if not field.description]
     return [
         *missing,
-        *(f"{key}: expected a text below it that says what it is" for key in bare),
+        *(f"{key}: expected a docstring below it" for key in bare),
         *(f"{key}: expected a default" for key, field in fields.items() if field.is_required()),
     ]
 

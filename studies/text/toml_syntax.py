@@ -24,10 +24,10 @@ _BEHIND_A_VALUE = "Expected newline or end of document after a statement"
 _HINTS = [
     (r"true|yes|on", "expected true or false, got {got}: write true"),
     (r"false|no|off", "expected true or false, got {got}: write false"),
-    (r"none|null|nil", "expected a value, got {got}: leave the key out where there is none"),
+    (r"none|null|nil", "expected a value, got {got}: remove the key if there is none"),
     (r"[\d.,_' +-]+(e[+-]?[\d.]*)?", "expected a number, got {got}: write it as 10000, 0.5 or 1e-3"),
-    (r"\(.*", "expected a value, got {got}: a list stands in brackets, as [2, 4]"),
-    ("[“”„‘’«].*", 'expected a value, got {got}: a text stands in straight quotes, as "name"'),
+    (r"\(.*", "expected a value, got {got}: write a list in brackets, such as [2, 4]"),
+    ("[“”„‘’«].*", 'expected a value, got {got}: write a text in straight quotes, such as "name"'),
     (r".*[\"'].*", "expected one value, got {got}"),
     (r".+", 'expected a value, got {got}: a text needs quotes, "{got}"'),
 ]
@@ -52,19 +52,19 @@ def _explain(text: str, first: int, start: int, what: str) -> tuple[Span, str]:
     """Return the span and the message of a fault that tomllib finds at `start` in the line from `first`."""
     span, message, found = (start, start + 1), what, text[start : start + 1]
     if what == "Cannot overwrite a value":  # noticed at the end of the line
-        span, message = (first, start), "this key has a value already"
+        span, message = (first, start), "this key was set before"
     elif what == "Invalid value":
         end = _value_end(text, start)
         span, message = (start, max(end, start + 1)), _expected_value(text[start:end])
     elif what == "Illegal character '\\n'":
         span, message = (max(text.rfind('"', first, start), first), start), _UNCLOSED
     elif found == "\n" and what in {"Unclosed inline table", "Invalid initial character for a key part"}:
-        message = "a table in braces ends on its line: expected }"
+        message = "a table in braces must end on its line: expected }"
     elif found.strip() and what == "Unclosed array":
         message = "expected a comma between two values of a list, or ] at its end"
     elif twice := re.fullmatch(r"Cannot declare \((.*?),?\) twice", what):
         names = ".".join(re.findall(r"'([^']*)'", twice[1]))
-        span, message = (first, start + 1), f"the table [{names}] is there already: keep one of the two"
+        span, message = (first, start + 1), f"the table [{names}] occurs twice: keep one of the two"
     elif what == _BEHIND_A_VALUE:
         value = re.compile(r"[^=\n]*=\s*").match(text, first)
         quote = "" if value is None else text[value.end() : value.end() + 1]

@@ -29,7 +29,7 @@ from pathlib import Path
 for stage in gpu_session.stages_of_study(Path(sys.argv[1]), tiny=False, keeps_states=True):
     if stage.results is not None:
         done = subprocess.run(stage.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        told = "gpus: expected 1 for each trial, torch finds none" in done.stdout
+        told = "gpus: expected 1 for each trial, but torch finds none" in done.stdout
         print(stage.name, done.returncode, told, stage.results.exists())
 """
 COMMANDS = r"""
@@ -211,7 +211,7 @@ def test_a_study_without_kept_states_is_left_when_no_trial_ends_in_two_calls(tmp
         75,
         [
             "study: begins anew, as no trial ended in this call, 1 s",
-            "left: study; the same command goes on",
+            "left: study; the same command ",
         ],
     )
     assert say(given, tmp_path / "b", *few, *keep) == (

@@ -52,7 +52,7 @@ def test_others_are_not_let_in_without_a_token(run):
     assert (result.exit_code, result.stderr) == (
         2,
         "--host 0.0.0.0: expected 127.0.0.1, or a token (--token, ACTIVEMEM_TOKEN), "
-        "since others can reach this address\n",
+        "since other machines can reach this address\n",
     )
 
 

@@ -122,7 +122,7 @@ def test_a_corpus_is_checked_listed_and_part_of_a_trial_id(folder):
     assert "1 of 1 trial done" in run.stderr
     (folder / "bottles.py").write_text(FILES["bottles.py"] + "# edited\n", encoding="utf-8")
     plan = command(folder, "activemem study plan song.toml")
-    assert "1 stored trial is of other code (bottles.py" in " ".join(plan.stdout.split())
+    assert "1 stored trial is from other versions of the code (bottles.py" in " ".join(plan.stdout.split())
 
 
 def test_norms_and_positions_are_planned_and_trained(folder):
@@ -148,7 +148,7 @@ def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     assert (run.returncode, samplers.returncode, schedulers.returncode) == (0, 0, 0), run.stderr
     assert re.search(r"^  halton +Halton 1960 · searching.py$", samplers.stdout, re.MULTILINE)
     assert re.search(r"^  patient +here · searching.py$", schedulers.stdout, re.MULTILINE)
-    assert re.search("4 of 4 trials done|given up by patient", run.stderr)
+    assert re.search("4 of 4 trials done|pruned by patient", run.stderr)
 
 
 def test_a_probe_measures_trained_models_once(folder):
@@ -233,7 +233,7 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
     (folder / "activity.py").write_text(text.replace("square().mean()", "abs().mean()"), encoding="utf-8")
     plan = command(folder, f"activemem study plan quiet.toml {words}")
     told = " ".join(plan.stdout.split())
-    assert "2 stored trials are of other code (activity.py " in told
+    assert "2 stored trials are from other versions of the code (activity.py " in told
     assert "2 to run" in told
 
 

@@ -61,7 +61,7 @@ def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     (claim,) = found.check_claims()
     assert claim.verdict is Verdict.UNDECIDED
     assert claim.findings[0].gaps == ()
-    assert [note.what for note in claim.findings[0].notes] == [f"{TOLD}; it counts as the worst"]
+    assert [note.what for note in claim.findings[0].notes] == [f"{TOLD}; it ranks as the worst"]
 
 
 def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
@@ -84,4 +84,4 @@ def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
 
 
 def test_a_figure_leaves_out_what_diverged_and_says_so(found):
-    assert "Left out of 6 trials: 1 diverged." in found.curve().notes
+    assert "Excluded from 6 trials: 1 diverged." in found.curve().notes

@@ -74,6 +74,6 @@ def test_what_makes_no_baseline_is_told(store):
     assert str(none.value) == expected
     with pytest.raises(StatisticsError) as several:
         compare_outputs(STUDY, store, ["task=sort"])
-    assert str(several.value) == "expected one baseline with seed 0, got several: say more than task=sort"
+    assert str(several.value) == "expected one baseline with seed 0, got several: add levels to task=sort"
     with pytest.raises(StudyError, match="unknown factor 'model'"):
         compare_outputs(STUDY, store, ["model=sa"])

@@ -53,7 +53,7 @@ def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, resu
     assert figures.curve()._repr_svg_().rstrip().endswith("</svg>")
     with pytest.raises(CurveError) as caught:
         results.curve()
-    assert str(caught.value) == "study everything asks for no curve: it has no [[curve]]"
+    assert str(caught.value) == "study everything has no curve: it has no [[curve]]"
 
 
 def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):

@@ -72,7 +72,7 @@ def test_censored_comparisons_are_decided_by_ranks_and_need_six_seeds(tmp_path):
     three = results(study(claim=claim(FASTER)), tmp_path / "3", {"sa": [FAST] * 3, "conv(k=3)": [NEVER] * 3})
     (one,) = three.check_claims()
     assert (one.verdict, one.deciding.effect, one.needed) == (Verdict.UNDECIDED, -math.inf, 6)
-    assert "larger than all" in one.deciding.notes[0].what
+    assert "the largest" in one.deciding.notes[0].what
     courses = {"sa": [FAST] * 6, "conv(k=3)": [NEVER] * 5 + [SLOW]}
     (six,) = results(study(range(6), claim=claim(FASTER)), tmp_path / "6", courses).check_claims()
     assert (six.verdict, six.deciding.p) == (Verdict.CONFIRMED, pytest.approx(2 / 2**6))
@@ -113,7 +113,7 @@ def test_curves_go_over_what_was_spent(tmp_path):
     ("word", "message"),
     [
         ("steps_to[dev_loss >= 1.5]", "expected dev_loss <= 1.5, as lower is better"),
-        ("steps_to[test_loss <= 1.5]", "expected a metric of every epoch: loss, dev_loss"),
+        ("steps_to[test_loss <= 1.5]", "expected a metric measured after each epoch: loss, dev_loss"),
         ("steps_to[dev_los <= 1.5]", "unknown metric 'dev_los'"),
         ("steps_to[dev_loss < 1.5]", "METRIC <= NUMBER"),
         ("steps_to[dev_loss]", "METRIC <= NUMBER"),
@@ -159,7 +159,7 @@ def test_a_target_has_no_course_to_draw():
     curve = [
         {"name": "c", "kind": "line", "value": "steps_to[dev_loss <= 1]", "x": "epoch", "series": "mixer"}
     ]
-    with pytest.raises(StudyError, match="a target has no course"):
+    with pytest.raises(StudyError, match="a target has no learning curve"):
         study(curve=curve)
 
 

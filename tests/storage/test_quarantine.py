@@ -29,7 +29,7 @@ METRICS = encode(metric_frame(make_trial_row(), make_metric_rows()))
 MERGED = encode(pl.concat([trial_frame(make_trial_row(number)) for number in range(3)]))
 FILES = {"trial": TRIAL, "metrics": METRICS, "merged": MERGED}
 CHECKSUM_REASON = "its bytes do not match its checksum"
-END_REASON = "it is cut short or its end is altered"
+END_REASON = "it is truncated or its end was changed"
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +233,7 @@ def test_parquet_that_no_store_wrote_is_left_out_and_where_it_is(root, caplog):
     write_without_checksum(trial_frame(make_trial_row(2)), path)
     for _ in range(2):
         assert list(store.latest_attempts()) == [make_trial_id(1)]
-    assert caplog.messages == [f"trials/alpha/{path.name} is left out: no store of activemem wrote it"]
+    assert caplog.messages == [f"trials/alpha/{path.name} is skipped: it was not written by activemem"]
     assert store.damaged == (path,)
     assert path.exists()
 
@@ -241,7 +241,7 @@ def test_parquet_that_no_store_wrote_is_left_out_and_where_it_is(root, caplog):
 STRANGERS = {
     "a pipe": os.mkfifo,
     "a folder": os.mkdir,
-    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "a broken link": lambda path: path.symlink_to("nowhere"),
 }
 
 
@@ -261,7 +261,7 @@ def test_what_only_has_the_name_of_a_file_stops_nothing_else(root, caplog, kind)
     assert store.records.load("beta") is None
     assert store.upkeep.compact() == 4
     assert str(store_contents(root)) == str(before)
-    assert all(message.endswith(f"is left out: expected a file, got {kind}") for message in caplog.messages)
+    assert all(message.endswith(f"is skipped: expected a file, got {kind}") for message in caplog.messages)
 
 
 def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog):

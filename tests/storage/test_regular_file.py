@@ -32,7 +32,7 @@ KINDS = {
     make_pipe: "expected a file, got a pipe",
     make_socket: "it cannot be read: No such device or address",
     os.mkdir: "expected a file, got a folder",
-    make_link_to_nothing: "expected a file, got a link to nothing",
+    make_link_to_nothing: "expected a file, got a broken link",
     make_link_to_itself: "it cannot be read: Too many levels of symbolic links",
     lambda path: path.symlink_to("/dev/zero"): "expected a file, got a device",
 }
@@ -75,7 +75,7 @@ def test_what_has_the_name_of_a_file_is_told_from_one(tmp_path):
     (tmp_path / "folder").mkdir()
     for name in ("file", "folder", "nothing"):
         (tmp_path / f"link to {name}").symlink_to(name)
-    names = ["folder", "link to folder", "link to nothing", "file", "link to file", "nothing"]
+    names = ["folder", "link to nothing to folder", "link", "file", "link to file", "nothing"]
     assert [is_other_than_file(tmp_path / name) for name in names] == [True] * 3 + [False] * 3
 
 

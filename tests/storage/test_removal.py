@@ -60,7 +60,7 @@ def test_nothing_is_forgotten_or_renamed_while_somebody_trains_it(full, root):
         lambda: full.upkeep.forget("alpha", {ONE, TWO}),
         lambda: full.upkeep.rename("alpha", "beta"),
     ):
-        with pytest.raises(StoreError, match=f"trial {TWO}: expected nobody to train it, but process"):
+        with pytest.raises(StoreError, match=f"trial {TWO}: expected that no process trains it, but process"):
             change()
     assert (full.metrics().rows(), set(full.trials()["study"])) == before
     assert full.records.load("beta") is None
@@ -87,11 +87,11 @@ def test_a_renamed_study_keeps_its_rows_and_its_record(full, root):
     assert (record["text"], record["overrides"]) == ('[study]\nname = "beta"\n', [])
     assert (after.records.load("alpha"), after.records.latest()) == (None, "beta")
     after.write(make_trial_row(4, study="gamma"), [])
-    with pytest.raises(StoreError, match="expected a name that is free, got 'gamma'"):
+    with pytest.raises(StoreError, match="expected an unused name, got 'gamma'"):
         after.upkeep.rename("beta", "gamma")
     with pytest.raises(StoreError, match="expected a study that has run, got 'alpha'"):
         after.upkeep.rename("alpha", "delta")
     assert after.upkeep.rename("alpha", "beta") == 3  # called again, it says that it is done
     after.write(make_trial_row(5, study="alpha"), [])
-    with pytest.raises(StoreError, match="expected a name that is free, got 'beta'"):
+    with pytest.raises(StoreError, match="expected an unused name, got 'beta'"):
         after.upkeep.rename("alpha", "beta")

@@ -60,7 +60,7 @@ def test_a_damaged_record_is_quarantined(root, store, text, caplog):
     assert store.damaged == (root / "quarantine/studies/alpha.json",)
     (message,) = caplog.messages
     assert message.startswith("studies/alpha.json is quarantined: it is no study record: ")
-    assert message.endswith("; run the study again from its file: that writes its record anew")
+    assert message.endswith("; run the study again from its file to rewrite its record")
 
 
 def test_every_truncation_of_a_record_is_found(root, store):

@@ -107,7 +107,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
         (
             "damaged",
             f"checkpoints/{make_trial_id(300)}/state.pt",
-            "its bytes do not match its seal",
+            "its bytes do not match its checksum",
         ),
         (
             "damaged",
@@ -125,10 +125,14 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
         (
             "incomplete",
             f"metrics/alpha/{make_trial_id(201)}-0.parquet",
-            "the metrics of a trial that has its row; study run trains it again",
+            "metrics of a trial whose row is intact; study run trains it again",
         ),
         ("foreign", "metrics/alpha/notes.txt", "no store has a file of this name"),
-        ("unsealed", f"checkpoints/{make_trial_id(301)}/state.pt", "damage to it would not be noticed"),
+        (
+            "unsealed",
+            f"checkpoints/{make_trial_id(301)}/state.pt",
+            "without a checksum, so that damage would not be noticed",
+        ),
         ("leftover", "weights/.0.safetensors.0", "its writer has died"),
     ]
     assert found.has_faults

@@ -20,14 +20,14 @@ def test_a_penalty_on_coverage_needs_attention():
     told = translation('"seq2seq(lstm, lstm)"', "coverage_penalty = 0.2")
     assert told.splitlines()[-1] == (
         "       [task] coverage_penalty: it has no effect, since seq2seq(lstm, lstm) has no attention "
-        "weights: leave it out, or give the decoder an attention"
+        "weights: remove it, or give the decoder an attention"
     )
 
 
 def test_sizes_are_estimated_only_for_models_that_are_told_them():
     told = translation('"seq2seq(lstm, lstm)", "neural_gpu"', 'sizes = "estimated"')
     assert told.count("[task] sizes: it has no effect") == 1
-    assert "since seq2seq(lstm, lstm) is not told how long an output will be: leave it out" in told
+    assert "since seq2seq(lstm, lstm) does not use the output length: remove it" in told
 
 
 LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
@@ -40,7 +40,7 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
     [
         (
             "train.sampling=0.1",
-            "[train] sampling: language_model has one sequence, and this is for two: leave it out",
+            "[train] sampling: language_model has one sequence, but this key needs two: remove it",
         ),
         (
             'task.tokens="spelled"',
@@ -67,7 +67,7 @@ def test_a_vocabulary_that_its_clusters_do_not_fit_is_told():
 
 
 def test_a_plateau_needs_a_dev_split():
-    assert "plateau needs the loss on a dev split, and reverse has none" in message(
+    assert "plateau needs the loss on a dev split, but reverse has none" in message(
         TEXT, 'train.schedule={name="plateau"}'
     )
 
@@ -97,7 +97,7 @@ def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
         ),
         (
             ["train.batch_tokens=1000", "train.accumulate=2", 'train.measure=["gradient_noise"]'],
-            "[train] gradient_noise counts the sequences of a step, which batch_tokens lets vary",
+            "[train] gradient_noise needs a fixed batch size, but batch_tokens varies it",
         ),
     ],
 )

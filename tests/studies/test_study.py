@@ -203,5 +203,5 @@ def test_a_study_that_is_like_none_is_an_error_with_the_command_that_has_all():
     with pytest.raises(StudyError) as caught:
         load_study("quux")
     assert str(caught.value).splitlines()[-1] == (
-        "  there is no such file and no study of that name: activemem study list has all"
+        "  there is no such file and no study of that name: see activemem study list"
     )

@@ -49,18 +49,18 @@ def test_values_that_are_nested_without_an_end_are_told_at_their_place(value):
         ("a = {b = gru}", 'got gru: a text needs quotes, "gru"'),
         ("a = True", "expected true or false, got True: write true"),
         ("a = off", "expected true or false, got off: write false"),
-        ("a = None", "got None: leave the key out"),
+        ("a = None", "got None: remove the key"),
         ("a = .5", "expected a number, got .5: write it as"),
         ("a = 10 000", "expected a number, got 10 000: write it as"),
-        ("a = (2, 4)", "got (2, 4): a list stands in brackets"),
-        ("a = \u201csa\u201d", "a text stands in straight quotes"),
+        ("a = (2, 4)", "got (2, 4): write a list in brackets"),
+        ("a = \u201csa\u201d", "write a text in straight quotes"),
         ('a = "sa', "this text has no closing quote"),
         ("a = 'sa", "this text has no closing quote"),
         ('a = ["sa" "gru"]', "expected a comma between two values of a list"),
         ("a = {b = 1,\nc = 2}", "a table in braces ends on its line"),
         ('a = "loss[m="sa"] > 1"', 'the text ends at ": enclose a text that has " within by \''),
         ("a =", "expected a value, got nothing"),
-        ("[study]", "the table [study] is there already"),
+        ("[study]", "the table [study] occurs twice"),
     ],
 )
 def test_a_value_that_is_not_toml_is_told_with_what_was_meant(line, expected):
@@ -253,7 +253,7 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
         '  20 | mixer = ["sa", "last_token"]\n'
         "                      ^^^^^^^^^^^^\n"
         "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of "
-        "its input: leave the pool out"
+        "its input: remove the pool"
     )
     longer = message(TEXT.replace('"conv(k=3)"', '"stretch"'))
     assert longer.splitlines()[-1] == (
@@ -262,7 +262,7 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     alone = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace('"conv(k=3)"', '"stretch"')
     assert message(alone).splitlines()[-1] == (
         "       [factors] mixer: stretch gives a sequence of another length, but reverse needs an output for "
-        "each token of its input: take its parts, as in 4 * (sa >> ff(512))"
+        "each token of its input: use its parts, for example 4 * (sa >> ff(512))"
     )
     middle = TEXT.replace('"conv(k=3)"', '"last_token"')
     assert message(middle).splitlines()[-1] == (
@@ -272,7 +272,7 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     behind = TEXT.replace("2 * ({mixer} >> ff(8))", "sa >> {mixer} >> ff(8)")
     assert message(behind.replace('"conv(k=3)"', '"last_token"')).splitlines()[-1] == (
         "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of "
-        "its input: leave the pool out"
+        "its input: remove the pool"
     )
 
 
@@ -289,8 +289,8 @@ def test_what_does_not_depend_on_a_wrong_key_is_told_in_the_same_round():
         "[task] corpus: paradise-lost has no punctuation of its own to end sentences; "
         "expected stream or lines",
         "^^^^^^^  [train] missing key 'epochs'",
-        "[train] curriculum: language_model has no lengths that grow: leave it out",
-        "[train] sampling: language_model has one sequence, and this is for two: leave it out",
+        "[train] curriculum: language_model has no growing lengths: remove it",
+        "[train] sampling: language_model has one sequence, but this key needs two: remove it",
     ]
 
 

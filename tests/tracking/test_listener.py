@@ -80,7 +80,7 @@ def test_a_tracker_that_breaks_is_warned_of_once_told_at_the_end_and_tried_again
         listener.on_event(EpochFinished(trial=trial.id, epoch=4, metrics={"loss": 0.5}))
     assert sorted(recorder.epochs[trial.id]) == [1, 4]
     assert [record.getMessage() for record in caplog.records] == [
-        "mlflow cannot be told of the study; training goes on: ConnectionError: the server is gone"
+        "mlflow cannot be reached; training continues: ConnectionError: the server is gone"
     ]
     assert told == [
         "mlflow lacks 2 epochs of 1 trial (ConnectionError: the server is gone); "
@@ -109,7 +109,7 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
     line, *others = [each for each in listener.close() if each.startswith("slow")]
     released.set()
     assert (line, others) == (
-        "slow lacks 2 epochs, 1 end of 1 trial and had not taken everything after 20 s; "
+        "slow lacks 2 epochs, 1 end of 1 trial and had not received everything after 20 s; "
         "activemem study export adds what is missing",
         [],
     )

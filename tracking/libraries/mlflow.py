@@ -29,11 +29,11 @@ _VARIABLES = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
-"""MLflow sends no telemetry, stops waiting for an unreachable server after seconds, and prints nothing."""
+"""Environment variables for MLflow: no telemetry, short waits for an unreachable server, no output."""
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a server, or a database, as a tracker; it need not answer yet."""
+    """Return a server or database as a tracker, without connecting to it."""
     if not is_uri(place):
         text = "an address such as http://127.0.0.1:5000 or sqlite:///mlflow.db"
         raise TrackingError(f"expected {text}, got {place!r}")
@@ -46,7 +46,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class MlflowRuns(Tracker):
-    """Runs of a server; its epochs are MLflow's steps."""
+    """Runs on a server; epochs are MLflow's steps."""
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
         self._client, self._entities = client, import_module("mlflow.entities")
@@ -80,7 +80,7 @@ class MlflowRuns(Tracker):
         self._log(self._runs[trial.id], epoch, metrics, at)
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, the status and its reason; MLflow calls a pruned trial killed."""
+        """Record the final metrics, the status and the reason; a pruned trial is "killed" in MLflow."""
         id_ = self._runs.pop(trial.id)
         self._log(id_, 0, {f"final/{name}": value for name, value in end.metrics.items()}, end.at)
         if end.reason is not None:
@@ -94,7 +94,7 @@ class MlflowRuns(Tracker):
             self._client.update_run(id_, status="SCHEDULED")
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write them to artifacts of a run of their own, as Markdown and CSV."""
+        """Write the tables as Markdown and CSV artifacts of a separate run."""
         run = self._find(study, _TABLES)
         id_ = run.info.run_id if run else self._create(study, _TABLES, _TABLES, time.time())
         for table in tables:
@@ -103,7 +103,7 @@ class MlflowRuns(Tracker):
         self._client.set_terminated(id_, "FINISHED")
 
     def close(self) -> None:
-        """Nothing is open: each request was answered."""
+        """Do nothing: each request was answered before."""
 
     def _experiment(self, study: str) -> str:
         if study not in self._experiments:
@@ -129,7 +129,7 @@ class MlflowRuns(Tracker):
 
 
 def _name(name: str) -> str:
-    """Return a name without characters that MLflow refuses: `bleu[10-20]` as `bleu.10-20`."""
+    """Return a name without characters that MLflow rejects: `bleu[10-20]` becomes `bleu.10-20`."""
     return _NOT_IN_NAMES.sub("_", name.replace("[", ".").replace("]", ""))
 
 

@@ -1,4 +1,4 @@
-"""TensorBoard: a folder of event files, one folder in it for each trial and one for each study's tables."""
+"""TensorBoard: a folder of event files, with a subfolder for each trial and each study's tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_tracker(place: str) -> Tracker:
 
 
 class TensorBoardFiles(Tracker):
-    """Event files that are on disk when a method returns; its epochs are TensorBoard's steps."""
+    """Event files, flushed to disk by every method; epochs are TensorBoard's steps."""
 
     def __init__(self, place: str) -> None:
         self._root = Path(place)
@@ -34,7 +34,7 @@ class TensorBoardFiles(Tracker):
         self._open: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what the trial's event files have."""
+        """Return the data in the trial's event files."""
         epochs, status = set[int](), None
         for event in self._read(self._folder(trial)):
             for value in event.summary.value:
@@ -55,18 +55,18 @@ class TensorBoardFiles(Tracker):
         self._add(trial, at, epoch, *(self._scalar(name, value) for name, value in metrics.items()))
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add a scalar for each final metric, and the outcome as a text."""
+        """Add a scalar for each final metric, and the outcome as text."""
         outcome = end.status if end.reason is None else f"{end.status}: {end.reason}"
         final = [self._scalar(f"final/{name}", value) for name, value in end.metrics.items()]
         self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome))
         self._close(trial)
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Close its event file."""
+        """Close the trial's event file."""
         self._close(trial)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write them as texts, into one event file in place of those before."""
+        """Write the tables as texts into one event file, which replaces the previous one."""
         folder = self._root / study / _TABLES
         old = list(folder.glob("events.*"))
         writer = self._writer(str(folder))
@@ -77,7 +77,7 @@ class TensorBoardFiles(Tracker):
             path.unlink()
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all open event files."""
         for writer in self._open.values():
             writer.close()
         self._open.clear()

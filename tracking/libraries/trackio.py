@@ -1,4 +1,4 @@
-"""Trackio: a project for each study, a run for each trial, one for the study's tables, in SQLite files.
+"""Trackio: a project for each study, with a run for each trial and one for tables, in SQLite files.
 
 Trackio's own storage writes them, without its server, so that everything is on disk.
 """
@@ -20,7 +20,7 @@ _NO_METRICS = ("step", "timestamp")
 
 
 def open_tracker(place: str) -> Tracker:
-    """Return a folder as a tracker; a process has one, which Trackio reads when it is loaded."""
+    """Return a folder as a tracker; Trackio reads the folder once per process, when it is imported."""
     if is_uri(place):
         raise TrackingError(f"expected a folder, got {place!r}")
     folder = Path(place).absolute()
@@ -51,11 +51,11 @@ class TrackioProjects(Tracker):
         return Known(epochs=frozenset(epochs), status=config.get("status"))
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Remember the settings, which are written with the first metrics."""
+        """Store the settings in memory until the first metrics are written."""
         self._shown[trial.id] = dict(trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add a step at that moment."""
+        """Add a step with that time."""
         self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
@@ -66,22 +66,22 @@ class TrackioProjects(Tracker):
         del self._shown[trial.id]
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Forget the settings: each step is on disk."""
+        """Drop the settings from memory; each step is already on disk."""
         self._shown.pop(trial.id, None)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write them as reports of a run of their own, in place of those before."""
+        """Write the tables as reports of a separate run, replacing earlier ones."""
         self._storage.delete_run(study, _TABLES, run_id=_TABLES)
         reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)
 
     def close(self) -> None:
-        """Nothing is open: each step was written."""
+        """Do nothing: each step was written before."""
 
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:
-        """Add a row, unless there is one of this name."""
+        """Add a row unless one of this name exists."""
         self._storage.bulk_log(
             trial.study,
             trial.name,

@@ -1,8 +1,8 @@
-"""Weights & Biases, offline: a project for each study, a run for each trial, one for the study's tables.
+"""Weights & Biases, offline: a project for each study, with a run for each trial and one for tables.
 
-Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. A
-run that resumes later is written again with its earlier steps, and replaces the earlier folder. Its steps
-must be in order, and an upload takes a run as one file.
+Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. A run
+that resumes later is written again with its earlier steps, and replaces the earlier folder. Its steps must be
+in order, and an upload takes a run as one file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..opening import is_uri
 _TABLES = "tables"
 _STATUS, _REASON, _UNFINISHED = "status", "reason", "unfinished"
 _FLUSH_S = 10.0
-"""Seconds to wait for the file of a run that has ended."""
+"""Seconds to wait for the file of an ended run."""
 
 _SECOND = "%Y%m%d_%H%M%S"
 """The format of the start time in the name of a run's folder."""
 
 _HEADER_SIZE, _BLOCK_SIZE = 7, 2**15
 _RECORD_HEAD = struct.Struct("<IHB")
-"""A file is a log in LevelDB's format: blocks of parts with their checksum, size and kind."""
+"""The record header of the LevelDB log format: checksum, size and kind of a part of a block."""
 
 _WHOLE, _FIRST, _LAST = 1, 2, 4
 
@@ -51,7 +51,7 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """The folders of a run: the items of each step, and the summary."""
+    """The stored folders of a run: the metrics of each step, and the summary."""
 
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -60,20 +60,20 @@ class _StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRun:
-    """A run that is written, and what it had before, as far as that is not written again yet."""
+    """A run that is being written, with those of its earlier steps that are not copied yet."""
 
     run: Any
     before: _StoredRun
     is_whole: Callable[[], bool]
-    """Whether the end of its file is on disk, which comes some time after `run.finish`."""
+    """Whether the end of the file is on disk, which happens some time after `run.finish`."""
 
     def log(self, epoch: int, items: Mapping[str, float]) -> None:
-        """Add a step, after all before it."""
+        """Add a step, after copying all earlier ones."""
         self._rewrite(epoch)
         self.run.log(dict(items), step=epoch, commit=True)
 
     def finish(self, summary: Mapping[str, Any], *, failed: bool) -> None:
-        """Write the rest to disk; only then the earlier folders are removed."""
+        """Write the remaining steps and the summary to disk, then remove the earlier folders."""
         self._rewrite(max(self.before.steps, default=0) + 1)
         self.run.summary.update(dict(summary))
         self.run.finish(exit_code=int(failed))
@@ -86,13 +86,13 @@ class _OpenRun:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _rewrite(self, end: int) -> None:
-        """Write the earlier steps before this one again."""
+        """Copy the earlier steps before step `end`."""
         for step in sorted(each for each in self.before.steps if each < end):
             self.run.log(self.before.steps.pop(step), step=step, commit=True)
 
 
 class OfflineRuns(Tracker):
-    """Folders of offline runs; an epoch is a step, and is on disk for certain when its run is closed."""
+    """Folders of offline runs; epochs are steps, guaranteed to be on disk once the run is closed."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._wandb = place, import_module("wandb")
@@ -113,7 +113,7 @@ class OfflineRuns(Tracker):
         self._open: dict[str, _OpenRun] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """Return what the files of its run have."""
+        """Return the data in the files of the run."""
         stored = self._read(trial.study, trial.id)
         status = stored.summary.get(_STATUS)
         return Known(epochs=frozenset(stored.steps), status=None if status == _UNFINISHED else status)
@@ -123,11 +123,11 @@ class OfflineRuns(Tracker):
         self._open[trial.id] = self._begin(trial.study, trial.id, trial.name, trial.settings)
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Add a step at that moment."""
+        """Add a step with that time."""
         self._open[trial.id].log(epoch, {**metrics, "_timestamp": at})
 
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Add the final metrics, the status and its reason to the summary; a failed trial is a failed run."""
+        """Add the final metrics, status and reason to the summary; a failed trial becomes a failed run."""
         summary: dict[str, Any] = {f"final/{name}": value for name, value in end.metrics.items()}
         summary |= {_STATUS: end.status} | ({_REASON: end.reason} if end.reason is not None else {})
         self._open.pop(trial.id).finish(summary, failed=end.status == "failed")
@@ -138,7 +138,7 @@ class OfflineRuns(Tracker):
             opened.finish({_STATUS: _UNFINISHED}, failed=False)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Write them to files of a run of their own, as Markdown and CSV."""
+        """Write the tables as Markdown and CSV files of a separate run."""
         opened = self._begin(study, _TABLES, _TABLES, {})
         folder = Path(opened.run.dir)
         for table in tables:
@@ -149,7 +149,7 @@ class OfflineRuns(Tracker):
         opened.finish({}, failed=False)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all open runs."""
         while self._open:
             self._open.popitem()[1].finish({_STATUS: _UNFINISHED}, failed=False)
 
@@ -164,7 +164,7 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """Return what exists of a run of a study; of folders that a kill has left, all that can be read."""
+        """Return the stored data of a run, as far as folders left by a kill can be read."""
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)
@@ -183,7 +183,7 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """Return the values of items by name, without what W&B adds itself; the time of a step stays."""
+    """Return the values by name, without those that W&B adds; the time of a step is kept."""
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 

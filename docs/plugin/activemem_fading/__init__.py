@@ -1,1 +1,1 @@
-"""`fading_memory`: an average of the sequence whose weights fade with distance, as a block for activemem."""
+"""`fading_memory`, an average over the sequence with distance-dependent weights, as a block for activemem."""

@@ -1,4 +1,4 @@
-"""`fading_memory`, an average of the sequence that fades with distance, as a block for activemem."""
+"""`fading_memory`, an average over the sequence with distance-dependent weights, as a block for activemem."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class FadingMemory(Block):
         self.output = Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Multiply the weights of all positions for all with the sequences, channel by channel."""
+        """Multiply the (positions × positions) weights of each channel with the sequences."""
         return self.output(self._mean(x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Go on from the mean at the last position, (batch, 1, width), however long the past."""
+        """Return the output from the average at the last position, (batch, 1, width), in constant time."""
         mean = self._mean(x)
         if state is not None:
             passed = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype)[:, None]

@@ -1,4 +1,4 @@
-"""The block holds to activemem's own suite, which holds it against its equation."""
+"""The block passes activemem's conformance suite, which compares it with its equation."""
 
 import math
 
@@ -14,7 +14,7 @@ torch.set_num_threads(1)  # the checks are many and small
 
 @register_reference("fading_memory")
 def fading_memory(block, x, *, causal, **_settings):
-    """The outputs (length, width) of one sequence, weight by weight."""
+    """The outputs (length, width) of one sequence, as plain loops."""
     means = torch.zeros_like(x)
     for channel, log_rate in enumerate(block.log_rate.tolist()):
         fading = math.exp(-math.exp(log_rate))

@@ -39,7 +39,7 @@ def train_pieces(
         )
     except RuntimeError as error:
         reason = _reason(str(error).rsplit("] ", 1)[-1].strip())
-        raise DataError(f"no vocabulary of {size:,} pieces can be made of this text: {reason}") from error
+        raise DataError(f"no vocabulary of {size:,} pieces can be learnt from this text: {reason}") from error
     return model.getvalue()
 
 
@@ -47,10 +47,10 @@ def _reason(message: str) -> str:
     if most := re.search(r"value <= ([0-9]+)", message):
         fewer = f"set [task] pieces to at most {int(most[1]):,}, " if int(most[1]) >= _MIN_PIECES else ""
         return (
-            f'it gives at most {int(most[1]):,}; {fewer}take tokens = "characters" or "words", or more text'
+            f'it yields at most {int(most[1]):,}; {fewer}use tokens = "characters" or "words", or more text'
         )
     if least := re.search(r"[0-9]+ vs ([0-9]+)", message):
-        return f"its different characters alone take {int(least[1]):,}; set [task] pieces to more than that"
+        return f"its distinct characters alone need {int(least[1]):,}; set [task] pieces to more"
     return message or "it has no words to learn from"
 
 

@@ -80,7 +80,7 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
     point = _make_point(study, _choose(study, known, faults), faults)
     if recipe is not None and parse(point.trials[0].settings.model.recipe) != recipe:
         built = parse(point.trials[0].settings.model.recipe)
-        raise PointError([f"recipe: expected {built.text}, which the values make, got {recipe.text}"])
+        raise PointError([f"recipe: expected {built.text}, the recipe of these values, got {recipe.text}"])
     if "id" in line and line["id"] != point.name:
         raise PointError([f"id: expected {point.name}, got {line['id']!r}"])
     return point
@@ -108,7 +108,7 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
             expected = _text(study.dimensions[name])
             faults.append(f"{name}: expected {expected}, got {format_value(given[name])}")
         elif not missing:
-            faults.append(f"{name}: the other values make a point that has no such dimension")
+            faults.append(f"{name}: a point with these other values has no such dimension")
     return used
 
 
@@ -145,14 +145,14 @@ def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
         faults += [f"recipe, column {fault.start + 1}: {fault.message}" for fault in error.faults]
         return None
     if open_ones := [*recipe.holes, *(name for name, _ in recipe.dimensions)]:
-        faults.append(f"recipe: expected one architecture, got one in which {', '.join(open_ones)} is open")
+        faults.append(f"recipe: expected one architecture, got a recipe with {', '.join(open_ones)} open")
         return None
     return recipe
 
 
 def _key_fault(key: str) -> str:
     if key in RESULT_KEYS or metric_family(key) in METRICS_AND_COSTS:
-        return f"{key}: expected a point without a result, which a training gives: study run trains it"
+        return f"{key}: expected a point without a result: study run trains it"
     return f"unknown key '{key}'{nearest_hint(key, (*KEYS, *PROPOSAL_KEYS))}"
 
 
@@ -248,7 +248,8 @@ class SearchService:
             return HandInAnswer(answer=PointAnswer.WAITING, point=point)
         if known >= self._limit:
             fault = (
-                f"expected a search with points left, got one whose {self._limit:,} are all tried or begun"
+                "expected a search with points left, got one whose "
+                f"{self._limit:,} have all been trained or begun"
             )
             return HandInAnswer(
                 answer=PointAnswer.REFUSED, point=point, faults=(f"{fault}: raise trials in [search]",)

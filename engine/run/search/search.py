@@ -184,7 +184,7 @@ class Search:
         if not self._settings.compares_epochs:
             return False
         tracked = self._tracked.running_here(name)
-        assert tracked.trial is not None, "a point that was asked for"
+        assert tracked.trial is not None, "a point of the sampler"
         if math.isnan(value) or not epoch:
             return tracked.trial.should_prune()
         tracked.judged = epoch
@@ -260,7 +260,7 @@ class Search:
 
     @property
     def _reason(self) -> str:
-        return f"given up by {self._settings.scheduler.name}"
+        return f"pruned by {self._settings.scheduler.name}"
 
     def _ask(self) -> tuple[TrackedPoint, str] | None:
         self._learn_from_others()

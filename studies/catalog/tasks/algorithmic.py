@@ -80,7 +80,7 @@ class AlgorithmicSettings(TaskSettings):
                 raise ValueError(f"test_lengths: {error}") from None
         for shorter, longer in pairwise(self.test_lengths):
             if shorter >= longer:
-                raise ValueError(f"expected test_lengths that grow, got {longer} behind {shorter}")
+                raise ValueError(f"expected increasing test_lengths, got {longer} before {shorter}")
         return self
 
     @property

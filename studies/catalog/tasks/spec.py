@@ -28,7 +28,7 @@ class TaskKind(StrEnum):
     """The kind of output that a task requires of a model."""
 
     TAGGING = "an output for each token of its input"
-    CAUSAL_TAGGING = "an output for each token, from those up to it"
+    CAUSAL_TAGGING = "an output for each token, from it and earlier tokens"
     LANGUAGE = "an output for each token, from those before it"
     REGRESSION = "one output for a whole sequence"
     CLASSIFICATION = "a class for a whole sequence"

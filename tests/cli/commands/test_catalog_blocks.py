@@ -79,8 +79,8 @@ def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(
         ("highway_cnv", "unknown name 'highway_cnv'; nearest: highway_conv"),
         ("conv(k=0)", "k must be at least 1, got 0"),
         ("sa + ff(3)", "expected one block, got sa + ff(3)"),
-        ("conv(k={n})", "expected a block with nothing left open"),
-        ("conv(k=integer(3, 9))", "expected a block with nothing left open"),
+        ("conv(k={n})", "expected a block without choices and ranges"),
+        ("conv(k=integer(3, 9))", "expected a block without choices and ranges"),
     ],
 )
 def test_what_is_no_block_is_told(name, message, run):

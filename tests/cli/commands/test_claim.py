@@ -50,11 +50,11 @@ SHOWN = """\
   max_length: longest length with 100 % accuracy.
   Effect: left less right, paired by seed, with its t interval at 95 %, wider
   where not all comparisons of a claim are decided (Hochberg).
-  Tested by that interval, which takes the differences to be normal. Their
+  Tested by that interval, which assumes normal differences. Their
   variance is that of all comparable cells, or their own if it is larger (2
   degrees of freedom), and no less than rounding's.
-  So many seeds would do: with a chance of 80 %, at this effect and spread.
-  The study does not say where its settings come from.
+  Sufficient seeds: power of 80 % at this effect and spread.
+  The study does not state the sources of its settings.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
 """
 
@@ -91,7 +91,10 @@ def test_what_a_papers_verdict_hangs_on_is_told_beside_it(run, claiming):
     overrides = ["train.epochs=3", "factors.seed=[0]"]
     Store("results").records.save("tiny", {"text": path.read_text(), "overrides": overrides})
     told = " ".join(run("claim", "check").stdout.split())
-    assert "Other than in the study's file: train.epochs=3. The study does not say where its settings" in told
+    assert (
+        "Changed from the study's file: train.epochs=3. The study does not state the sources of its settings"
+        in told
+    )
     path.write_text(path.read_text() + _sources(path.read_text()))
     told = " ".join(run("claim", "check", str(path)).stdout.split())
     assert "1 setting and " in told and "not from the paper" in told
@@ -172,7 +175,7 @@ def test_a_study_that_lacked_its_claims_when_it_ran_names_the_command_for_its_fi
     record = {"text": Path(tiny).read_text(encoding="utf-8"), "overrides": [], "path": tiny}
     Store("results").records.save("tiny", record)
     assert run("claim", "check", "tiny").stderr == (
-        "study tiny makes no claim: it has no [[claim]], as it last ran; "
+        "study tiny has no claims: it has no [[claim]] in its last run; "
         f"for the file: activemem claim check {tiny}\n"
     )
 
@@ -180,7 +183,7 @@ def test_a_study_that_lacked_its_claims_when_it_ran_names_the_command_for_its_fi
 def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, tiny):
     result = run("claim", "check", tiny)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "study tiny makes no claim: it has no [[claim]]\n"
+    assert result.stderr == "study tiny has no claims: it has no [[claim]]\n"
     with Path(tiny).open("a", encoding="utf-8") as file:
         file.write('\n[[claim]]\nname = "x"\nholds = "los[task=not] > 3"\n')
     result = run("claim", "check", tiny)
@@ -190,7 +193,7 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, ti
         "\n"
         '  39 | holds = "los[task=not] > 3"\n'
         "                ^^^  [[claim]] holds: unknown metric 'los'; nearest: loss\n"
-        "A name from a plug-in needs its file: --plugin FILE; activemem list metrics has all others\n"
+        "A name from a plug-in needs its file: --plugin FILE; see activemem list metrics for all others\n"
     )
 
 

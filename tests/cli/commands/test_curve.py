@@ -93,13 +93,13 @@ def test_what_cannot_be_drawn_is_told(run, drawn, arguments, told):
 
 def test_a_study_without_figures_says_so(run, tiny):
     result = run("curve", "render", tiny)
-    assert (result.exit_code, result.stderr) == (2, "study tiny asks for no curve: it has no [[curve]]\n")
+    assert (result.exit_code, result.stderr) == (2, "study tiny has no curve: it has no [[curve]]\n")
 
 
 def test_a_study_that_lacked_its_curves_when_it_ran_names_the_command_for_its_file(run, tiny):
     text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
     Store("results").records.save("tiny", {"text": text, "overrides": [], "path": "my curves.toml"})
     assert run("curve", "render", "tiny").stderr == (
-        "study tiny asks for no curve: it has no [[curve]], as it last ran; "
+        "study tiny has no curve: it has no [[curve]] in its last run; "
         "for the file: activemem curve render 'my curves.toml'\n"
     )

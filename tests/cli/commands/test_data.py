@@ -44,12 +44,12 @@ def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
         "paradise-lost           0.5 MB   part of activemem\n"
         "  Milton's Paradise Lost of 1674, 456 thousand characters\n"
         "  public domain · Project Gutenberg 1992, after Raben 1965, stray signs removed",
-        "text8                 100.0 MB   not here: activemem data fetch text8\n"
+        "text8                 100.0 MB   missing: activemem data fetch text8\n"
         "  100 million characters of Wikipedia, letters and spaces only\n"
         "  CC BY-SA 3.0, GFDL · Mahoney, Large text compression benchmark",
     ]
     assert paragraphs[-4:-1] == [
-        "wmt14-en-fr       40.8 M pairs   not here: activemem data fetch wmt14-en-fr\n"
+        "wmt14-en-fr       40.8 M pairs   missing: activemem data fetch wmt14-en-fr\n"
         "  41 million pairs of the WMT 2014 translation task, English to French\n"
         "  en to fr · WMT news task: free for research; Europarl, UN and 10^9 corpus:\n"
         "  research only\n"
@@ -76,7 +76,7 @@ def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
     (PLACE / "wikitext-2").mkdir(parents=True)
     (PLACE / "wikitext-2" / "wiki.test.tokens").touch()
     lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
-    assert "wikitext-2             13.2 MB   not all here: activemem data fetch wikitext-2" in lines
+    assert "wikitext-2             13.2 MB   incomplete: activemem data fetch wikitext-2" in lines
 
 
 def test_the_list_as_json_has_every_corpus(run, monkeypatch):
@@ -97,7 +97,7 @@ def test_the_list_as_json_has_every_corpus(run, monkeypatch):
 
 def test_check_says_what_is_as_it_was_published(run):
     result = run("data", "check", "paradise-lost", "text8", "--data", str(PLACE))
-    assert result.stdout == ("paradise-lost: as published\ntext8: not here: activemem data fetch text8\n")
+    assert result.stdout == ("paradise-lost: as published\ntext8: missing: activemem data fetch text8\n")
     assert result.exit_code == 1
 
 
@@ -139,7 +139,7 @@ def test_what_has_no_address_says_where_it_is_to_be_had_and_where_it_belongs(run
         "https://catalog.ldc.upenn.edu/LDC99T42; what is needed lies in parsed/mrg/wsj of it, "
         "in whatever folders\n"
         "  expected wsj_0200.mrg and so on in texts/wsj, got nothing\n"
-        "  put them there, or have them copied: activemem data fetch wsj --from FOLDER\n"
+        "  put them there, or copy them: activemem data fetch wsj --from FOLDER\n"
     )
     assert not PLACE.exists()
 
@@ -183,7 +183,7 @@ def test_a_folder_without_the_text_is_told(run, tmp_path):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"text8: expected text8 (.xz, .gz) or text8.zip in {tmp_path}, got nothing; "
-        "get it: activemem data fetch text8\n"
+        "download it: activemem data fetch text8\n"
     )
 
 

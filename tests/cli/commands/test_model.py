@@ -111,7 +111,7 @@ def test_a_language_model_goes_on_with_a_text_and_scores_one(run, language_model
     assert lines[0] == "12 tokens, 3 words"
     scored = json.loads(run("model", "score", language_model, "new.txt", "--json").stdout)
     assert lines[1] == f"  loss              {scored['loss']:.4f} nats per token"
-    assert "a language model goes on with a text" in run("model", "predict", language_model).stderr
+    assert "a language model continues a text" in run("model", "predict", language_model).stderr
     assert "expected at least 1 symbol" in run("model", "generate", language_model, "--length", "0").stderr
 
 

@@ -98,7 +98,7 @@ def test_without_a_trial_that_is_done_it_says_so(run):
     result = run("probe", "run", "memories.toml")
     assert (result.stdout, result.exit_code) == ("", 2)
     assert result.stderr == (
-        "study memories has no trial that is done in results; train it first:\n"
+        "study memories has no finished trial in results; train it first:\n"
         "  activemem study run memories.toml\n"
     )
 
@@ -108,7 +108,7 @@ def test_without_any_weights_it_says_how_to_get_them(run):
     result = run("probe", "run", "memories.toml", "--results", "./results")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr == (
-        f"memories: no weights of its 2 trials that are done are in {Path('results').absolute()}; "
+        f"memories: {Path('results').absolute()} has no weights of its 2 finished trials; "
         "train them again here:\n"
         "  activemem study run memories.toml\n"
     )
@@ -121,8 +121,8 @@ def test_a_study_that_keeps_no_weights_is_told_the_key(run):
     result = run("probe", "run", "memories.toml")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr == (
-        f"memories: no weights of its 1 trial that is done are in {Path('results').absolute()}; "
-        "say keep_weights = true in [study] and train it again here:\n"
+        f"memories: {Path('results').absolute()} has no weights of its 1 finished trial; "
+        "set keep_weights = true in [study] and train it again here:\n"
         "  activemem study run memories.toml\n"
     )
 
@@ -143,8 +143,8 @@ def test_what_waits_for_a_probe_is_told_with_the_command(run):
     assert "without" not in table
     changes, *others = json.loads(run("curve", "render", "memories.toml", "--json").stdout)["curves"]
     assert changes["notes"] == [
-        "Nothing to draw: no trial of it is probed.",
-        "Left out of 2 trials: 2 not probed yet (activemem probe run memories).",
+        "Nothing to draw: no trial is probed.",
+        "Excluded from 2 trials: 2 not probed yet (activemem probe run memories).",
     ]
     assert [bar["text"] for bar in others[-1]["panels"][0]["content"]["bars"]] == ["pending"] * 2
     (claim,) = json.loads(run("claim", "check", "memories.toml", "--json").stdout)["claims"]

@@ -110,8 +110,8 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_o
     (edited, same), statuses = trials(process, *scaling)
     assert (edited != block, same == ours, statuses) == (True, True, ["missing", "done"])
     told = " ".join(process("study", "plan", *scaling).stdout.split())
-    assert "stale 1 stored trial is of other code (scaled.py " in told
-    left_out = "1 stored trial is of other code (scaled.py "
+    assert "stale 1 stored trial is from other versions of the code (scaled.py " in told
+    left_out = "1 stored trial is from other versions of the code (scaled.py "
     for command in ("study status", "table render", "claim check", "curve render", "report build"):
         shown = process(*command.split(), *scaling).stdout
         shown = Path(shown.strip()).read_text("utf-8") if shown.endswith((".svg\n", ".html\n")) else shown
@@ -126,8 +126,8 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_o
     assert "stale" not in process("study", "plan", *scaling).stdout
 
     kept = " ".join(process(*run, "--results", "kept", "--keep-stale").stderr.split())
-    assert "1 stored trial is of other code (scaled.py " in kept
-    assert "); kept as outcomes" in kept
+    assert "1 stored trial is from other versions of the code (scaled.py " in kept
+    assert "); their results are reused" in kept
     assert "2 of 2 trials done · 0 left · 0 trials ended" in kept
     store = Store("kept")
     for frame in (store.trials(), store.metrics(), store.outputs()):

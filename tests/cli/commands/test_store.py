@@ -23,7 +23,7 @@ def test_a_sound_store_is_told_in_a_line(store, run):
     assert result.exit_code == 0
     head, _, tail = result.stdout.partition(" files, ")
     assert head == f"{store.root} · 4"
-    assert tail.endswith(" kB · all as written\n")
+    assert tail.endswith(" kB · all files intact\n")
 
 
 def test_damage_is_told_mended_and_told_no_more(store, run):
@@ -34,8 +34,8 @@ def test_damage_is_told_mended_and_told_no_more(store, run):
     head, finding, reason, then = result.stdout.splitlines()
     assert head.endswith(" · 1 damaged")
     assert finding.startswith(f"  damaged   trials/alpha/{path.name}   ")
-    assert reason.strip() == "it is cut short or its end is altered"
-    assert then == "Mend: activemem store repair"
+    assert reason.strip() == "it is truncated or its end was changed"
+    assert then == "Repair: activemem store repair"
     assert path.exists()
     result = run("store", "repair", *results)
     assert result.exit_code == 0
@@ -58,7 +58,7 @@ def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
         {
             "kind": "incomplete",
             "path": f"metrics/alpha/{path.name}",
-            "reason": "the metrics of a trial that has its row; study run trains it again",
+            "reason": "metrics of a trial whose row is intact; study run trains it again",
             "bytes": 0,
         }
     ]
@@ -74,7 +74,7 @@ def test_what_would_be_removed_is_told_before(store, run):
     assert folder.exists()
     assert run("store", "clean", *results).stdout.endswith("\nremoved: 1 leftover, 2.0 kB\n")
     assert not folder.exists()
-    assert run("store", "clean", *results).stdout == "nothing is left over\n"
+    assert run("store", "clean", *results).stdout == "no leftovers\n"
 
 
 @pytest.mark.parametrize("command", ["check", "repair", "clean"])
@@ -93,7 +93,7 @@ def test_a_folder_without_a_file_of_a_store_is_told(run, command):
     Path("notes/studies/draft.toml").touch()
     result = run("store", command, "--results", "notes")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "notes: expected a store, got a folder without a file of one\n"
+    assert result.stderr == "notes: expected a store, got a folder without store files\n"
     assert run("store", "check").stdout == "results · 0 files, 0 B · there is no store yet\n"
 
 

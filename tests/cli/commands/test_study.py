@@ -37,7 +37,7 @@ tiny · A study of seconds
   try them again: activemem study run tiny.toml --retry-failed
 """
 
-HINT = "A name from a plug-in needs its file: --plugin FILE; activemem list blocks has all others\n"
+HINT = "A name from a plug-in needs its file: --plugin FILE; see activemem list blocks for all others\n"
 WRONG = """\
 wrong.toml: 4 faults
 
@@ -271,7 +271,8 @@ def test_show_lists_every_setting_with_where_it_comes_from(run):
     origins = ["default" if each["default"] else each["origin"] for each in data["settings"]]
     paper, ours, defaults = (origins.count(name) for name in ("paper", "ours", "default"))
     assert short.stdout.rstrip().endswith(
-        f"{len(origins)} settings: {paper} of the paper, 0 of its program, {ours} ours, {defaults} defaults"
+        f"{len(origins)} settings: {paper} from the paper, 0 from its program, "
+        f"{ours} our own, {defaults} defaults"
     )
     assert data["settings"][0] == {
         "name": "model.d_model",
@@ -291,4 +292,4 @@ def test_show_knows_a_study_that_ran_by_its_name(run, tiny):
 
 def test_show_of_a_study_without_sources_says_so(run, tiny):
     told = run("study", "show", tiny, "--sources").stdout
-    assert "the study does not say where they come from, since it has no table" in told
+    assert "sources unknown, since the study has no table" in told

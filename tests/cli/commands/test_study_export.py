@@ -44,5 +44,5 @@ def test_a_run_tells_its_trials_as_the_settings_file_says(run, tiny):
     assert len(list(Path("runs/tiny").glob("*-*/events.*"))) == 2
     again = run("study", "export", "tiny", "--to", "tensorboard", "--out", "runs")
     assert (
-        again.stdout == "tiny for tensorboard in runs: 0 trials, 0 epochs, 2 tables; 2 trials known already\n"
+        again.stdout == "tiny for tensorboard in runs: 0 trials, 0 epochs, 2 tables; 2 trials already there\n"
     )

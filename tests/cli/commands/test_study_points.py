@@ -46,7 +46,7 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
         (4, "refused"),
     ]
     status = run("study", "status", search).stdout
-    assert "0 of 3 trials done · 3 left · 2 handed in and waiting\n" in status
+    assert "0 of 3 trials done · 3 left · 2 handed in, waiting\n" in status
     assert sorted(line.split() for line in status.splitlines()[-2:]) == sorted(
         [f"k={k}", "seed", "0", "waiting"] for k in (4, first["values"]["k"])
     )
@@ -56,7 +56,7 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
     assert all(each["results"]["loss"]["n"] == 1 for each in lines(known.stdout))
     few = run("study", "propose", search, "-n", "2")
     assert len(lines(few.stdout)) == 1
-    assert few.stderr == "kernels has no more points: all are tried or begun, or the space has no others\n"
+    assert few.stderr == "kernels has no more points: all points of its space have been trained or begun\n"
 
 
 def test_a_grid_has_nothing_to_propose(run, tiny):

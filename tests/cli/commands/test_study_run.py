@@ -89,7 +89,7 @@ def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny)
         "tiny: 0 of 8 trials done · 2 failed · 6 left · 2 trials ended in ?",
         "  2 failed   not a number at epoch 1",
         "  tracebacks, on a page: activemem report build tiny",
-        f"  try them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
+        f"  train them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
         "see: activemem table render tiny",
     ]
 
@@ -120,9 +120,11 @@ def test_a_search_ends_with_its_best_points(run, tiny):
     found = [re.fullmatch(r"  loss (\d\.\d+)   k=\d", line) for line in (best, second)]
     assert float(found[0][1]) <= float(found[1][1])
     assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second, *note]
-    assert note[0].startswith("  note   loss is at the length that each point's curriculum has come to")
+    assert note[0].startswith(
+        "  note   loss is measured at the length that each point's curriculum has reached"
+    )
     more = run("study", "run", "hunt.toml", "--local", "--set", "search.trials=3")
-    spent = "4 of 4 trials done · 0 left · its space of 2 points is spent"
+    spent = "4 of 4 trials done · 0 left · its space of 2 points is exhausted"
     assert (more.exit_code, spent in more.stderr) == (0, True)
     assert spent in run("study", "status", "hunt").stdout
 
@@ -287,7 +289,7 @@ def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny
     part = ("study", "forget", "tiny", "--only", "seed=0")
     assert run(*part, "--dry-run").stdout.splitlines()[0] == "tiny: 4 trials would be removed"
     assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
-    assert run(*part).stdout == "tiny: there is nothing of it to forget\n"
+    assert run(*part).stdout == "tiny: nothing of it is stored\n"
     assert run("study", "rename", "tiny", "small").stdout == "tiny is small now: 1 trial moved\n"
     assert run("study", "status", "small").stdout.splitlines()[1] == "1 of 8 trials done · 7 left"
     assert run("study", "rename", "tiny", "other").exit_code == 2
@@ -313,7 +315,7 @@ def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_p
         "  warning dev: 1 of 2 rows are also in train",
         "  warning test: 1 of 2 rows are also in train",
         "  warning test: 1 of 2 rows are also in dev",
-        "  warning dev: 1 of 2 labels are of classes that train lacks: maybe",
+        "  warning dev: 1 of 2 labels are of classes not in train: maybe",
     ]
     assert [line[:10] for line in lines[4:6]] == ["1/2   done", "2/2   done"]
     assert "warning" not in "".join(lines[4:])
@@ -321,8 +323,8 @@ def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_p
 
 def test_a_run_says_when_its_name_was_that_of_another_file(run, tiny):
     options = ("--local", "--max-trials", "1")
-    assert "the name tiny was that of" not in run("study", "run", tiny, *options).stderr
+    assert "the name tiny belonged to" not in run("study", "run", tiny, *options).stderr
     changed = Path(tiny).read_text(encoding="utf-8").replace("A study of seconds", "Another study")
     Path("other.toml").write_text(changed, encoding="utf-8")
     told = run("study", "run", "other.toml", *options).stderr.splitlines()[0]
-    assert told == f"the name tiny was that of {Path(tiny).absolute()}; from now on it means other.toml"
+    assert told == f"the name tiny belonged to {Path(tiny).absolute()}; from now on it refers to other.toml"

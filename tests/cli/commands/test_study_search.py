@@ -35,7 +35,7 @@ def test_what_is_promoted_is_a_study_that_can_run(run):
         "winners.toml: found-winners, 15 trials",
         "activemem study run winners.toml",
     ]
-    assert "what the search began with" in Path("winners.toml").read_text(encoding="utf-8")
+    assert "the first point of the search" in Path("winners.toml").read_text(encoding="utf-8")
     run("study", "promote", "found", "--path", "--out", "path.toml")
     assert load_study("path.toml").design.kind == "path"
     again = run("study", "promote", "found", "--out", "path.toml")

@@ -97,7 +97,7 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
     store.files.checkpoint_dir(left.id).mkdir(parents=True)
     (store.files.checkpoint_dir(left.id) / "state.pt").touch()
     result = run("table", "render", "--table", "table4")
-    assert "  a   1 of 2 seeds begun, not ended\n" in result.stdout
+    assert "  a   1 of 2 seeds begun, but not ended\n" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_a_study_without_tables_is_told(run, tiny):
     Path("bare.toml").write_text(text, encoding="utf-8")
     result = run("table", "render", "bare.toml")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "study tiny asks for no table: it has no [[table]]\n"
+    assert result.stderr == "study tiny has no table: it has no [[table]]\n"
 
 
 def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_file(run, tiny):
     text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
     Store("results").records.save("tiny", {"text": text, "overrides": [], "path": "my tables.toml"})
     assert run("table", "render", "tiny").stderr == (
-        "study tiny asks for no table: it has no [[table]], as it last ran; "
+        "study tiny has no table: it has no [[table]] in its last run; "
         "for the file: activemem table render 'my tables.toml'\n"
     )

@@ -53,7 +53,9 @@ def test_the_table_at_the_end_says_that_claims_count_added_seeds_too(run, study)
     Path(path).write_text(Path(path).read_text(encoding="utf-8") + table, encoding="utf-8")
     for options in (("--until-decided",), ()):  # a later run says it again
         *_, told, command = run("study", "run", path, "--local", *options).stderr.splitlines()
-        assert told == "the table has the 3 seeds of the file; claims count 2 trials of added seeds, too"
+        assert (
+            told == "the table uses only the 3 seeds of the file; claims also use 2 trials with added seeds"
+        )
         assert command.endswith("activemem claim check tiny")
 
 
@@ -133,4 +135,4 @@ def test_what_cannot_be_is_told_before_anything_runs(run, study, written, option
 def test_a_budget_without_added_seeds_is_told(run, study):
     found = run("study", "run", study(), "--local", "--budget", "1h")
     assert found.exit_code == 2
-    assert "--budget: expected --until-decided with it" in " ".join(found.stderr.replace("│", " ").split())
+    assert "--budget: expected --until-decided as well" in " ".join(found.stderr.replace("│", " ").split())

@@ -55,7 +55,7 @@ def test_a_study_that_has_ended_is_summed_up_at_once_and_failures_are_its_status
         "tiny: 0 of 2 trials done · 2 failed · 0 left",
         "  2 failed   not a number at epoch 1",
         "  tracebacks, on a page: activemem report build tiny",
-        f"  try them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
+        f"  train them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
     ]
     told = json.loads(run("study", "watch", "tiny", "--json").stdout)
     assert (told["failed"], told["left"], told["best"]) == (2, 0, [])
@@ -103,7 +103,7 @@ def test_on_a_terminal_it_is_the_display_of_a_run_with_failures_and_what_nobody_
     assert re.fullmatch(r"tiny ━+[╸╺]?━+ 2/8   1 running · 1 failed   ETA 9 s", first.strip())
     assert others == [
         "  sa(heads=1, head_width=4)  reverse  seed 0  epoch 1/2  length 9",
-        "  1 trial begun that nobody trains now",
+        "  1 trial begun, but not in training now",
         "  1 failed   out of memory",
     ]
 
@@ -114,7 +114,7 @@ def test_without_a_terminal_epochs_are_told_of_now_and_then(under_way, capsys, m
     for each in (now, later):
         lines.show(each, study_progress(each))
     head, told = "tiny   2/8   1 running · 1 failed   ETA ", capsys.readouterr().err.splitlines()
-    assert [line[: len(head)] for line in told] == [head, "  1 trial begun that nobody trains now"]
+    assert [line[: len(head)] for line in told] == [head, "  1 trial begun, but not in training now"]
     monkeypatch.setattr(watch, "MAX_SILENCE_S", 0.0)
     for each in (later, later):
         lines.show(each, study_progress(each))

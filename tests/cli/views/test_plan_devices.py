@@ -61,11 +61,11 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
     [
         (
             ("auto", {"cpus": 6}),
-            "GPU, NVIDIA H100: 3 such trials at once, as many as there are CPUs for; 8 fit",
+            "GPU, NVIDIA H100: 3 such trials at once, limited by the CPUs; 8 fit",
         ),
         (
             ("auto", {"cpus": 12, "count": 2}),
-            "2 GPUs, NVIDIA H100: 3 such trials at once on each, as many as there are CPUs for; 8 fit",
+            "2 GPUs, NVIDIA H100: 3 such trials at once on each, limited by the CPUs; 8 fit",
         ),
         (
             ("auto", {"cpus": 192, "size": 800 * 10**9}),
@@ -73,26 +73,29 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         ),
         (
             ("auto", {"left": 10, "count": 4}),
-            "4 GPUs, NVIDIA H100: 3 such trials at once on each, as many as the study has; 8 fit",
+            "4 GPUs, NVIDIA H100: 3 such trials at once on each, all of the study; 8 fit",
         ),
         (
             ("auto", {"left": 3, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as many as the study has; 8 fit",
+            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, all of the study; 8 fit",
         ),
         (("auto", {"left": 8}), "GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB"),
-        ((0.25, {"left": 1}), "GPU, NVIDIA H100: 4 such trials at once, as gpus = 0.25; 8 fit into 80.0 GB"),
-        ((0.25, {}), "GPU, NVIDIA H100: 4 such trials at once, as gpus = 0.25; 8 fit into 80.0 GB"),
+        (
+            (0.25, {"left": 1}),
+            "GPU, NVIDIA H100: 4 such trials at once, because gpus = 0.25; 8 fit into 80.0 GB",
+        ),
+        ((0.25, {}), "GPU, NVIDIA H100: 4 such trials at once, because gpus = 0.25; 8 fit into 80.0 GB"),
         (
             (0.25, {"cpus": 4}),
-            "GPU, NVIDIA H100: 2 such trials at once, as many as there are CPUs for; 8 fit",
+            "GPU, NVIDIA H100: 2 such trials at once, limited by the CPUs; 8 fit",
         ),
         (
             ("auto", {"cpus": 3, "count": 2}),
-            "2 GPUs, NVIDIA H100: 1 such trial at once on one of them, as there are CPUs for no more; 8 fit",
+            "2 GPUs, NVIDIA H100: 1 such trial at once on one of them, limited by the CPUs to one; 8 fit",
         ),
         (
             (0.25, {"cpus": 7, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as there are CPUs for no more; 8 fit",
+            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, limited by the CPUs to one; 8 fit",
         ),
         ((0.02, {"cpus": 97}), "48 such trials at once, as many as there are CPUs for; 8 fit into 80.0 GB"),
         ((0.0208, {"cpus": 192}), "48 such trials at once, as gpus = 0.0208; 8 fit into 80.0 GB"),
@@ -100,9 +103,10 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
         (
             ("auto", {"others": 72 * 10**9}),
-            "not one such trial fits into 8.0 GB, but one with its batches in 2 parts (others hold 72.0 GB)",
+            "no such trial fits into 8.0 GB, but one with gradient accumulation over "
+            "2 parts (other processes use 72.0 GB)",
         ),
-        (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
+        (("auto", {"others": 75 * 10**9}), "no such trial fits into 5.0 GB (other processes use 75.0 GB)"),
     ],
 )
 def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_setting(told, asked, says):
@@ -189,6 +193,6 @@ def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):
     monkeypatch.setattr(plan_devices, "gpu_here", lambda: None)
     monkeypatch.setattr(plan_devices, "gpu_fault", lambda: "Error 805")
     plan = SimpleNamespace(memory=("sa", STEP))
-    told = "nowhere: torch finds no GPU here, as CUDA fails: Error 805"
+    told = "nowhere: torch finds no GPU here, because CUDA fails: Error 805"
     assert plan_devices.where(plan, MachineSettings()) == told
-    assert plan_devices.where(plan, MachineSettings(gpus=0)) == "this machine's CPU, as gpus = 0"
+    assert plan_devices.where(plan, MachineSettings(gpus=0)) == "this machine's CPU, because gpus = 0"

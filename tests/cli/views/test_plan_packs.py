@@ -43,21 +43,21 @@ def test_who_trains_alone_is_told_with_the_reason(run, monkeypatch):
     told = plan(run, monkeypatch, "4", factors=mixers)
     assert told == (
         "packs 3 trials can train together, at most 3 at once; each of 3 trains alone: "
-        "AdaptiveSpans takes note of its weights"
+        "AdaptiveSpans records its weights"
     )
     single = plan(run, monkeypatch, "4", "--only", "seed=1", factors=mixers)
     assert single == (
-        "packs no trial can train with others; "
-        "1 trains alone: AdaptiveSpans takes note of its weights; "
-        "1 trains alone: no other trial has its model and its batches"
+        "packs no trial can share a batch with others; "
+        "1 trains alone: AdaptiveSpans records its weights; "
+        "1 trains alone: no other trial has the same model and batch shape"
     )
 
 
 def test_where_all_train_alone_the_reason_is_told_once(run, monkeypatch):
     told = plan(run, monkeypatch, "auto", train={"batch_size": 4, "accumulate": 2})
     assert told == (
-        "packs no trial can train with others: "
-        "the parts of a batch come one after the other ([train] accumulate)"
+        "packs no trial can share a batch with others: "
+        "gradients are accumulated over parts of a batch ([train] accumulate)"
     )
 
 
@@ -73,13 +73,13 @@ def plan_search(run, monkeypatch, pack, *changes):
 
 def test_the_seeds_of_a_point_of_a_search_train_together(run, monkeypatch):
     seeds = ("seed = [0]", "seed = [0, 1, 2]")
-    together = "packs the 3 seeds of a point train together, where its model can"
+    together = "packs the 3 seeds of a point train together, where its model allows it"
     assert plan_search(run, monkeypatch, "3", seeds) == together
     assert plan_search(run, monkeypatch, "auto", seeds) == f"{together} and that is measured to be faster"
 
 
 def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_alone(run, monkeypatch):
-    alone = "packs the trials of a search train alone, as one comes after the other"
+    alone = "packs the trials of a search train alone, because they start"
     assert plan_search(run, monkeypatch, "auto") == alone
     race = [
         ("seed = [0]", "seed = [0, 1, 2]"),

@@ -120,5 +120,5 @@ def test_trials_of_a_search_that_nobody_knows_yet_are_expected_to_be_pruned_as_o
         follow(progress, (0.0, EpochFinished(trial=each.id, epoch=last, metrics={})))
     follow(progress, *[(0.0, Ended(trial=each.id, status="done")) for each in trials[:1]])
     progress.advance_clock(15.0)
-    follow(progress, (15.0, Ended(trial=trials[1].id, status="pruned", reason="given up")))
+    follow(progress, (15.0, Ended(trial=trials[1].id, status="given up", reason="pruned")))
     assert progress.remaining_s() == pytest.approx(8 * 10.0 * 0.75 / 2)

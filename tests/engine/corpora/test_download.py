@@ -237,6 +237,6 @@ def test_a_text_that_is_not_there_says_where_it_was_looked_for(tmp_path):
         read_source(asked, asked.splits["train"].source, tmp_path)
     assert str(caught.value) == (
         f"verses: expected text (.xz, .gz) or text.zip in {tmp_path}, got nothing; "
-        "get it: activemem data fetch verses"
+        "download it: activemem data fetch verses"
     )
     assert not check_availability(asked, tmp_path).complete

@@ -167,7 +167,7 @@ def test_what_has_no_address_is_told_with_all_that_is_missing_or_wrong_until_it_
         "pairs cannot be downloaded: write them yourself\n"
         f"  pairs: {place / 'x.a'}: expected a text of {sides[0].digest}, got {digest(b'c' + bytes([10]))}\n"
         f"  expected x.b (.xz, .gz) in {place}, got nothing\n"
-        "  put them there, or have them copied: activemem data fetch pairs --from FOLDER"
+        "  put them there, or copy them: activemem data fetch pairs --from FOLDER"
     )
     (place / "x.a").write_bytes(b"a\n")
     (place / "x.b.xz").write_bytes(lzma.compress(b"b\n"))
@@ -178,7 +178,7 @@ def loose(folder):
     for number, text in TREES.items():
         (folder / f"{number // 2}").mkdir(parents=True)
         (folder / f"{number // 2}" / f"wsj_{number:04}.mrg").write_bytes(text)
-    (folder / "notes.mrg").write_bytes(b"not one of them")
+    (folder / "not one of themes.mrg").write_bytes(b"not")
 
 
 def joined(folder):
@@ -211,7 +211,7 @@ def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole
     with pytest.raises(DataError) as caught:
         copy_from(bank(), tmp_path, tmp_path / "data")
     assert str(caught.value) == (
-        "bank: expected 3 sentences in train, got 2\n" + whole + "; get it: activemem data fetch bank"
+        "bank: expected 3 sentences in train, got 2\n" + whole + "; download it: activemem data fetch bank"
     )
     assert not (tmp_path / "data").exists()
 
@@ -254,7 +254,7 @@ def test_an_index_without_its_file_is_told(tmp_path):
     with pytest.raises(DataError) as caught:
         read_treebank(bank(), tmp_path)
     assert str(caught.value) == (
-        f"bank: expected all.mrg (.xz) in {tmp_path}, got nothing; get it: activemem data fetch bank"
+        f"bank: expected all.mrg (.xz) in {tmp_path}, got nothing; download it: activemem data fetch bank"
     )
 
 

@@ -146,7 +146,7 @@ def test_what_cannot_be_asked_of_a_language_model_is_told(language_model):
         GenerationError, match="expected at least 1 symbol, got 0; expected a finite temperature"
     ):
         trained.generate(max_symbols=0, temperature=-1.0)
-    with pytest.raises(UseError, match="goes on with a text"):
+    with pytest.raises(UseError, match="continues a text"):
         trained.predict(["1"])
     with pytest.raises(DataError):
         trained.score("")
@@ -162,7 +162,7 @@ def test_what_a_translator_answers_is_what_was_stored_in_its_trial(tmp_path, mon
     for kept in open_study(study, store).models:
         sources, outputs = store.outputs([kept.trial]).select("source", "output")
         assert list(load_model(kept.path).predict(sources)) == outputs.to_list()
-    with pytest.raises(KeptModelError, match="no kept model has measured 'blue'; nearest: bleu"):
+    with pytest.raises(KeptModelError, match="no stored model has the metric 'blue'; nearest: bleu"):
         open_study(study, store).best("blue")
     best = open_study(study, store).best("bleu")
     assert best.metrics["bleu"] == max(each.metrics["bleu"] for each in open_study(study, store).models)
@@ -193,7 +193,7 @@ def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings,
         InputError, match=r"^line 2: expected numbers of symbols from 0 to \d+ .*, got '1 -1'"
     ):
         list(trained.predict(["1", "1 -1"]))
-    with pytest.raises(UseError, match="a model of reverse answers line by line: predict"):
+    with pytest.raises(UseError, match="a model of reverse predicts line by line: use predict"):
         trained.generate("x")
 
 
@@ -266,7 +266,7 @@ def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
 
 def test_what_cannot_be_exported_leaves_nothing_behind(settings, tmp_path):
     trained, path, _ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
-    for name, reason in (("model.pt2", "right at every length"), ("model.zip", "at its end")):
+    for name, reason in (("model.pt2", "valid for every length"), ("model.zip", "at its end")):
         with pytest.raises(ExportError, match=reason):
             export_model(trained, path, tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]

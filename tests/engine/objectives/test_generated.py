@@ -244,18 +244,18 @@ def test_a_model_that_sees_later_inputs_fails(monkeypatch):
     [
         (
             "vocab",
-            "previous has drawn what it cannot have\n"
+            "previous has drawn invalid examples\n"
             "  expected inputs of 0 to 6, got 0 to 7\n"
             "  expected targets of 0 to 6, got 0 to 7",
         ),
         (
             "type",
-            "previous has drawn what it cannot have\n"
+            "previous has drawn invalid examples\n"
             "  expected inputs (8, …) of int64 on the CPU, got (8, 9) of float32 on cpu\n"
             "  expected lengths (8) of int64 on the CPU, got (7) of int64 on cpu",
         ),
         ("padding", "expected targets of -100 at padding, got others"),
-        ("none", "expected targets to be scored, got none"),
+        ("none", "expected scored targets, got none"),
     ],
 )
 def test_what_a_task_cannot_draw_is_said_before_a_model_sees_it(fault, told):

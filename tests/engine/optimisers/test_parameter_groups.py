@@ -173,11 +173,11 @@ def study(*groups):
             "  2 * (conv(k=3) >> ff(8)): [train] groups: expected a pattern of the weights embedding.weight, "
             "body.layers.0.norm.weight, body.layers.0.norm.bias, body.layers.0.part.convolution.weight, "
             "body.layers.0.part.convolution.bias, body.layers.1.norm.weight and 19 more, got "
-            "'*.convolutions.*', which fits none",
+            "'*.convolutions.*', which matches none",
         ),
         (
             ['match = "*"\nlr_scale = 0.5', 'match = "*.bias"\nweight_decay = 0.0'],
-            "'*.bias' fits only weights of groups before it",
+            "'*.bias' matches only weights of earlier groups",
         ),
         (['match = "*"\nfreeze = true'], "expected a weight that is trained, and all are frozen"),
     ],
@@ -198,7 +198,7 @@ def test_groups_that_a_model_lacks_are_refused_before_anything_is_trained(groups
         ('match = "*"\nlr_scale = 0', "expected a number above 0, got 0"),
         (
             'match = "*"\nfreeze = true\nlr_scale = 2.0',
-            "frozen weights do not move, so lr_scale has no effect: leave it out",
+            "frozen weights do not change, so lr_scale has no effect: remove it",
         ),
     ],
 )

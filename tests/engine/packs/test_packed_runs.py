@@ -169,7 +169,7 @@ def test_what_raises_in_a_pack_is_the_failure_of_one(study, store, notes, monkey
     row = next(row for row in store.trials().to_dicts() if row["status"] == "failed")
     assert row["seed"] == 1
     assert row["reason"].splitlines()[0] == "ValueError: no such thing at epoch 2"
-    assert "trials train one by one, together they fail: ValueError: no such thing" in caplog.text
+    assert "trials train one by one, because together they fail: ValueError: no such thing" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(stud
     with monkeypatch.context() as patch:
         patch.setattr(packer, "take_steps_together", fail)
         patch.setattr(Training, "advance", fail)
-        with pytest.raises(MachineError, match="a GPU is lost to this process"):
+        with pytest.raises(MachineError, match="this process cannot use its GPU"):
             run(study, store, notes)
     assert not notes.of(Ended)
     failures._lost.clear()  # as in another process

@@ -215,7 +215,7 @@ def test_batches_of_other_shapes_are_refused(make):
 
 def test_blocks_that_take_note_of_their_weights_train_alone(make):
     told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)").model)
-    assert told == "AdaptiveSpans takes note of its weights"
+    assert told == "AdaptiveSpans records its weights"
 
 
 def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
@@ -228,7 +228,7 @@ def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
         assert form_of(other) != form
     assert form_of(settings(accumulate=2)) is None
     assert alone_reason(settings(accumulate=2)) == (
-        "the parts of a batch come one after the other ([train] accumulate)"
+        "gradients are accumulated over parts of a batch ([train] accumulate)"
     )
 
 

@@ -50,7 +50,7 @@ def checked():
 
 def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
     assert [each.layer for each in checked] == ["embedding", "layer 1", "layer 2", "output"]
-    assert verdict(checked) == "flat: a rate carries over"
+    assert verdict(checked) == "flat: the best learning rate is the same for all widths"
     plain = layers(TEXT.replace("mup = 16\n", ""))
     assert verdict(plain).startswith("growing: layer 1, layer 2")
     assert plain[1].exponent > 0.5 > abs(checked[1].exponent) + 0.2
@@ -58,9 +58,12 @@ def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
 
 def test_the_check_is_printed_by_layer_and_width(checked):
     lines = format_coordinates(load_study(TEXT), 4, {"": checked}).splitlines()
-    assert lines[0] == "widths · mean change of an activation in 4 steps, by d_model"
+    assert lines[0] == "widths · mean change of the activations in 4 steps, by d_model"
     assert lines[2].split() == ["16", "64", "128", "exponent"]
-    assert lines[-1] == "  flat: a rate carries over (above 0.25 grows, below −0.5 shrinks)"
+    assert (
+        lines[-1]
+        == "  flat: the best learning rate is the same for all widths (above 0.25 grows, below −0.5 shrinks)"
+    )
 
 
 def test_layers_that_learn_less_the_wider_they_are_are_told_beside_those_that_grow():
@@ -139,11 +142,13 @@ def test_what_maximal_updates_and_the_check_cannot_be_with_is_told():
 
     assert told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')) == [
         "[model] expected an embedding such as unit where there is mup, got scaled",
-        "[train] optimizer: expected an optimizer among adam, adamw, lion where there is mup, got muon",
+        "[train] optimizer: expected an optimizer among adam, adamw, lion with mup, got muon",
     ]
     with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
         ladder_groups(load_study("quickstart"))
-    with pytest.raises(CoordinateError, match="got others at width 16, 64, 128: lower the learning rate"):
+    with pytest.raises(
+        CoordinateError, match="got NaN or inf at width 16, 64, 128: use a smaller learning rate"
+    ):
         layers(TEXT.replace("lr = 1e-2", "lr = 1e30"))
-    with pytest.raises(CoordinateError, match="hold the depth"):
+    with pytest.raises(CoordinateError, match="keep the depth fixed"):
         layers(TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],"))

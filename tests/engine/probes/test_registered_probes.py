@@ -47,7 +47,11 @@ def test_a_probe_of_every_kind_conforms(check):
         (lambda model, batches: {}, "numbers_are_measured", "expected at least one number, got none"),
         (lambda model, batches: {"a b": 1}, "numbers_are_measured", "expected an index of a word"),
         (lambda model, batches: {"": torch.rand(1)}, "measured_again_it_is_the_same", "measures otherwise"),
-        (lambda model, batches: {"": bool(model.train())}, "model_is_left_alone", "the model is in training"),
+        (
+            lambda model, batches: {"": bool(model.train())},
+            "model_is_left_alone",
+            "the model is in training mode",
+        ),
     ],
 )
 def test_the_suite_finds_what_a_probe_does_not_keep_to(measure, check, told, monkeypatch):

@@ -198,14 +198,14 @@ def test_decoding_that_does_not_end_is_left_soon_after_the_time_limit(store, mon
 @pytest.mark.usefixtures("store")
 def test_a_study_that_keeps_no_weights_has_nothing_to_decode_with():
     text = translation_text(SEQ2SEQ, keep_weights=False, decode=DECODE)
-    with pytest.raises(ValueError, match="it needs trained models: say keep_weights = true in"):
+    with pytest.raises(ValueError, match="it needs trained models: set keep_weights = true in"):
         load_study(text)
 
 
 @pytest.mark.usefixtures("store")
 def test_a_table_of_a_tuning_needs_something_to_try():
     table = {"name": "tuned", "rows": "model", "value": ["bleu", "bleu_tuned"]}
-    with pytest.raises(ValueError, match=r"bleu_tuned comes from tuning: say in \[decode\]"):
+    with pytest.raises(ValueError, match=r"bleu_tuned comes from tuning: set its grid in \[decode\]"):
         load_study(translation_text(SEQ2SEQ, table=[table]))
     assert load_study(translation_text(SEQ2SEQ, table=[table], decode=DECODE)).decode is not None
 
@@ -242,5 +242,5 @@ def test_what_the_machine_has_failed_by_is_no_models_reason(store, monkeypatch):
 
 def test_a_gpu_that_cuda_fails_with_is_told_and_no_cpu_decodes(store, monkeypatch):
     monkeypatch.setattr(failures, "gpu_fault", lambda: "Error 805")
-    with pytest.raises(MachineError, match=r"gpus = 0 to compute on CPUs, .*, as CUDA fails: Error 805"):
+    with pytest.raises(MachineError, match=r"gpus = 0 to train on CPUs, .*, because CUDA fails: Error 805"):
         next(tune_study(make_study(SEQ2SEQ), store, Machine(gpus="auto", data=store.root.parent)))

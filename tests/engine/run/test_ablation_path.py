@@ -67,9 +67,9 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
     assert table.rows == ("baseline", "+ tied", "+ norm = post", "+ p = 0.1")
     assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0], abs=0.01)
     assert [row.choices for row in read_changes(found.tables[0], found.design).rows] == [1, 3, 6, 2]
-    assert any(each.startswith("Rows were kept by these seeds as the best") for each in table.caption)
+    assert any(each.startswith("Rows were selected with these seeds as the best") for each in table.caption)
     assert explain_design(found.design).split("; ")[1:3] == [
-        "each round tries all that are left and keeps the best in loss, at most 7 cells",
+        "each round tries all remaining changes and keeps the best in loss, at most 7 cells",
         "kept so far: tied, norm, p",
     ]
 
@@ -95,7 +95,7 @@ def test_a_run_goes_on_from_round_to_round_and_again_where_it_was_stopped(tmp_pa
 
 
 def test_a_path_has_no_shards():
-    with pytest.raises(StudyError, match="a path has no shards: its next round depends on all of this one"):
+    with pytest.raises(StudyError, match="a path has no shards: each round depends on the whole previous "):
         select_shard(study(), "1/2")
 
 
@@ -104,7 +104,7 @@ def test_a_path_has_no_shards():
     [
         ({"metric": None}, 'path needs metric, as in metric = "loss"'),
         ({"metric": "los"}, "unknown metric 'los'; nearest: loss"),
-        ({"design": "cumulative"}, 'metric belongs to design = "path", got "cumulative"'),
+        ({"design": "cumulative"}, 'metric needs design = "path", got "cumulative"'),
     ],
 )
 def test_what_cannot_be_a_path_is_told(keys, told):

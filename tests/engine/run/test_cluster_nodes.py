@@ -32,7 +32,7 @@ def test_nodes_that_cannot_train_are_refused_or_left_out():
     with pytest.raises(NodeError) as error:
         check_nodes(nodes, skip=False)
     assert str(error.value) == (
-        "expected every node to fit\n  b: no corpus\n  c: no torch\nleave them out with --skip-unfit-nodes"
+        "expected every node to fit\n  b: no corpus\n  c: no torch\nskip them with --skip-unfit-nodes"
     )
     assert check_nodes(nodes, skip=True) == ["b", "c"]
     with pytest.raises(NodeError, match="no node of the cluster can train\n  b: no corpus"):
@@ -90,8 +90,8 @@ def look(**others):
 def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(tmp_path, monkeypatch):
     assert look(marker=str(tmp_path))["problem"] == ""
     assert look(marker=str(tmp_path / "elsewhere"), store="/home/me/results")["problem"] == (
-        "expected to see the results in /home/me/results, which this node does not: "
-        "use a folder that all nodes see, or a bucket"
+        "expected to see the results in /home/me/results, which this node cannot see: "
+        "use a folder that all nodes share, or a bucket"
     )
     other = {"activemem": f"0.0.{__version__}", "torch": torch.__version__}
     assert look(versions=other)["problem"] == (
@@ -103,10 +103,10 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
         f"expected activemem as in {edited['folder']} (00000000), got "
     )
     if not torch.cuda.is_available():
-        told = "expected a GPU, as Ray says that it has, torch finds none there"
+        told = "expected the GPU that Ray reports, but torch finds none there"
         assert look(gpu=True)["problem"] == told
         monkeypatch.setattr(gpus, "gpu_fault", lambda: "Error 805")
-        assert look(gpu=True)["problem"] == f"{told}, as CUDA fails: Error 805"
+        assert look(gpu=True)["problem"] == f"{told}, because CUDA fails: Error 805"
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
 
 

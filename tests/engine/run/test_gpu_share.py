@@ -294,13 +294,13 @@ def test_a_trial_has_at_most_one_gpu(gpus):
 @pytest.mark.parametrize("address", [None, "elsewhere:6379"])
 def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tiny, address):
     store = Store(tmp_path / "results")
-    with pytest.raises(MachineError, match="gpus: expected 1 for each trial, torch finds none here"):
+    with pytest.raises(MachineError, match="gpus: expected 1 for each trial, but torch finds none here"):
         run_study(load_study(tiny), store, Machine(gpus=1.0, address=address), local=True)
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
-    ("gpus", "asked"), [("auto", "one, or gpus = 0 to compute on CPUs"), (0.5, "0.5 for each trial")]
+    ("gpus", "asked"), [("auto", "one, or gpus = 0 to train on CPUs"), (0.5, "0.5 for each trial")]
 )
 def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
     tmp_path, tiny, monkeypatch, gpus, asked
@@ -309,7 +309,7 @@ def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
     store = Store(tmp_path / "results")
     with pytest.raises(MachineError) as refused:
         run_study(load_study(tiny), store, Machine(gpus=gpus), local=True)
-    told = f"gpus: expected {asked}, torch finds none here, as CUDA fails: Error 805"
+    told = f"gpus: expected {asked}, but torch finds none here, because CUDA fails: Error 805"
     assert str(refused.value) == told
     assert not (tmp_path / "results").exists()
     check_gpu(Machine(gpus=0.0))
@@ -325,5 +325,5 @@ def test_a_node_on_which_torch_finds_no_gpu_is_named_and_no_trial_trains_slowly_
         found = subprocess.run(command, env=ENVIRONMENT, **run)
         asked = subprocess.run(command, env=ENVIRONMENT | {"ACTIVEMEM_GPUS": "0"}, **run)
     assert found.returncode == 2
-    assert "expected a GPU, as Ray says that it has, torch finds none there" in found.stderr
+    assert "expected the GPU that Ray reports, but torch finds none there" in found.stderr
     assert asked.returncode == 0, asked.stderr

@@ -126,7 +126,7 @@ def test_a_server_that_fails_in_mid_study_stops_it_and_no_trial_fails(tiny, serv
 
 def test_nothing_is_trained_where_the_server_has_no_conditional_writes(tiny, server, notes):
     server.heeds.clear()
-    with pytest.raises(StoreError, match="does not heed If-None-Match"):
+    with pytest.raises(StoreError, match="ignores If-None-Match"):
         run_study(load_study(tiny), Store(ADDRESS), Machine(), notes, local=True)
     assert notes.events == []
 

@@ -75,7 +75,7 @@ def test_a_metric_that_is_undefined_for_some_outputs_is_reported_before_training
     told = reported(tmp_path, study())
     assert told == (
         "rehearsed.py:15: metric 'rehearsed_precision': ZeroDivisionError: division by zero "
-        "(compute may return None or NaN, which say that there is no value)"
+        "(compute may return None or NaN for a missing value)"
     )
 
 

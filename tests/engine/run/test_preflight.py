@@ -51,7 +51,7 @@ def test_a_block_that_leaks_is_named(leaky):
     with pytest.raises(LeakError) as error:
         check_leaks([asked("conv(k=3) >> ff(8)"), asked("2 * (leaky(k=3) + conv(k=2)) >> leaky(k=5)")])
     assert str(error.value) == (
-        "a causal task cannot have these blocks, whatever they state\n"
+        "a causal task cannot use these blocks\n"
         "  leaky(k=3) sees later tokens\n"
         "  leaky(k=5) sees later tokens"
     )
@@ -78,6 +78,6 @@ def test_a_model_that_cannot_read_what_it_is_to_be_tested_on_is_named(monkeypatc
     with pytest.raises(TaskError) as error:
         check_test_lengths([asked("conv(k=3)", task="not"), tested, asked("ff(8)", task="not")])
     assert str(error.value) == (
-        "these models cannot read what they are to be tested on\n"
+        "these models cannot process their test sequences\n"
         "  conv(k=3) >> ff(8) at 40 tokens of remember: IndexError: expected at most 30 positions, got 40"
     )

@@ -53,7 +53,7 @@ def test_the_same_code_in_another_folder_is_told_from_other_code(tmp_path):
     assert code_fault(mine, {**mine, "folder": "/elsewhere"}) is None
     other = {"folder": "/b/activemem", "digest": "", "fault": "ImportError: another one"}
     assert code_fault({**mine, "folder": "/a/activemem"}, other) == (
-        "expected to import activemem as in /a/activemem, got from /b/activemem: ImportError: another one"
+        "expected to import activemem from /a/activemem, got from /b/activemem: ImportError: another one"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_start_without_an_end_is_left_with_what_to_do_instead(monkeypatch):
     with pytest.raises(MachineError) as failed, connected(HERE, NOBODY):
         pass
     assert str(failed.value) == (
-        "Ray does not start here (1 attempt): not within 0.2 s, perhaps as this machine is busy; "
+        "Ray does not start here (1 attempt): not within 0.2 s; perhaps this machine is busy; "
         "--local trains in this process, without Ray"
     )
 

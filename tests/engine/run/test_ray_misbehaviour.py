@@ -94,7 +94,7 @@ def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder
 def test_more_cpus_than_there_are_end_the_run(folder):
     told = last_line(begin(folder, ACTIVEMEM_PLUGINS="", ACTIVEMEM_CPUS="4096"))
     assert "cpus: expected at most" in told
-    assert "as this machine has, got 4096. Continue: activemem study run tiny.toml" in told
+    assert "the number on this machine, got 4096. Continue: activemem study run tiny.toml" in told
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def test_one_without_flaws_conforms(flawed):
             "expected batches of one shape, got (256, 6) with 1022 scored; (256, 6) with",
         ),
         ("lengths", "shapes_are_one", "expected no lengths, got some"),
-        ("target", "targets_are_solutions", "a target is not what solve gives"),
+        ("target", "targets_are_solutions", "a target differs from the result of solve"),
         ("constant", "targets_vary", "all targets are the same"),
         ("fixed", "split_is_fixed", "a test set has changed"),
         (
@@ -184,7 +184,7 @@ def test_one_without_flaws_conforms(flawed):
         (
             "nearer",
             "no_nearer_token_gives_the_target_away",
-            "the token 2 to the left gives every target away, nearer than the stated reach of 3 and 0",
+            "the token 2 to the left determines every target, but is nearer than the stated reach of 3 and 0",
         ),
     ],
 )

@@ -112,11 +112,11 @@ def test_packs_leave_it_out_and_the_default_is_the_last_epoch():
     [
         (
             {"curriculum": {"start": 5}},
-            "compares epochs by dev_loss, and needs a metric of the dev split; sort",
+            "compares epochs by dev_loss, and needs a metric on the dev split; sort",
         ),
         (
             {"curriculum": None, "lengths": [1, 4], "early_stopping": {"metric": "loss", "patience": 1}},
-            "compares epochs by loss, and needs a metric of the dev split; sort has dev_loss, dev_accuracy",
+            "compares epochs by loss, and needs a metric on the dev split; sort has dev_loss, dev_accuracy",
         ),
     ],
 )

@@ -63,8 +63,8 @@ def test_a_training_that_ends_early_tells_its_callbacks_so(tmp_path):
 @pytest.mark.parametrize(
     ("flaw", "told"),
     [
-        ("unknown", "drift: expected metrics of those registered, drift, drift_at_end, got drifting"),
-        ("dtype", "drift: expected to leave torch's default dtype as it was, got another"),
+        ("unknown", "drift: expected registered metrics, drift, drift_at_end, got drifting"),
+        ("dtype", "drift: expected torch's default dtype unchanged, got a change"),
     ],
 )
 def test_a_callback_that_is_noticed_fails_its_trial(flaw, told, tmp_path):

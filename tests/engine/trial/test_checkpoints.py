@@ -83,8 +83,8 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_ends_the_same(
     with caplog.at_level(logging.WARNING):
         assert (resumed := finish(job, store))[:2] == (2, losses)
     assert caplog.messages == [
-        f"checkpoint {folder / 'state.pt'}: its bytes do not match its seal; "
-        "its trial goes on from the one before"
+        f"checkpoint {folder / 'state.pt'}: its bytes do not match its checksum; "
+        "its trial continues from the previous one"
     ]
     assert resumed[2].keys() == weights.keys()
     assert all(torch.equal(resumed[2][name], weights[name]) for name in weights)
@@ -99,7 +99,7 @@ def test_without_an_intact_checkpoint_a_trial_starts_again_and_ends_the_same(
     with caplog.at_level(logging.WARNING):
         assert finish(job, store)[:2] == (0, losses)
     assert [message.rpartition("; ")[2] for message in caplog.messages] == [
-        "its trial goes on from the one before",
+        "its trial continues from the previous one",
         "its trial starts again",
     ]
 

@@ -24,7 +24,7 @@ def test_whoever_does_not_die_leaves_nothing(tmp_path):
 
 def test_a_passed_limit_is_the_end_of_a_trial_but_under_a_longer_one(tmp_path):
     words = die(tmp_path, TIMEOUT, 2.0)
-    told = "time limit of 2 s passed at epoch 4, in native code that did not come back"
+    told = "time limit of 2 s passed at epoch 4, in native code that did not return"
     assert words.reason(2.0, "at epoch 4") == words.reason(1.0, "at epoch 4") == f"{told}\n{TIMEOUT}"
     assert words.reason(3.0, "at epoch 4") is None
     assert words.reason(None, "at epoch 4") is None

@@ -111,7 +111,7 @@ def settings(recipe, task, **train):
     ],
 )
 def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, tmp_path):
-    with pytest.raises(LeakError, match=r"sees the future: output \d+ moves with the inputs after position"):
+    with pytest.raises(LeakError, match=r"sees the future: output \d+ depends on inputs after position"):
         Training(settings(recipe, task), CPU, tmp_path).advance()
 
 
@@ -217,7 +217,7 @@ def test_where_a_gpu_has_no_memory_for_the_copy_it_makes_room_or_the_cpu_looks(
         with pytest.raises(LeakError, match="sees the future"):
             check_future_is_hidden(trained.model, short, with_room)
     assert len(asked) == times + 1
-    assert ("computed on the CPU" in caplog.text) == (times == 2)
+    assert ("runs on the CPU" in caplog.text) == (times == 2)
 
 
 def test_a_training_whose_check_makes_room_goes_on_with_the_same_bits(tmp_path, monkeypatch):

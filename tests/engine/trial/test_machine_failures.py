@@ -83,7 +83,7 @@ def test_a_gpu_is_asked_where_a_library_says_that_something_failed(said, monkeyp
     if said is None:
         assert lost_gpu() is None
     else:
-        lost = f"a GPU is lost to this process, in which a kernel has failed before: CUDA error: {said}"
+        lost = f"this process cannot use its GPU after the failure of a kernel: CUDA error: {said}"
         assert lost_gpu() == lost
         later = RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm")
         assert machine_failure(later) == lost  # of another trial

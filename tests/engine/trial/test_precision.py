@@ -17,7 +17,7 @@ from activemem.studies.resolve.trial import settings_to_json
 from activemem.studies.study import load_study
 
 CPU = torch.device("cpu")
-NO_GPU = "precision 'tf32' needs a GPU that has it, such as NVIDIA's from Ampere on, got no GPU"
+NO_GPU = "precision 'tf32' needs a GPU that supports it, such as NVIDIA's since Ampere, got no GPU"
 CHOSEN = {"float32": "ieee", "tf32": "tf32", "bf16": "ieee"}
 
 

@@ -130,7 +130,7 @@ def test_what_is_on_a_lost_gpu_is_given_back_as_it_was_saved(store, task, monkey
     attempt = Attempt(task(), store, CPU, save_after_s=30.0)
     for _ in range(3):
         attempt.advance()
-    monkeypatch.setattr(failures, "_lost", ["a GPU is lost"])
+    monkeypatch.setattr(failures, "_lost", ["this process cannot use its GPU"])
     monkeypatch.setattr(Training, "state", lambda _: pytest.fail("its tensors cannot be read"))
     attempt.release()
     assert attempt.ended
@@ -247,9 +247,9 @@ def test_a_pruned_trial_keeps_what_it_reached(store, task):
     attempt = Attempt(task(), store, CPU)
     for _ in range(3):
         attempt.advance()
-    assert store_pruned(task(), store, "given up by asha").status == "pruned"
+    assert store_pruned(task(), store, "pruned by asha").status == "pruned"
     stored = row(store, task())
-    assert (stored["status"], stored["reason"], stored["epochs"]) == ("pruned", "given up by asha", 2)
+    assert (stored["status"], stored["reason"], stored["epochs"]) == ("pruned", "pruned by asha", 2)
     assert not store.files.checkpoint_dir(task().trial.id).exists()
 
 

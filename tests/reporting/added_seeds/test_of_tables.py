@@ -68,8 +68,8 @@ def test_a_table_to_which_seeds_may_be_added_is_judged_look_by_look_and_says_so(
     caption = table_of(*plain).caption
     assert "98.2 % interval" in caption[1]
     assert caption[-1] == (
-        "Seeds are added where a difference is undecided: it is judged at 3, 5, 8 and 12 seeds by the first "
-        "look that decides it, each at 1.8 %, and p is over all looks."
+        "Seeds are added while a difference is undecided: it is tested at 3, 5, 8 and 12 seeds until a "
+        "test decides it, each at 1.8 %, and p covers all tests."
     )
 
 
@@ -136,13 +136,13 @@ def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"rows": "mixer"}, 'expected a baseline, rows = "changes" or best = "test" beside it'),
-        ({"center": "median"}, 'expected center = "mean" beside it, got "median"'),
+        ({"rows": "mixer"}, 'expected a baseline, rows = "changes" or best = "test" as well'),
+        ({"center": "median"}, 'expected center = "mean" with it, got "median"'),
         ({"smallest_difference": 0.0}, "smallest_difference.loss: expected a number above 0, got 0.0"),
         ({"smallest_difference": "small"}, "smallest_difference: expected a table, got 'small'"),
         ({"value": ["loss", "max_length"]}, "as in { loss = 0.5, max_length = 0.5 }, got 0.5 for all"),
         ({"smallest_difference": {"lost": 0.5}}, "expected a metric of value, got 'lost'; nearest: loss"),
-        ({"value": ["parameters"]}, "parameters is computed, not measured: no seed would tell more"),
+        ({"value": ["parameters"]}, "parameters is computed, not measured: more seeds do not change it"),
     ],
 )
 def test_a_smallest_difference_that_means_nothing_is_told(tmp_path, keys, told):

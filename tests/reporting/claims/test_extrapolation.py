@@ -129,4 +129,4 @@ def test_a_law_needs_a_ladder_and_two_smaller_sizes():
     plain = plain.replace("epochs = 1", "epochs = 1\nsteps_per_epoch = 1").replace(
         "mixer = [", "width = [8, 64]\nmixer = ["
     )
-    assert "goes through the sizes of a [ladder], and the study has none" in fault(plain)
+    assert "needs the sizes of a [ladder], but the study has none" in fault(plain)

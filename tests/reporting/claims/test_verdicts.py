@@ -144,8 +144,7 @@ def test_a_diverged_seed_counts_as_the_worst_and_is_named():
     assert (one.deciding.n, one.deciding.gaps) == (3, ())
     (note,) = one.deciding.notes
     assert note.what == (
-        "1 of 3 seeds diverged: the loss of seed 2 rose from 0.3 to 0.4; it has 0.4000; "
-        "it counts as the worst"
+        "1 of 3 seeds diverged: the loss of seed 2 rose from 0.3 to 0.4; it has 0.4000; it ranks as the worst"
     )
 
 
@@ -154,7 +153,7 @@ def test_a_small_study_judges_the_claims_of_its_paper_in_small():
     text = STUDY_TEXT.replace("[study]\n", "[study]\nsmall = true\n")
     of_paper = checked(SA_BEATS_CONV.format("reverse"), found, text=text, source="Table 4")
     own = checked(SA_BEATS_CONV.format("reverse"), found, text=text)
-    assert (of_paper.verdict, of_paper.verdict_text) == (CONFIRMED, "confirmed in small")
+    assert (of_paper.verdict, of_paper.verdict_text) == (CONFIRMED, "confirmed at small size")
     assert own.verdict_text == "confirmed"
     undecided = checked(SA_BEATS_CONV.format("reverse"), {}, text=text, source="Table 4")
     assert undecided.verdict_text == "not run"
@@ -323,7 +322,7 @@ def test_levels_that_an_override_has_taken_away_leave_claims_undecided():
     )
     found = check_claims(study, make_outcomes(study, {("sa", "not"): (9, 9, 9)}))
     assert [each.verdict for each in found] == [UNDECIDED] * 3
-    gone = "mixer=conv(k=3), task=not: 3 of 3 seeds not in the study as overridden"
+    gone = "mixer=conv(k=3), task=not: 3 of 3 seeds excluded by the overrides of the study"
     assert [str(each.deciding.gaps[0]) for each in found] == [gone] * 3
 
 
@@ -380,7 +379,7 @@ def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five
 
 
 def test_the_legend_tells_where_a_permutation_test_took_the_place_of_the_interval():
-    told = "Where there are seeds enough for it, a paired permutation test decides instead"
+    told = "With enough seeds, a paired permutation test decides instead"
     few = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
     assert told not in " ".join(legend([few]))
     text = STUDY_TEXT.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3, 4, 5, 6, 7]")

@@ -121,12 +121,12 @@ def test_trials_without_a_value_are_left_out_and_counted(drawn):
     assert [bar.text for bar in only(made).bars] == ["11.0", "failed", "31.0"]
     assert made.notes == (
         "Bar: mean of 3 seeds; whisker: ± 1 s.d.",
-        "Left out of 9 trials: 1 failed, 1 stopped early, 1 not run.",
+        "Excluded from 9 trials: 1 failed, 1 stopped early, 1 not run.",
     )
     other = drawn(kind="bar", value="max_length", x="mixer", select={"task": "reverse", "filter": 800})
     assert other.notes == (
         "Bar: mean of 2 to 3 seeds; whisker: ± 1 s.d.",
-        "Left out of 9 trials: 1 without a finite value.",
+        "Excluded from 9 trials: 1 without a finite value.",
     )
 
 
@@ -170,7 +170,7 @@ def test_a_box_of_few_values_is_the_values(drawn):
     made = drawn(kind="box", value="max_length", x="mixer", select={"task": "sort", "filter": 8}, accent="sa")
     box = only(made).boxes[0]
     assert (box.n, box.quartiles, box.values, box.accent) == (3, None, (10.9, 11.0, 11.1), True)
-    assert made.notes == ("Dots: the values themselves, where they are fewer than 10.",)
+    assert made.notes == ("Dots: single values, if fewer than 10.",)
 
 
 def test_boxes_stand_along_an_index_too(drawn):
@@ -236,7 +236,7 @@ def test_a_heat_map_of_two_indices_has_them_in_the_order_of_numbers(drawn):
     assert content.rows == ("0", "1", "2"), "seeds have other symbols"
     assert content.columns == ("40", "41", "42")
     assert [panel.content.pairs for panel in made.panels] == [(1,)] * 3
-    assert made.notes[-2] == "Line below two columns: a pair that is told of here."
+    assert made.notes[-2] == "A line below two columns marks a pair in this list."
     assert made.notes[-1] == (
         "Cosine of the memory at both symbols of a frequent bigram: "
         "sa 41 42 0.11; conv 41 42 0.21; sa + conv 41 42 0.31."
@@ -313,8 +313,8 @@ def test_an_empty_store_gives_a_figure_that_says_so(study, frames):
     made = build_curve(study, spec, outcomes.clear(), metrics.clear())
     assert [bar.text for bar in only(made).bars] == ["not run"] * 3
     assert made.notes == (
-        "Nothing to draw: no trial of it is done.",
-        "Left out of 9 trials: 9 not run.",
+        "Nothing to draw: no trial is done.",
+        "Excluded from 9 trials: 9 not run.",
     )
 
 
@@ -359,5 +359,5 @@ def test_two_factors_make_rows_and_columns_of_panels(drawn):
 
 def test_rows_of_panels_have_columns_that_fit(study):
     spec = figure(kind="line", value="loss", x="filter", rows="task", series="mixer")
-    with pytest.raises(CurveError, match="rows: expected panels as well, the columns of these rows"):
+    with pytest.raises(CurveError, match="rows: expected panels as well, as the columns of these rows"):
         build_curve(study, spec, pl.DataFrame())

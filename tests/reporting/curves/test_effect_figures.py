@@ -65,14 +65,14 @@ def test_an_interaction_has_a_line_for_each_level_in_whichever_order_factors_are
 
 def test_cells_that_cannot_tell_an_interaction_say_so():
     curve = drawn(study(INTERACTION, design="one_at_a_time"))
-    assert "The cells cannot tell this interaction, which is taken to be nothing." in curve.notes
+    assert "This interaction is not estimable from the cells, and assumed to be zero." in curve.notes
 
 
 def test_without_values_there_is_a_figure_that_says_so():
     for spec in (EFFECTS, INTERACTION):
         curve = drawn(study(spec), fails=range(24))
-        assert curve.notes[0] == "Nothing to draw: no factor has values at several levels."
-        assert curve.notes[1] == "Left out of 24 trials: 24 failed."
+        assert curve.notes[0] == "Nothing to draw: no factor has values for several levels."
+        assert curve.notes[1] == "Excluded from 24 trials: 24 failed."
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_shares_fall_from_all_to_none_and_the_better_line_is_above():
 def test_a_method_without_a_task_has_no_line_and_is_told():
     curve = drawn(study(), fails=lambda levels: (levels["mixer"], levels["task"]) == ("sa", "sort"))
     assert [line.name for line in curve.panels[0].content.lines] == ["conv"]
-    assert curve.notes[2:] == ("Without a value on some task: sa.", "Left out of 12 trials: 3 failed.")
+    assert curve.notes[2:] == ("Without a value for some task: sa.", "Excluded from 12 trials: 3 failed.")
     nothing = drawn(study(), fails=lambda levels: True)
     assert nothing.notes[0] == "Nothing to draw: no level has values on all tasks."
     assert b"<svg" in draw(nothing, "svg")

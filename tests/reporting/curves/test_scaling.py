@@ -60,7 +60,7 @@ def test_what_has_no_logarithm_is_told():
     curve = drawn(study(), zero={0, 1})
     assert len(curve.panels[0].content.series[0].points) == 3
     assert "Without a logarithm: 2 trials with a number of 0 or less, or without a cost." in curve.notes
-    assert drawn(study(), zero=range(16)).notes[0] == "Nothing to draw: no trial has both numbers, above 0."
+    assert drawn(study(), zero=range(16)).notes[0] == "Nothing to draw: no trial has two positive numbers."
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_has_no_logarithm_is_told():
         ({"x": "loss"}, "expected something other than value's, got 'loss'"),
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
         ({"accent": "ff"}, "unknown level 'ff' of "),
-        ({"series": None, "accent": "sa"}, "expected a factor that it is a level of, as series"),
+        ({"series": None, "accent": "sa"}, "expected the factor of this level as series"),
     ],
 )
 def test_what_does_not_fit_is_told(changes, message):

@@ -46,11 +46,14 @@ def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
 
 def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
     caption = " ".join(searched(tmp_path / "small", 12.0).best_table().caption)
-    assert "The best leads the baseline by 1.00; of 11 points no better than it one would lead by" in caption
-    assert "so that this may be noise" in caption
-    assert "of 12 points cannot be told from the best" in caption
+    assert (
+        "The best point leads the baseline by 1.00; of 11 points no better than it, one would lead by"
+        in caption
+    )
+    assert "so this may be noise" in caption
+    assert "of 12 points are indistinguishable from the best" in caption
     caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
-    assert "which this is not" in caption
+    assert "so this is no chance" in caption
     assert "cannot be told" not in caption
     assert "No point is better" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
 
@@ -64,15 +67,15 @@ def test_a_plateau_begins_where_the_first_of_its_points_ended(tmp_path):
 
 def test_a_plan_tells_what_a_search_can_see(tmp_path):
     assert StudyResults(load_study(WITH_BASELINE), Store(tmp_path / "empty")).noise == [
-        "the baseline is trained first, with 4 seeds, whose spread tells the noise"
+        "the baseline is trained first, with 4 seeds, whose spread estimates the noise"
     ]
     alone = load_study(SEARCH, ["factors.seed=[0]"])
     assert StudyResults(alone, Store(tmp_path / "empty")).noise == [
-        "nothing tells noise from gain: say [study] baseline and baseline_seeds, or give more seeds"
+        "noise and gain cannot be separated: set [study] baseline and baseline_seeds, or use more seeds"
     ]
     compared = load_study(WITH_BASELINE.replace("baseline_seeds = 4\n", ""), ["factors.seed=[0]"])
     assert StudyResults(compared, Store(tmp_path / "empty")).noise == [
-        "nothing tells noise from gain: say [study] baseline_seeds, or give more seeds"
+        "noise and gain cannot be separated: set [study] baseline_seeds, or use more seeds"
     ]
     study, same = load_study(WITH_BASELINE), Store(tmp_path / "same")
     fill_search(same, study, [({"lr": 0.01, "choice": "sa"}, (7.0,) * 4, 1)])
@@ -82,7 +85,7 @@ def test_a_plan_tells_what_a_search_can_see(tmp_path):
     told = searched(tmp_path / "filled", 12.0).noise
     assert told[0] == "one training of max_length has a standard deviation of 0.73"
     assert told[1].startswith("the best of 20 points leads the baseline by up to 1.95")
-    assert told[2].startswith("5 fresh seeds tell a difference of 1.")
+    assert told[2].startswith("5 fresh seeds detect a difference of 1.")
 
 
 def test_an_incumbent_stands_over_a_band_of_chance(tmp_path):
@@ -95,7 +98,7 @@ def test_an_incumbent_stands_over_a_band_of_chance(tmp_path):
     assert (baseline.y, baseline.low, baseline.n) == (11.0, 11.0, 4)
     assert 12.5 < baseline.high < 13.0
     assert (
-        "Dashed: the baseline; band: where the best of points that are no better comes by chance."
-        in figure.notes
+        "Dashed: the baseline; band: the range of the best value by chance, "
+        "among points no better than the baseline." in figure.notes
     )
     assert results.curve().render("png")

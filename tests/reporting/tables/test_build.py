@@ -63,7 +63,7 @@ def test_the_best_of_a_column_is_bold_with_all_that_print_like_it(made: Table) -
 def test_the_best_loss_is_the_lowest(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(value="loss"), rows)
     assert [cell_of(made, row, "sort").best for row in made.rows] == [False, True, False, False]
-    assert made.caption[1] == "Bold: lowest in its column, with all that tie at the digits shown."
+    assert made.caption[1] == "Bold: lowest in its column, with all ties at the shown precision."
 
 
 def test_a_value_alone_in_its_column_is_not_called_the_best(everything: Study, rows: pl.DataFrame) -> None:
@@ -126,9 +126,9 @@ def test_footnotes_are_lettered_in_reading_order_and_shared(made: Table) -> None
 def test_the_caption_says_what_the_signs_mean(made: Table) -> None:
     assert made.caption == (
         "Longest length with 100 % accuracy: mean ± s.d. of 3 seeds.",
-        "Bold: highest in its column, with all that tie at the digits shown.",
+        "Bold: highest in its column, with all ties at the shown precision.",
         "Small: published, active-memory-transformer table4.",
-        "The study does not say where its settings come from.",
+        "The study does not state the sources of its settings.",
         "–: not run.",
     )
 
@@ -292,7 +292,7 @@ def test_an_infinite_value_is_shown_by_its_sign_and_is_never_the_best(
     assert notes == ["1 of 3 seeds ended with an infinite loss"]
 
 
-UNSOLVED = "no training solved length 5, where the curriculum starts: train longer or start shorter"
+UNSOLVED = "no training solved length 5, the start of the curriculum: train longer or start shorter"
 
 
 @pytest.mark.parametrize(("lengths", "told"), [((0.0, 0.0), [UNSOLVED]), ((0.0, 6.0), [])])

@@ -89,7 +89,7 @@ def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None
     made = make(best="test")
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert made.caption[1].startswith(
-        "Bold: nothing in its column is significantly better"
+        "Bold: no value in its column is significantly better"
         " (p < 0.05, t with the variance pooled over the column, "
     )
     assert " degrees of freedom; Holm over 3 to 6 pairs of the column; " in made.caption[1]
@@ -99,14 +99,14 @@ def test_three_seeds_tell_apart_what_is_far_apart_and_the_caption_says_how_far(m
     made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert "6 degrees of freedom; Holm over" in made.caption[1]
-    told = "; max_length 8.9 to 9.3 or more, by how much it varies there, is found with a chance of 80 %)."
+    told = "; max_length 8.9 to 9.3 or more, depending on the spread, is detected with a power of 80 %)."
     assert made.caption[1].endswith(told)  # of two columns
 
 
 def test_one_seed_tells_nothing_apart(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": 0})
     assert all(row[0].best for row in made.cells)
-    assert made.caption[1] == "Bold: nothing in its column can be shown to be better with these seeds."
+    assert made.caption[1] == "Bold: no value in its column is provably better with these seeds."
 
 
 def test_differences_from_a_baseline_are_of_the_centres(make: Make) -> None:
@@ -130,7 +130,7 @@ def test_what_ours_are_above_the_papers_numbers_can_stand_beside_them(make: Make
     assert cell_of(made, "sa", "sort").published_text == "14.0 (+16.1)"
     assert cell_of(made, "conv(k=20)", "addition").published_text == "41.0 (−20.4)"
     assert made.caption[2] == (
-        "Small: published, active-memory-transformer table4; in parentheses: ours less the paper's."
+        "Small: published, active-memory-transformer table4; in parentheses: our value minus the paper's."
     )
 
 
@@ -147,7 +147,7 @@ def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: 
         "Longest length with 100 % accuracy; loss in training at the length reached, nats a token; "
         "parameters: mean ± s.d. of 8 seeds, at task = sort, lr = 0.001."
     )
-    assert made.caption[1] == "Bold: best in its column, with all that tie at the digits shown."
+    assert made.caption[1] == "Bold: best in its column, with all ties at the shown precision."
 
 
 def test_digits_can_be_asked_for(make: Make) -> None:
@@ -198,7 +198,7 @@ def test_a_cell_can_be_over_several_levels(make: Make) -> None:
     assert (cell.count, cell.full_text) == (16, "32.1 ± 2.5")
     assert [note.text for note in made.footnotes] == [
         "8 of 16 trials failed: not a number at epoch 1",
-        "4 of 16 trials begun, not ended",
+        "4 of 16 trials begun, but not ended",
         "12 of 16 trials not run",
     ]
 
@@ -207,8 +207,11 @@ def test_a_cell_whose_trials_run_is_neither_missing_nor_failed(make: Make) -> No
     made = make()
     cell = cell_of(made, "conv(k=3) + conv(k=5)", "addition")
     assert (cell.status, cell.full_text, cell.marks) == (CellStatus.BEGUN, "begun", ("a", "b"))
-    assert [note.text for note in made.footnotes] == ["2 of 8 seeds begun, not ended", "6 of 8 seeds not run"]
-    assert made.caption[2] == "begun: trials of it have begun, none has ended."
+    assert [note.text for note in made.footnotes] == [
+        "2 of 8 seeds begun, but not ended",
+        "6 of 8 seeds not run",
+    ]
+    assert made.caption[2] == "begun: some trials have begun, none has ended."
 
 
 def test_trials_over_the_budget_are_refused_not_missing(forms: Forms) -> None:
@@ -222,8 +225,8 @@ def test_trials_over_the_budget_are_refused_not_missing(forms: Forms) -> None:
         CellStatus.DONE,
     ]
     assert made.cells[0][0].full_text == "refused"
-    assert made.caption[1] == "Other than in the study's file: study.max_parameters=6000."
-    assert made.caption[3:] == ("refused: over the study's budget.", "–: not run.")
+    assert made.caption[1] == "Changed from the study's file: study.max_parameters=6000."
+    assert made.caption[3:] == ("refused: exceeds the study's budget.", "–: not run.")
 
 
 def test_rows_and_columns_that_only_the_paper_has_come_last(make: Make) -> None:

@@ -61,7 +61,7 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path):
         "In parentheses: difference from the baseline (norm = pre, p = 0.0, mixer = sa + conv(k=3)),"
         " paired by seed, ± half of its 95 % interval.",
         "*: p < 0.05 (t with the variance pooled over the column, 10 degrees of freedom;"
-        " Holm over the 5 tests of the column; loss 0.0634 or more is found with a chance of 80 %).",
+        " Holm over the 5 tests of the column; loss 0.0634 or more is detected with a power of 80 %).",
     )
 
 
@@ -127,15 +127,15 @@ def test_another_baseline_can_be_named(tmp_path):
     [
         (
             {"table": TABLE | {"baseline": "post"}},
-            "expected levels of factors, as in { norm = \"pre\" }, got 'post'",
+            "expected levels of factors, such as { norm = \"pre\" }, got 'post'",
         ),
         ({"table": TABLE | {"baseline": {"norm": "past"}}}, "unknown level 'past' of norm; nearest: post"),
         ({"table": TABLE | {"baseline": {"nor": "post"}}}, "unknown factor 'nor'; nearest: norm"),
         ({"table": TABLE | {"rows": "change"}}, "unknown factor 'change'; nearest: changes"),
         (
             {"table": TABLE | {"select": {"p": 0.1}}},
-            "expected a cell that is the baseline, norm = pre, p = 0.0, mixer = sa + conv(k=3);"
-            " the study has none among those selected",
+            "expected a baseline cell, norm = pre, p = 0.0, mixer = sa + conv(k=3);"
+            " none is among the selected cells",
         ),
         ({"around": "mixes"}, "unknown factor 'mixes'; nearest: mixer"),
         (
@@ -166,8 +166,8 @@ def test_parts_of_a_recipe_are_taken_away_one_by_one(tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "factors", "message"),
     [
-        ("sa", {}, "expected a recipe with parts to take away, got 'sa'"),
-        ("sa + gru", {"recipe": ["sa"]}, "ablate makes a factor of this name: give yours another"),
+        ("sa", {}, "expected a recipe with removable parts, got 'sa'"),
+        ("sa + gru", {"recipe": ["sa"]}, "ablate creates a factor of this name: rename yours"),
         ("sa + grue", {}, "unknown block 'grue'; nearest: gru"),
     ],
 )
@@ -198,7 +198,7 @@ def test_p_is_told_as_it_is_asked_for(tmp_path, significance, after, told):
 
 def test_p_is_told_of_differences_from_a_baseline_of_means_alone():
     table = {"name": "a", "rows": "norm", "value": "loss", "select": {"p": 0.0}, "significance": "p"}
-    told = ["expected a baseline beside significance = ", "expected center = .mean. beside"]
+    told = ["expected a baseline with significance = ", "expected center = .mean. beside"]
     for keys, message in zip(({}, {"baseline": "pre", "center": "median"}), told, strict=True):
         with pytest.raises(StudyError, match=message):
             ablation(factors={"norm": ["pre", "post"], "p": [0.0]} | {"mixer": ["sa"]}, table=table | keys)

@@ -121,7 +121,7 @@ def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
     assert made.caption == (
         "Epochs until all test sequences were right: mean ± s.d. of 3 seeds, each cell at its best of 2"
         " levels of lr.",
-        "In parentheses, where there is none: highest accuracy, share of sequences.",
+        "In parentheses, as a fallback: highest accuracy, share of sequences.",
         "–: not run.",
     )
 
@@ -171,7 +171,7 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"otherwise": "flops"},
-            [(("otherwise",), "expected a metric of which higher or lower is better, got 'flops'")],
+            [(("otherwise",), "expected a metric with a better direction, got 'flops'")],
         ),
         (
             {"value": "best_accuracy"},
@@ -179,11 +179,11 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
         ),
         (
             {"value": ["solved_epochs", "loss"]},
-            [(("otherwise",), "expected one metric in value, in place of which it is shown, got 2")],
+            [(("otherwise",), "expected one metric in value, which it replaces, got 2")],
         ),
         (
             {"baseline": "last"},
-            [(("otherwise",), "expected no baseline, whose differences are in parentheses too")],
+            [(("otherwise",), "expected no baseline, since its differences are in parentheses as well")],
         ),
         (
             {"digits": {"loss": 2}},

@@ -20,5 +20,5 @@ def headless(table):
 
 def test_the_suite_finds_a_format_that_leaves_columns_out(monkeypatch):
     replace_entry(FORMATS, "csv", headless)
-    with pytest.raises(AssertionError, match="'reverse' is left out"):
+    with pytest.raises(AssertionError, match="'reverse' is missing"):
         format_conformance.nothing_is_left_out("csv")

@@ -16,7 +16,7 @@ def test_a_table_names_the_settings_that_are_not_the_files(tmp_path):
     assert "Other than" not in "".join(build_table(as_written, as_written.tables[0], outcomes).caption)
     changed = load_study("algorithmic", ["train.epochs=2", "train.batch_size=8"])
     caption = build_table(changed, changed.tables[0], outcomes).caption
-    assert caption[1] == "Other than in the study's file: train.epochs=2, train.batch_size=8."
+    assert caption[1] == "Changed from the study's file: train.epochs=2, train.batch_size=8."
 
 
 def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(tmp_path):
@@ -32,7 +32,7 @@ def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(t
     assert [addition.provenance, multiplication.provenance] == ["0 trials", "0 of 12 trials"]
     (spec,) = study.curves
     assert build_curve(study, spec, store.trials(), store.metrics()).notes == (
-        "Nothing to draw: no trial of it is done.",
+        "Nothing to draw: no trial is done.",
     )
 
 

@@ -55,7 +55,7 @@ def test_rows_that_do_not_follow_each_other_differ_from_no_row_before():
     with pytest.raises(StudyError) as caught:
         ablation(table=TABLE | {"against": "previous"})
     assert caught.value.faults[0].message == (
-        "[[table]] against: expected the study's own baseline and a design that takes steps,"
+        "[[table]] against: expected the study's own baseline and a design with steps,"
         ' as design = "cumulative": other rows do not follow each other'
     )
 

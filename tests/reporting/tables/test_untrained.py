@@ -45,8 +45,8 @@ def test_a_cell_says_how_many_of_its_trainings_learnt_too_little():
     made = table_of(study_of(untrained={"accuracy": 0.5}))
     assert notes_of_rows(made) == [
         [],
-        ["2 of 3 trainings ended untrained: accuracy 0.100 to 0.250, below 0.500"],
-        ["2 of 3 seeds not run", "1 of 3 trainings ended untrained: accuracy 0.100, below 0.500"],
+        ["2 of 3 trainings ended without learning: accuracy 0.100 to 0.250, below 0.500"],
+        ["2 of 3 seeds not run", "1 of 3 trainings ended without learning: accuracy 0.100, below 0.500"],
     ]
     assert [cells[-1].text for cells in made.cells] == ["1.0000"] * 3
 
@@ -58,7 +58,7 @@ def test_a_table_without_the_key_marks_nothing():
 def test_a_lower_value_is_better_for_a_loss():
     made = table_of(study_of(untrained={"loss": 0.5}))
     assert notes_of_rows(made)[0] == [
-        "3 of 3 trainings ended untrained: loss 1.0000, above 0.5000",
+        "3 of 3 trainings ended without learning: loss 1.0000, above 0.5000",
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_lower_value_is_better_for_a_loss():
     ("metric", "message"),
     [
         ("acuracy", "accuracy"),
-        ("gamma", "expected a metric of which higher or lower is better, got 'gamma'"),
+        ("gamma", "expected a metric with a better direction, got 'gamma'"),
     ],
 )
 def test_an_unknown_metric_or_one_without_a_direction_is_refused(metric: str, message: str):

@@ -86,8 +86,8 @@ def test_a_server_without_conditional_writes_is_refused_before_anything_is_claim
     with pytest.raises(StoreError) as caught:
         Store(address).leases("run")
     assert str(caught.value) == (
-        f"{address}: expected a server with conditional writes, without which two drivers may train the same "
-        f"trial, got one that does not heed {heeded}"
+        f"{address}: expected a server with conditional writes (else two drivers may train the same "
+        f"trial), got one that ignores {heeded}"
     )
     assert server.objects == {}
 

@@ -144,7 +144,7 @@ def test_keys_that_are_folders_of_others_are_left_out_with_a_warning(server, add
     fill_store(address, [1])
     server.objects[PREFIX + "trials/alpha"] = b"", datetime.now(UTC)  # as consoles make folders
     assert store.trials().height == 1
-    assert caplog.messages == [f"{address}/trials/alpha is left out: no file can have its name"]
+    assert caplog.messages == [f"{address}/trials/alpha is skipped: its name is not a valid file name"]
 
 
 @pytest.mark.parametrize("key", ["trials/../../outside", "trials/alpha//x"])

@@ -83,7 +83,7 @@ def test_what_a_class_lacks_is_told_at_once():
         register_task("bare", kind="tagging", **ABOUT)(Bare)
     assert str(caught.value) == (
         "Bare: expected a definition of draw; Bare: expected a definition of sizes; "
-        "other: expected a text below it that says what it is; size: expected a default"
+        "other: expected a docstring below it; size: expected a default"
     )
     with pytest.raises(
         ValueError, match="expected a kind of task among tagging, causal_tagging, regression, got"

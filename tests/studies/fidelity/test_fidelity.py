@@ -41,8 +41,9 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
 
 
 WRONG = {
-    "search.scheduler.fidelity=widht": "expected what grows from rung to rung, got 'widht'; nearest: width",
-    "search.scheduler.min_fidelity=4": "width begins with 8: leave this key out",
+    "search.scheduler.fidelity=widht": "expected a quantity that grows from rung to rung, "
+    "got 'widht'; nearest: width",
+    "search.scheduler.min_fidelity=4": "width begins with 8: remove this key",
     "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
     "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
     "search.scheduler.fidelity=length": "length is the longest of a training: expected lengths",
@@ -51,14 +52,14 @@ WRONG = {
     "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
     "search.space.width=3": "or its rungs as levels in [factors], got 3",
-    "search.trials=8": "expected at least 9 points, of which one comes to the last of 3 rungs, got 8",
+    "search.trials=8": "expected at least 9 points, so that one reaches the last of 3 rungs, got 8",
     "search.trials=1000000000000": "expected at most 100000, got 1000000000000",
     "search.scheduler=['asha']": "scheduler: expected a text or a table, got a list of 1",
     "search.scheduler.reduction=1": "reduction: expected at least 2, got 1",
     "train.curriculum.start=99999999": "expected at most 1048576, got 99999999",
     "train.lengths=[1, 99999999]": "expected at most 1048576, got 99999999",
-    "factors.width=[true, false]": "expected whole numbers, a rung each, got a list of 2",
-    "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
+    "factors.width=[true, false]": "expected whole numbers, one per rung, got a list of 2",
+    "factors.data=[1]": "'data' is a built-in fidelity: give the factor or dimension another name",
 }
 
 
@@ -82,7 +83,7 @@ def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
     assert (
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=3"]).search.scheduler.min_fidelity == 3
     )
-    with pytest.raises(StudyError, match="expected at most 3, since all of 4 epochs are trained in the end"):
+    with pytest.raises(StudyError, match="expected at most 3, since the last rung trains all of 4 epochs"):
         load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=4"])
 
 

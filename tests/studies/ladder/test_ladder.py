@@ -103,11 +103,11 @@ def test_all_faults_of_a_ladder_are_told_at_once():
     )
     text = text.replace("[16, 32, 48], depth = [2, 2, 3]", "[32, 16, 48], depth = [2, 2]")
     assert faults(text.replace("seed = [0, 1]", "depth = [1]")) == [
-        '[study] design: expected design = "grid" where there is a [ladder], which all factors cross,'
+        '[study] design: expected design = "grid" with a [ladder], since all factors cross it,'
         " got 'random'",
         "sizes: expected as many numbers in each list, got 3 of width, 2 of depth, 3 of filter",
-        "sizes.width: expected sizes from the smallest on, got 32, 16, 48",
-        "[train] steps_per_epoch: a [ladder] counts the steps of each size: leave this key out",
+        "sizes.width: expected sizes in increasing order, got 32, 16, 48",
+        "[train] steps_per_epoch: a [ladder] sets the steps of each size: remove this key",
         "[factors] depth: depth is a size of [ladder]: give this factor another name",
     ]
 
@@ -122,12 +122,12 @@ def test_all_faults_of_a_ladder_are_told_at_once():
         (
             'd_model = "{width}"',
             'd_model = "{width}"\nmup = 16\nembedding = "unit"',
-            "lr_exponent: expected 0 where [model] mup scales rates by width, got -0.5",
+            "lr_exponent: expected 0 with [model] mup, which scales rates by width, got -0.5",
         ),
         (
             "[study]",
             '[study]\nablate = "parts"',
-            "[study] ablate: a [ladder] has its own cells: leave parts as they are",
+            "[study] ablate: a [ladder] has its own cells: remove ablate",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def test_labels_can_be_numbers(folder):
     (folder / "numbers.csv").write_text(csv_text([("a", "1"), ("b", "one"), ("c", "nan")]), encoding="utf-8")
     assert told(folder, {"path": "numbers.csv"}, **VALUES) == [
         "[task] corpus: numbers.csv: line 3, column label: "
-        "expected a number, got 'one' (1 more line like this)",
+        "expected a number, got 'one' (1 more line of this kind)",
     ]
 
 
@@ -198,7 +198,7 @@ def test_folders_of_hugging_face_are_read_with_the_names_of_classes(folder):
     assert (facts.layout.dev_share, facts.layout.test_share) == (0.25, 0.0)
     assert rows_of(folder, {"path": "hub", "dev": 0.25})[1] == found
     assert told(folder, {"path": "several", "test": 0.5}) == [
-        "[task] corpus.test: it has no effect, since there are rows of test: leave it out"
+        "[task] corpus.test: it has no effect, since there are rows of test: remove it"
     ]
     save_to_disk(folder / "unlabelled", texts[:2], [1, -1], shards=1)
     assert told(folder, {"path": "unlabelled"}) == [
@@ -228,7 +228,7 @@ def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
     _, six = rows_of(folder, {"train": two, "dev": one, "test": other}, PAIRS, **SENTENCES)
     assert (six["train"], six["dev"]) == (pairs, [("en 1000", "fr 1000")])
     (message,) = told(folder, {"train": two, "dev": two, "test": two}, **SENTENCES)
-    assert "got none in train and dev: pairs whose source is also in another split are left out" in message
+    assert "got none in train and dev: pairs whose source is also in another split are dropped" in message
 
 
 @pytest.mark.parametrize(
@@ -412,17 +412,17 @@ BAD = {
         ),
         (
             {"path": "values.jsonl", "text": "words"},
-            ["values.jsonl: line 1: expected a key 'words', got none (5 more lines like this)"],
+            ["values.jsonl: line 1: expected a key 'words', got none (5 more lines of this kind)"],
         ),
         (
             {"path": "values.jsonl"},
             [
                 "values.jsonl: line 1, column text: expected a text or a list of tokens, got [] "
-                "(1 more line like this)",
+                "(1 more line of this kind)",
                 "values.jsonl: line 2, column text: "
-                "expected tokens that are whole numbers or texts without spaces, got 'a b' "
-                "(1 more line like this)",
-                "values.jsonl: line 4, column label: expected a label, got none (1 more line like this)",
+                "expected whole numbers or texts without spaces as tokens, got 'a b' "
+                "(1 more line of this kind)",
+                "values.jsonl: line 4, column label: expected a label, got none (1 more line of this kind)",
             ],
         ),
         ({"path": "one.csv"}, ["expected rows in every split, got none in dev and test of 2 rows"]),
@@ -432,7 +432,7 @@ BAD = {
         ),
         (
             {"path": "few.csv", "split": "part", "dev": 0.5},
-            ["dev: it has no effect, since there are rows of dev: leave it out"],
+            ["dev: it has no effect, since there are rows of dev: remove it"],
         ),
         ({"path": "few.csv", "split": "part"}, ["expected at least 4 rows in the train split, got 1"]),
         ({"train": "one.csv", "dev": "my.csv", "test": "values.jsonl"}, ["expected files of one format"]),
@@ -446,7 +446,7 @@ BAD = {
         ({"path": "not.parquet"}, ["not.parquet: expected Parquet, got: "]),
         ({"path": "gone.csv"}, ["gone.csv: expected a file, got none"]),
         ("imdb", ["expected a table of files, got 'imdb'"]),
-        ({"dev": 0.1}, ['expected { path = "my.csv" }, or a file each for train, dev and test']),
+        ({"dev": 0.1}, ['expected { path = "my.csv" }, or one file each for train, dev and test']),
         ({"path": "my.csv", "dev": 0.5, "test": 0.5}, ["expected dev and test below 1 together, got 1"]),
     ],
 )
@@ -462,5 +462,5 @@ def test_what_is_wrong_is_told_with_its_file_line_and_column(folder, corpus, exp
 def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_behind_its_output(folder):
     assert told(folder, {"path": "my.csv"}, recipe="conv(k=3)") == [
         "[model] recipe: conv(k=3) gives a sequence, but sequence_classification needs a class for a whole "
-        "sequence: end it in a pool, as in sa >> mean_pool"
+        "sequence: end it with a pool, for example sa >> mean_pool"
     ]

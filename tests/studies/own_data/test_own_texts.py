@@ -96,7 +96,7 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
                 ('"nowhere.txt"', "nowhere.txt: expected a file, got none"),
             ],
         ),
-        ({"path": "blank.txt"}, [('"blank.txt"', "blank.txt: expected a text, got white space alone")]),
+        ({"path": "blank.txt"}, [('"blank.txt"', "blank.txt: expected a text, got white space only")]),
         (
             {"path": "one.txt"},
             [
@@ -113,7 +113,7 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
             [
                 (
                     "{ dev = 0.1 }",
-                    'expected { path = "my.txt" }, or a file each for train, dev and test',
+                    'expected { path = "my.txt" }, or one file each for train, dev and test',
                 )
             ],
         ),

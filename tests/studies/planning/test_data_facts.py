@@ -48,7 +48,7 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path):
     assert "62 different words in train" in facts
     assert plan.data.warnings == (
         "dev: 1 of 2 rows are also in train",
-        "test: 1 of 2 labels are of classes that train lacks: maybe",
+        "test: 1 of 2 labels are of classes not in train: maybe",
     )
     assert plan.memory is not None
     assert plan.memory[1].tokens == 3  # not the 300 that a row may have
@@ -63,7 +63,7 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path):
     )
     facts = "; ".join(found.data.facts)
     assert "tokens are not scored" in facts
-    assert "cut to 4 tokens, and their other labels are not learnt (longest = 4)" in facts
+    assert "cut to 4 tokens, and their further labels are not trained (longest = 4)" in facts
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ([f"x{n % 2} y" for n in range(60)], 'take tokens = "characters" or "words", or more text'),
+        ([f"x{n % 2} y" for n in range(60)], 'use tokens = "characters" or "words", or more text'),
         (
             [chr(0x4E00 + n) * 3 for n in range(900)],
-            r"its characters alone take .* set \[task\] pieces",
+            r"its characters alone need .* set \[task\] pieces",
         ),
         ([f"word{n} other{n * 7} third{n * 13}" for n in range(300)], None),
     ],
@@ -125,7 +125,9 @@ def test_a_bpe_vocabulary_of_pairs_is_checked_for_each_side(tmp_path):
     (tmp_path / "a.en").write_text("".join(f"word{n} other{n * 7} third{n * 13}\n" for n in numbers))
     (tmp_path / "a.fr").write_text("".join(f"x{n % 2} y\n" for n in numbers))
     files, keys = {"source": "a.en", "target": "a.fr"}, {"recipe": "seq2seq(gru, gru)", "tokens": "bpe"}
-    with pytest.raises(StudyError, match=r"be made of the targets of the train split, .*fewer than 3\d\d"):
+    with pytest.raises(
+        StudyError, match=r"be learnt from the targets of the train split, .*fewer than 3\d\d"
+    ):
         study(tmp_path, "translation", files, pieces=400, **keys)
     assert study(tmp_path, "translation", files, pieces=400, joint_vocabulary=True, **keys).trials
 

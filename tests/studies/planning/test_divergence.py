@@ -45,8 +45,8 @@ def told(losses, **metrics):
         ([6.21, 3.98, 4.9], None),  # less than half
         ([5.0, 1.0, 4.0, 0.9], None),  # it has recovered
         ([2.0, 9.0], "rose from 2.0 to 9.0"),  # it never learnt
-        ([90.0, 90.0], "ended at 90.0, where all symbols equally likely give 9.0"),  # bad from the first on
-        ([90.0, 12.0], "ended at 12.0, where all symbols equally likely give 9.0"),
+        ([90.0, 90.0], "ended at 90.0, where uniform guessing gives 9.0"),  # bad from the first on
+        ([90.0, 12.0], "ended at 12.0, where uniform guessing gives 9.0"),
         ([9.5, 9.2, 9.1], None),  # it knows nothing, and is not sure of it
         ([0.0800, 0.0795, 0.0801], None),  # nothing is learnt and nothing lost
         ([3.0], None),

@@ -255,7 +255,7 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     }
     quarter = MachineSettings(gpus=0.25)
     told = " ".join(format_plan(study, plan, quarter, device_bytes=24 * 10**9).split())
-    assert f"; 4 such trials at once with 4 CPUs, as gpus = 0.25; {count} fit into 24.0 GB " in told
+    assert f"; 4 such trials at once with 4 CPUs, because gpus = 0.25; {count} fit into 24.0 GB " in told
     page = plan_page(study, plan, quarter, device_bytes=24 * 10**9)
     assert page.device.model_dump() == {"bytes": 24 * 10**9, "trials": 4, "fit": count, "parts": 1}
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
@@ -273,7 +273,7 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     assert held.parts_that_fit(8 * 10**9) is None  # one sequence at a time holds more
     assert held.in_parts(24) == held.in_parts(22) > held.in_parts(32)
     told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=80 * 10**9).split())
-    assert "; not one such trial fits into 80.0 GB, but one with its batches in 16 parts" in told
+    assert "; no such trial fits into 80.0 GB, but one with gradient accumulation over 16 parts" in told
     device = plan_page(study, plan, MachineSettings(), device_bytes=80 * 10**9).device
     assert device.model_dump() == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
 
@@ -283,8 +283,8 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     [
         ({"lengths": [40, 1]}, "expected lengths from the shortest to the longest, got [40, 1]"),
         ({"lengths": [40]}, "lengths: expected 2 values, got 1"),
-        ({"lengths": [1, 40], "curriculum": {"start": 5}}, "a curriculum has lengths of its own: leave one"),
-        ({"lengths": None}, "remember needs a length to begin with, as in { start = 5 }, or lengths = ["),
+        ({"lengths": [1, 40], "curriculum": {"start": 5}}, "a curriculum sets the lengths itself"),
+        ({"lengths": None}, "remember needs an initial length, such as { start = 5 }, or lengths = ["),
         ({"lengths": [0, 40]}, "[train] lengths: expected at least 1, got 0"),
     ],
 )  # fmt: skip
@@ -312,7 +312,7 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
         told = " ".join(
             format_plan(study, plan, MachineSettings(activation_checkpointing=checkpoints)).split()
         )
-        assert ("activations computed again" in told) == checkpoints
+        assert ("activations recomputed" in told) == checkpoints
         assert format_bytes(held) in told
     assert found[1] < found[0] / 3
     compiled = settings.model_copy(update={"train": settings.train.model_copy(update={"compile": True})})

@@ -49,7 +49,7 @@ def test_each_trial_has_its_value_or_the_reason_why_there_is_none():
         ("d", 0.9, "failed", "failed: out of memory"),
         ("e", 0.8, "pruned", "pruned: behind the others"),
         ("x", None, "missing", "not run"),
-        ("y", None, "begun", "begun, not ended"),
+        ("y", None, "begun", "begun, but not ended"),
     ]
 
 

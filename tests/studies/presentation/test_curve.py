@@ -80,7 +80,7 @@ study: 12 faults
        ^^^^^  [[curve]] unknown key 'bands'; nearest: band
   53 | value = "memory_change"
                ^^^^^^^^^^^^^^^
-       [[curve]] value: expected a metric of which higher or lower is better, got 'memory_change'
+       [[curve]] value: expected a metric with a better direction, got 'memory_change'
   54 | x = "second"
            ^^^^^^^^
        [[curve]] x: expected a cost or a metric, got 'second'; nearest: seconds
@@ -124,7 +124,7 @@ def test_everything_that_is_wrong_is_told_at_once():
         (
             'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
             'select = { task = "sort", mixer = "sa" }',
-            "accent: expected a factor that it is a level of, as series",
+            "accent: expected the factor of this level as series",
         ),
         (
             'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'

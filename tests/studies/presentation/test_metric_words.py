@@ -103,12 +103,12 @@ def test_where_trials_differ_the_title_holds_for_all_and_a_sentence_says_in_what
     metric = find_metric("max_length")
     assert titled("max_length", settings)[1:] == (METRICS["max_length"].title, "")
     assert difference_sentence([metric], settings) == (
-        "Not measured alike in all trials: max_length (grow_at 0.9 or 1)."
+        "Measured differently in some trials: max_length (grow_at 0.9 or 1)."
     )
     assert describe_metrics([metric, find_metric("parameters")], settings[:1]) == (
         "max_length: longest length with at least 90 % accuracy.",
     )
-    assert describe_metrics([metric], settings)[1].startswith("Not measured alike")
+    assert describe_metrics([metric], settings)[1].startswith("Measured differently")
 
 
 def test_an_axis_of_lengths_leaves_them_to_its_ticks():

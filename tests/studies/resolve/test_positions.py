@@ -37,22 +37,22 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         (
             "quickstart-text",
             ["model.position=learned"],
-            "learned has 2,048 positions, and a stream has no end",
+            "learned has 2,048 positions, but a stream has no end",
         ),
         (
             "quickstart-text",
             ["model.position=randomised"],
-            "randomised positions tell how long a sequence is",
+            "randomised positions depend on the sequence length",
         ),
         (
             "translation-small",
             ["model.position=randomised"],
-            "randomised positions tell how long a sequence is",
+            "randomised positions depend on the sequence length",
         ),
         (
             "language-modelling-small",
             ["model.position=randomised_pairs", "model.recipe=sa(pos=rope)"],
-            "randomised_pairs positions tell how long a sequence is",
+            "randomised_pairs positions depend on the sequence length",
         ),
         (
             "zoology-figure-2-small",

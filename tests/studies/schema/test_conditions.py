@@ -43,7 +43,7 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
     ]
     assert found.factors["k"] == (3, 5)
     assert explain_design(found.design) == (
-        f"every level with every other; k only where mixer is {CONV} or {GATED};"
+        f"every combination of levels; k only where mixer is {CONV} or {GATED};"
         f" act only where mixer is {GATED}"
     )
     assert list(found.trials[0].levels) == ["k", "act", "mixer", "task", "seed"]
@@ -168,8 +168,8 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         ({"when": {"k": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"seed": 3}}}, "every cell is there with every seed"),
         ({"factors": FACTORS | {"k": []}}, "expected a list of levels, got an empty list"),
-        ({"when": {"k": 3}}, 'expected levels of other factors, as in { mixer = "conv" }, got 3'),
-        ({"when": {"k": {"mixer": CONV}}}, "nothing fills the hole {k}, since k is not there"),
+        ({"when": {"k": 3}}, 'expected levels of other factors, such as { mixer = "conv" }, got 3'),
+        ({"when": {"k": {"mixer": CONV}}}, "no value for the hole {k}, since k is absent"),
         ({"design": "zip"}, "in a design of zip every factor is in every cell"),
         (
             {"design": "one_at_a_time", "around": "k"},
@@ -177,15 +177,15 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         ),
         (
             {"factors": FACTORS | {"k": [3, "–"]}},
-            "expected a level other than –, which says that a factor is not there",
+            "expected a level other than –, which marks an absent factor",
         ),
         (
             {"arrays": {"cells": [{"mixer": "sa", "k": 3, "task": "sort"}]}},
-            f"k is not there: that is where mixer is {CONV} or {GATED}",
+            f"k is absent here; it exists only with mixer is {CONV} or {GATED}",
         ),
         (
             {"design": "cumulative", "target": {"mixer": CONV}},
-            "expected it behind mixer, on which it depends",
+            "expected it after mixer, on which it depends",
         ),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_cannot_be_a_condition_is_told(keys, told):
 
 def test_a_random_sample_that_is_larger_than_what_is_there_is_told():
     (message,) = faults(design="random", cells=8, design_seed=0)
-    assert message == "[study] cells: found 7 different cells, since factors are not everywhere, got 8"
+    assert message == "[study] cells: found 7 different cells, since some factors are conditional, got 8"
 
 
 OWN_KEYS = """

@@ -38,8 +38,8 @@ def test_cumulative_changes_one_factor_after_the_other_in_the_order_of_the_file(
     found = study(design="cumulative")
     assert cells(found) == ["0000", "1000", "1100", "1110", "1111"]
     assert explain_design(found.design) == (
-        "4 steps from the baseline, norm, p, tied, res, each on top of those before; "
-        "it tells what each adds in this order, not what it would add in another"
+        "4 steps from the baseline, norm, p, tied, res, each added to the previous ones; "
+        "effects depend on this order"
     )
     assert cells(study(design="cumulative", baseline={"tied": True})) == [
         *("0010", "1010", "1110", "1100", "1101"),
@@ -62,8 +62,9 @@ def test_a_fraction_begins_at_the_baseline_and_says_what_it_cannot_tell():
         "norm × res is aliased with p × tied",
     ]
     assert explain_design(found.design) == (
-        "8 of 16 combinations of 4 factors of two levels, resolution IV; main effects are told from each "
-        "other and from interactions of two factors, but not all of these from each other"
+        "8 of 16 combinations of 4 factors of two levels, resolution IV; "
+        "main effects are not aliased with each "
+        "other or with interactions of two factors, some of which are aliased with each other"
     )
     assert len(study(design="fractional", resolution="V").cells) == 16
     three = study(design="fractional", resolution="III", around="res").design
@@ -87,9 +88,7 @@ def test_screening_takes_the_fewest_runs():
     )
     assert len(found.cells) == 12
     assert alias_words(found.design) == []
-    assert "each is partly aliased with interactions of two others (correlation 1/3)" in explain_design(
-        found.design
-    )
+    assert "partly with interactions of two others (correlation 1/3)" in explain_design(found.design)
 
 
 @pytest.mark.parametrize("design", ["random", "latin_hypercube"])
@@ -115,10 +114,10 @@ def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
     [
         ({"design": "fractional"}, 'fractional needs resolution, as in resolution = "IV"'),
         ({"design": "random", "cells": 3}, "random needs design_seed, as in design_seed = 0"),
-        ({"resolution": "V"}, 'resolution belongs to design = "fractional", got "grid"'),
+        ({"resolution": "V"}, 'resolution needs design = "fractional", got "grid"'),
         (
             {"design": "cumulative", "cells": 3},
-            'cells belongs to design = "random" and "latin_hypercube", got "cumulative"',
+            'cells needs design = "random" and "latin_hypercube", got "cumulative"',
         ),
         (
             {"design": "random", "cells": 17, "design_seed": 0},
@@ -143,7 +142,7 @@ def test_keys_that_do_not_fit_a_design_are_told(keys, told):
 @pytest.mark.parametrize(
     ("design", "told"),
     [
-        ({"design": "cumulative"}, "expected two levels, or one to end at in target = { mixer = … }, got 3"),
+        ({"design": "cumulative"}, "expected two levels, or a target level in target = { mixer = … }, got 3"),
         ({"design": "plackett_burman"}, "plackett_burman takes factors of two levels, got 3"),
         ({"design": "fractional", "resolution": "III"}, "fractional takes factors of two levels, got 3"),
     ],
@@ -187,7 +186,8 @@ def test_a_zip_may_repeat_levels_and_name_its_cells_around_other_factors():
     ]
     assert found.factors["width"] == (8, 16)
     assert explain_design(found.design) == (
-        "around each mixer: factors change in step; it tells rows apart, not which factor makes a difference;"
+        "around each mixer: factors change together; it compares rows, and "
+        "cannot attribute effects to factors;"
         " size only names cells"
     )
     without = sized(around="mixer", labels=None, factors={"width": SIZES["width"], "depth": SIZES["depth"]})
@@ -209,14 +209,14 @@ def test_listed_cells_may_have_labels():
     ("keys", "told"),
     [
         ({"labels": []}, "nothing uses 'size': no hole {size}"),
-        ({"labels": ["size", "depth"]}, "depth is no label: it fills the hole {depth}"),
+        ({"labels": ["size", "depth"]}, "depth is not a label: it fills the hole {depth}"),
         ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
         (
             {"design": "one_at_a_time", "factors": SIZES | {"width": [8, 16, 24], "depth": [1, 2, 3]}},
-            "size would name the same trials differently: a label goes with others"
+            "size would give the same trials other names: a label needs other factors"
             ' in a "zip" or in [[cells]]',
         ),
-        ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip is cell 1 again"),
+        ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip repeats cell 1 again"),
         ({"factors": SIZES | {"width": [8, 16]}}, "but size has 3, width has 2, depth has 3"),
         ({"design": "grid", "around": None, "labels": None}, "the level 8 is listed twice"),
     ],

@@ -96,7 +96,7 @@ def test_searches_that_are_tried_after_the_training_have_sources_too():
 
 def test_a_source_of_nothing_is_a_fault():
     told = refused(STUDY + SOURCE + 'train.optimiser = "paper: section 4"\n')
-    assert "there is no setting train.optimiser; nearest: train.optimizer" in told
+    assert "unknown setting train.optimiser; nearest: train.optimizer" in told
 
 
 @pytest.mark.parametrize("value", ['"section 3"', '"paper:"', '"papers: section 3"', "3", '["paper: x"]'])
@@ -169,4 +169,4 @@ def test_settings_that_are_neither_the_papers_nor_its_programs_are_counted(setti
 
 def test_a_study_that_does_not_say_is_told_as_such():
     nothing = SourceSheet(settings=(), is_given=False)
-    assert nothing.summary("it") == "The study does not say where its settings come from."
+    assert nothing.summary("it") == "The study does not state the sources of its settings."

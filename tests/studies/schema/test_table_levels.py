@@ -126,7 +126,7 @@ def test_listed_cells_may_have_tables_too() -> None:
         (
             'label = "fast", ',
             "",
-            ["optimizer: two levels are called adam: give a table a label, as in "],
+            ["optimizer: two levels are called adam: give the table a label, for example "],
         ),
         (
             'label = "slow", name = "adam"',
@@ -136,7 +136,7 @@ def test_listed_cells_may_have_tables_too() -> None:
         ('name = "mqar", pairs', "pairs", ["task: expected a name or a label in a table, as in "]),
         ("pairs = 4", "pears = 4", ["task: as [task] pears: mqar: unknown key 'pears'; nearest: pairs"]),
         ("lr = 1e-4", "lr = -1", ["optimizer: as [train] optimizer.lr: "]),
-        ('lr = "{lr}"', 'lr = "{rate}"', ["optimizer: nothing fills the hole {rate}"]),
+        ('lr = "{lr}"', 'lr = "{rate}"', ["optimizer: no value for the hole {rate}"]),
     ],
 )
 def test_a_fault_in_a_table_is_reported_at_its_level(old: str, new: str, faults: list[str]) -> None:

@@ -73,7 +73,7 @@ def test_what_a_point_does_not_take_makes_no_other_point_of_it(store):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ([], "accuracy is at the length that each point's curriculum has come to"),
+        ([], "accuracy is measured at the length that each point's curriculum has reached"),
         (["search.metric=max_length"], ""),
         (["train.lengths=[1, 8]", "search.metric=dev_accuracy"], ""),
     ],

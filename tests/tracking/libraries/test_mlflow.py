@@ -67,9 +67,9 @@ def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(train
     assert told.startswith("mlflow lacks 2 epochs of 1 trial (")
     assert told.endswith("; activemem study export adds what is missing")
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        "mlflow cannot be told of the study; training goes on"
+        "mlflow cannot be reached; training continues"
     ]
-    with pytest.raises(TrackingError, match=r"the export broke off, and can be given again: .*refused"):
+    with pytest.raises(TrackingError, match=r"the export failed, and can be repeated: .*refused"):
         export_study(study, store, open_trackers({"mlflow": AWAY})["mlflow"])
 
 

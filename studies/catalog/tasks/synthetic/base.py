@@ -99,7 +99,7 @@ class LengthTask(SyntheticTask, ABC):
                     raise ValueError(f"{key}: {fault}, got {length}")
         for shorter, longer in pairwise(self.test_lengths):
             if shorter >= longer:
-                raise ValueError(f"expected test_lengths that grow, got {longer} behind {shorter}")
+                raise ValueError(f"expected increasing test_lengths, got {longer} before {shorter}")
         return self
 
     def length_fault(self, length: int) -> str | None:

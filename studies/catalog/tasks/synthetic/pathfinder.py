@@ -101,7 +101,7 @@ class PathfinderSettings(SyntheticTask):
                         f"{key}: expected at most {most} paddles in {self.side} pixels, got {contour}"
                     )
         if len(set(self.test_contours)) < len(self.test_contours):
-            raise ValueError("expected test_contours that differ, got one twice")
+            raise ValueError("expected different test_contours, got one twice")
         return self
 
     @property

@@ -112,7 +112,7 @@ def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
     missing = refusal(source=SourceFile(names=("b.en",), digest="sha256:0"))
     assert (
         missing
-        == f"small: expected b.en (.xz, .gz) in {place}, got nothing; get it: activemem data fetch small"
+        == f"small: expected b.en (.xz, .gz) in {place}, got nothing; download it: activemem data fetch small"
     )
     another = refusal(source=replace(one, digest="sha256:0"), target=one)
     assert another == f"small: {place / 'a.en'}: expected a text of sha256:0, got {one.digest}"
@@ -224,7 +224,7 @@ def test_pairs_are_written_in_numbers_that_give_the_sentences_back(tmp_path, kin
             assert numbers.line_words.tolist() == [len(sentence.split()) + 1 for sentence in sentences]
     with pytest.raises(DataError) as fault:
         text.train.sentences("source")
-    assert str(fault.value) == "expected a split with its sentences, got one of numbers alone"
+    assert str(fault.value) == "expected a split with sentences, got one with token ids only"
 
 
 def test_a_joint_vocabulary_is_learnt_from_both_sides_and_is_the_same_for_both(tmp_path):

@@ -106,7 +106,7 @@ def test_a_file_of_tokens_that_was_cut_is_told(tmp_path):
     with pytest.raises(DataError) as caught:
         open_corpus(task(), tmp_path)
     assert str(caught.value) == (
-        f"{file}: expected 40,173 bytes, got 40,172; remove {file.parent} to have it made anew"
+        f"{file}: expected 40,173 bytes, got 40,172; remove {file.parent} to recreate it"
     )
 
 
@@ -115,14 +115,14 @@ def test_a_corpus_that_is_not_here_says_how_to_get_it(tmp_path):
         open_corpus(task("text8"), tmp_path)
     assert str(caught.value) == (
         f"text8: expected text8 (.xz, .gz) or text8.zip in {tmp_path}/text8, got nothing; "
-        "get it: activemem data fetch text8"
+        "download it: activemem data fetch text8"
     )
     assert [path.suffix for path in (tmp_path / "encoded").iterdir()] == [".lock"]
 
 
 def test_a_folder_that_is_a_file_cannot_hold_tokens(tmp_path):
     (tmp_path / "encoded").touch()
-    with pytest.raises(DataError, match=r"^paradise-lost: its numbers cannot be written: "):
+    with pytest.raises(DataError, match=r"^paradise-lost: its token ids cannot be written: "):
         open_corpus(task(), tmp_path)
 
 

@@ -144,7 +144,7 @@ def test_a_vocabulary_that_the_text_cannot_fill_is_refused():
     with pytest.raises(DataError) as caught:
         subwords.train_subwords(VERSES, 5000, subwords.separate_punctuation)
     message = str(caught.value)
-    assert message.startswith("no vocabulary of 5,000 pieces can be made of this text: ")
+    assert message.startswith("no vocabulary of 5,000 pieces can be learnt from this text: ")
 
 
 @pytest.mark.parametrize("kind", ["characters", "words", "bpe"])

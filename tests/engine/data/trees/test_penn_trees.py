@@ -157,7 +157,7 @@ def test_a_treebank_that_is_not_here_or_another_is_refused(tmp_path):
         open_treebank(Task(), tmp_path)
     assert str(fault.value) == (
         f"wsj: expected wsj_0200.mrg and so on in {tmp_path / 'wsj'}, got nothing; "
-        "get it: activemem data fetch wsj"
+        "download it: activemem data fetch wsj"
     )
     place = tmp_path / "ptb-sample"
     place.mkdir()

@@ -197,7 +197,7 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
     assert done.pruned > 0
     assert done.done + done.pruned == 24
     pruned = store.trials().filter(status="pruned")
-    assert set(pruned["reason"]) == {"given up by asha"}
+    assert set(pruned["reason"]) == {"pruned by asha"}
     assert pruned["epochs"].max() < 8
     assert len(store.metrics(pruned["trial"].to_list())) == 5 * pruned["epochs"].sum()
     assert not list(store.files.checkpoint_dir("0" * 16).parent.iterdir())

@@ -96,7 +96,7 @@ def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
         for each in [{"recipe": "conv(k=3) >> ff(8)", "values": {"lr": 0.07}}]
     )
     assert full.faults == (
-        "expected a search with points left, got one whose 4 are all tried or begun: "
+        "expected a search with points left, got one whose 4 have all been trained or begun: "
         "raise trials in [search]",
     )
 
@@ -109,18 +109,18 @@ REFUSED = {
         "line 1 column 2 (char 1)"
     ],
     '{"mean": 0.1, "valeus": {}}': [
-        "mean: expected a point without a result, which a training gives: study run trains it",
+        "mean: expected a point without a result: study run trains it",
         "unknown key 'valeus'; nearest: values",
         "expected values or a recipe, got neither",
     ],
     json.dumps({"values": {"choice": "ff(8)", "lr": 3, "k": 4, "kk": 1}}): [
         "lr: expected real(0.001, 0.1, log=true), got 3",
-        "k: the other values make a point that has no such dimension",
+        "k: a point with these other values has no such dimension",
         "kk: search has no such dimension; nearest: k",
     ],
     '{"dev_loss": 0.1, "bleu[10-20]": 3, "values": {"choice": "ff(8)", "lr": 0.01}}': [
-        "dev_loss: expected a point without a result, which a training gives: study run trains it",
-        "bleu[10-20]: expected a point without a result, which a training gives: study run trains it",
+        "dev_loss: expected a point without a result: study run trains it",
+        "bleu[10-20]: expected a point without a result: study run trains it",
     ],
     json.dumps({"values": {"choice": "{mixer}", "k": 99, "lr": 0.01}}): [
         "mixer: expected choice(sa(heads=1), highway_conv(k={k})), got nothing",
@@ -138,10 +138,10 @@ REFUSED = {
     ],
     json.dumps({"recipe": "conv(k=) >> ff(8)"}): ["recipe, column 8: expected a value after '=', got ')'"],
     json.dumps({"recipe": "conv(k=integer(2, 3)) >> {end}"}): [
-        "recipe: expected one architecture, got one in which end, conv.k is open"
+        "recipe: expected one architecture, got a recipe with end, conv.k is open"
     ],
     json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": {"conv.k": 5, **LR}}): [
-        "recipe: expected conv(k=5) >> ff(8), which the values make, got conv(k=4) >> ff(8)"
+        "recipe: expected conv(k=5) >> ff(8), the recipe of these values, got conv(k=4) >> ff(8)"
     ],
     json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": LR, "id": "0"}): [
         "id: expected 1f9550eaaf10fc8b, got '0'"

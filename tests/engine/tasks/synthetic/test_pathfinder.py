@@ -216,7 +216,7 @@ def test_a_task_of_an_image_is_known_before_it_is_drawn():
             {"test_contours": [6, 20]},
             "test_contours: expected at most 18 paddles in 32 pixels, got 20",
         ),
-        ({"test_contours": [6, 6]}, "expected test_contours that differ, got one twice"),
+        ({"test_contours": [6, 6]}, "expected different test_contours, got one twice"),
     ],
 )
 def test_images_that_cannot_be_drawn_are_refused(keys, told):

@@ -83,7 +83,7 @@ EFFECTS = Effects(
                 Bar(name="post", text="2.0", value=2.0),
             ),
         ),
-        FactorMeans(name="mixer", text="", means=(Bar(name="sa", text="cannot be told"),)),
+        FactorMeans(name="mixer", text="", means=(Bar(name="sa", text="not estimable"),)),
     ),
     center=1.5,
 )

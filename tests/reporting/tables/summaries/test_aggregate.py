@@ -67,8 +67,8 @@ def test_without_bounds_a_loss_is_better_where_it_is_less():
 def test_a_method_that_lacks_a_task_has_no_number():
     table = made(study(), fails=lambda levels: (levels["mixer"], levels["task"]) == ("conv(k=9)", "sort"))
     assert [cell.text for cell in table.cells[1]] == ["–", "", "", "", ""]
-    assert table.footnotes[0].text == "No value on sort."
-    assert table.caption[-1] == "Left out of 18 trials: 3 failed."
+    assert table.footnotes[0].text == "No value for sort."
+    assert table.caption[-1] == "Excluded from 18 trials: 3 failed."
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
         ({"bounds": {"max_length": [10]}}, "bounds.max_length"),
         ({"bounds": {'"max_length:sorted"': [0, 1]}}, "no metric of this table and no task of it"),
         ({"bounds": {'"max_length:sort"': [0, 1]}}, "got none on reverse, copy"),
-        ({"value": "gradient_norm", "bounds": None}, "expected a metric of which higher or lower is better"),
+        ({"value": "gradient_norm", "bounds": None}, "expected a metric with a better direction"),
         ({"tasks": "mixer"}, "expected another factor than that of rows, got 'mixer'"),
         ({"tasks": "tusk"}, "unknown factor 'tusk'; nearest: task"),
         ({"tasks": []}, "expected a name, got an empty list"),

@@ -73,7 +73,7 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions():
 
 def test_trials_without_a_value_are_told_and_shares_do_not_add_up():
     table = made(study(), loss, fails={3, 17})
-    assert "Left out of 36 trials: 2 failed." in table.caption
+    assert "Excluded from 36 trials: 2 failed." in table.caption
     assert any("do not add up" in sentence for sentence in table.caption)
     assert text(table)["norm: pre → post"][0].startswith("+0.3")
 
@@ -81,7 +81,7 @@ def test_trials_without_a_value_are_told_and_shares_do_not_add_up():
 def test_one_factor_at_a_time_takes_interactions_to_be_nothing_and_says_so():
     table = made(study(design="one_at_a_time"), loss)
     assert "interactions" not in table.groups
-    assert "The cells cannot tell any of 3 interactions, which are taken to be nothing." in table.caption
+    assert "Not estimable from these cells and assumed to be zero: 3 interactions." in table.caption
 
 
 def test_what_a_missing_level_hides_is_not_a_number():

@@ -44,7 +44,7 @@ def test_only_points_that_may_be_the_best_get_all_seeds(store, notes):
     rows = store.trials()
     given_up = rows.filter(status="pruned")
     assert len(rows) == 36
-    assert (set(given_up["reason"]), given_up["epochs"].sum()) == ({"given up by race"}, 0)
+    assert (set(given_up["reason"]), given_up["epochs"].sum()) == ({"pruned by race"}, 0)
     assert search(SEARCH, store, loss, notes) == []
 
 
@@ -118,9 +118,7 @@ def test_what_cannot_race_is_told_at_once():
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, changes[:1])
     assert "race is over several seeds, got one in [factors]" in str(told.value)
-    with pytest.raises(
-        StudyError, match="race needs a metric that differs from seed to seed, got 'parameters'"
-    ):
+    with pytest.raises(StudyError, match="race needs a metric that depends on the seed, got 'parameters'"):
         load_study(SEARCH, changes[1:2])
     with pytest.raises(StudyError, match="write scheduler"):
         load_study(SEARCH, ["search.risk=0.1"])

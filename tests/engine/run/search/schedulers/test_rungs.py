@@ -136,7 +136,7 @@ def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
     rejected.study.tell(rejected, state=TrialState.FAIL)
     assert counted() == [(1, 1), (1, 0), (1, 0)]
     rungs.add(optuna.create_trial(params={"k": 1}, distributions={"k": K}, value=0.5), 1)
-    assert counted() == [(1, 1), (1, 0), (1, 0)], "a point that has gone on is still one"
+    assert counted() == [(1, 1), (1, 0), (1, 0)], " has gone on is still one"
     for k in (2, 3):
         trial = ask(k)
         assert (trial.study, counted()[1]) == (rungs._studies[1], (k, 0))
