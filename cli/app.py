@@ -21,9 +21,9 @@ from .output import (
     print_stdout,
     replace_unencodable,
 )
-from .plugin_loading import load_configured, plugin_hint, plugin_option, tell_broken
+from .plugin_loading import load_configured, plugin_hint, plugin_option, report_broken_plugins
 
-_TOLD = "activemem.told"  # of a context: the broken plug-ins that are told already
+_REPORTED = "activemem.told"  # of a context: the broken plug-ins that are told already
 
 
 _REPLACED = {
@@ -78,7 +78,7 @@ class _Program(_CommandGroup):
         ]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
-        ctx.meta[_TOLD] = broken_plugins()
+        ctx.meta[_REPORTED] = broken_plugins()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads the output has read enough
@@ -87,7 +87,7 @@ class _Program(_CommandGroup):
             print_stderr(message := _message(error))
             if hint := plugin_hint(message):
                 print_stderr(hint)
-            tell_broken(ctx.meta[_TOLD])
+            report_broken_plugins(ctx.meta[_REPORTED])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
 
 
@@ -129,7 +129,7 @@ def activemem(
 ) -> None:
     """Architecture search and ablation studies of sequence models: from one line of text to a table."""
     load_configured()
-    context.meta[_TOLD] = broken_plugins()
+    context.meta[_REPORTED] = broken_plugins()
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ class MachineSettings(StrictModel):
     """GPUs of each trial: a number, a share, or auto (a GPU if there is one, shared by as many trials as fit)
     """
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """a trial that trains for longer fails; no limit by default"""
+    """the maximum training time of a trial; a longer one fails (default: no limit)"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the interval of checkpoints within an epoch, such as 5m (default: only after each epoch)"""
     pack: int | Literal["auto", "off"] = "off"

@@ -28,7 +28,7 @@ from ..storage import Store
 from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
-from ..studies.planning.plan import ModelCost, ReachLimit, ShortReach
+from ..studies.planning.plan import InsufficientReach, ModelCost, ReachLimit
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus
 from ..studies.planning.time_estimates import TimeEstimate
@@ -301,7 +301,7 @@ class StudyPlanPage(Page):
     over_budget: Sequence[ModelCost]
     stale: Mapping[str, StaleTrial]
     reach_limits: Sequence[ReachLimit]
-    short_reaches: Sequence[ShortReach]
+    insufficient_reach: Sequence[InsufficientReach]
     memory: Mapping[str, Any] | None
     device: PlannedDevice | None
     data: DataFacts

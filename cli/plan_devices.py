@@ -38,7 +38,7 @@ def free_for_run(study: str, store: Store) -> int | None:
     return found["free"] if here else None
 
 
-def where(
+def describe_device(
     plan: Plan,
     machine: MachineSettings,
     run_free: int | None = None,
@@ -53,7 +53,7 @@ def where(
     gpus, address = machine.gpus, machine.address
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
-        asked = asked if gpus in ("auto", 0) else f"its GPUs, {_told(gpus)} for each trial"
+        asked = asked if gpus in ("auto", 0) else f"its GPUs, {_gpu_share(gpus)} for each trial"
         here = _where_here(plan, machine, run_free, at_once, local=True)
         return f"the cluster at {address}: {asked}; with --local, {here}"
     return _where_here(plan, machine, run_free, at_once)
@@ -104,8 +104,8 @@ def _shared(
 ) -> str:
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
-        return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
-    asked = _asked(machine.gpus)
+        return f"no such trial, because cpus = {machine.cpus:g} and {here}; one with --local"
+    asked = _trials_per_gpu(machine.gpus)
     trials = None if at_once is None else at_once / count
     found = room_on_gpu(
         held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, trials=trials, asked=asked
@@ -117,17 +117,17 @@ def _shared(
     told = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
     if found.trials == 1 or not found.by_memory:
         return told
-    return f"{told}; with --local one"
+    return f"{told}; one with --local"
 
 
-def _asked(gpus: Gpus) -> int | None:
+def _trials_per_gpu(gpus: Gpus) -> int | None:
     """Return how many trials a share of a GPU allows; None if no share is set."""
     return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
 
 
-def room_for(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
+def capacity_for(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
     """Return how many trials with this share of a GPU fit it and this machine's CPUs."""
-    return room_on_gpu(held, device_bytes, asked=_asked(gpus))
+    return room_on_gpu(held, device_bytes, asked=_trials_per_gpu(gpus))
 
 
 def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
@@ -138,23 +138,23 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
         return f"no such trial fits into {size}{split}"
     why = {
         "memory": "as many as fit",
-        "CPUs": "as many as there are CPUs for",
-        "processes": "the most that share a GPU",
-        "trials": "as many as the study has",
-        "setting": f"as gpus = {gpus:g}" if gpus != "auto" else "",
-        "one": "as there are CPUs for no more",
+        "CPUs": "limited by the CPUs",
+        "processes": "the limit of processes per GPU",
+        "trials": "all of the study",
+        "setting": f"because gpus = {gpus:g}" if gpus != "auto" else "",
+        "one": "limited by the CPUs to one",
     }[found.bound]
     fit = "" if found.bound == "memory" else f"; {found.by_memory:,} fit{'s' * (found.by_memory == 1)}"
     return f"{plural(found.trials, 'such trial')} at once{place}, {why}{fit} into {size}"
 
 
-def _told(gpus: Gpus) -> str:
+def _gpu_share(gpus: Gpus) -> str:
     return f"{gpus} of one"
 
 
-def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
+def describe_capacity(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
     """Describe the fit: `21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`."""
-    found = room_for(held, device_bytes, machine.gpus)
+    found = capacity_for(held, device_bytes, machine.gpus)
     cpus = f" with {found.trials * machine.cpus:g} CPUs" if found.trials > 1 else ""
     return _at_once(held, device_bytes, found, machine.gpus, cpus)
 

@@ -13,7 +13,7 @@ from ..studies.study import Study
 from .machine_settings import MachineSettings
 from .pages import PlannedDevice, PlannedTrialEntry, StudyPlanPage
 from .plan_costs import group_sizes_of
-from .plan_devices import room_for
+from .plan_devices import capacity_for
 
 
 def plan_page(
@@ -31,7 +31,7 @@ def plan_page(
     device = None
     if plan.memory is not None and device_bytes is not None:
         held = plan.memory[1]
-        room = room_for(held, device_bytes, machine.gpus)
+        room = capacity_for(held, device_bytes, machine.gpus)
         device = PlannedDevice(
             bytes=device_bytes,
             trials=room.trials,
@@ -59,7 +59,7 @@ def plan_page(
         over_budget=plan.over_budget,
         stale=plan.stale,
         reach_limits=plan.reach_limits,
-        short_reaches=plan.short_reaches,
+        insufficient_reach=plan.insufficient_reach,
         memory=plan.memory and {"label": plan.memory[0], **asdict(plan.memory[1])},
         device=device,
         data=plan.data,

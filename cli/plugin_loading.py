@@ -79,7 +79,7 @@ def plugin_hint(message: str) -> str:
     return f"A name from a plug-in needs its file: --plugin FILE{listed}"
 
 
-def tell_broken(already: tuple[BrokenPlugin, ...] = ()) -> None:
+def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
     """Print the packages' plug-ins that cannot be used, except those already reported."""
     for broken in broken_plugins():
         if broken not in already:
@@ -105,4 +105,4 @@ def _load(path: Path) -> None:
         load_plugin(path)
     except PluginError as error:
         note_broken(path.name, str(error))
-    tell_broken(before)
+    report_broken_plugins(before)

@@ -521,7 +521,7 @@ def _with_holes(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[di
             tables[name] = _holed(own, (name,), levels)
         except _NoHoleError as error:
             raise MissingError(
-                f"{error} differs between cells in more than a value: ask for fewer levels, as with "
+                f"{error} differs between cells in more than a value: select fewer levels, for example with "
                 "--set 'factors.task=[\"…\"]'"
             ) from None
     return tables, levels

@@ -14,7 +14,7 @@ from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.target_values import FindCourse, with_targets
-from ..studies.planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence
+from ..studies.planning.trial_values import ValueStatus, describe_divergence, ignorant_losses, may_diverge
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
 
@@ -40,7 +40,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     targets = sorted(name for name in named_metrics(*studies) if is_target(name))
     outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
     doubtful = outcomes.filter(may_diverge(), is_own)
-    return tell_divergence(outcomes, find_course("loss", doubtful), ignorant_losses(doubtful))
+    return describe_divergence(outcomes, find_course("loss", doubtful), ignorant_losses(doubtful))
 
 
 def named_metrics(*studies: Study) -> set[str]:

@@ -119,7 +119,7 @@ def format_plan(
         *_search_notes(study, plan),
         *_trial_notes(plan),
         ("noise", "; ".join(noise)),
-        *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.short_reaches)),
+        *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.insufficient_reach)),
         *_group_notes(groups),
     ]
     for label, text in told:

@@ -70,9 +70,9 @@ def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None
     levels = stored_levels(outcomes)
     tables = {
         "trials": trials_frame(outcomes, levels).lazy(),
-        "metrics": metrics_frame(_read_when_asked(store.metrics, "metrics"), _with_study(levels, outcomes)),
-        "outputs": _read_when_asked(store.outputs, "outputs"),
-        "tuned_outputs": _read_when_asked(partial(store.outputs, tuned=True), "tuned_outputs"),
+        "metrics": metrics_frame(_read_lazily(store.metrics, "metrics"), _with_study(levels, outcomes)),
+        "outputs": _read_lazily(store.outputs, "outputs"),
+        "tuned_outputs": _read_lazily(partial(store.outputs, tuned=True), "tuned_outputs"),
     }
     return _answer(sql, tables, limits or QueryLimits())
 
@@ -125,7 +125,7 @@ def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame],
             return f"query: Polars failed on this statement ({first}); {_NARROW}"
 
 
-def _read_when_asked(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
+def _read_lazily(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
     return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
 
 

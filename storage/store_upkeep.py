@@ -119,7 +119,7 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
             yield _leftover(path, "its writer has died")
     for path in begun:
         if path.name.endswith(".damaged"):
-            yield _leftover(path, "a damaged checkpoint that its trial did without")
+            yield _leftover(path, "a damaged checkpoint that its trial no longer needs")
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
@@ -218,7 +218,7 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
         if path.suffix == ".pt":
             with open_regular(path) as file:
                 if not verify_seal(file):
-                    fault = FindingKind.UNSEALED, "damage to it would not be noticed"
+                    fault = FindingKind.UNSEALED, "without a checksum, so that damage would not be noticed"
         elif path.suffix == ".safetensors":
             read_model(path)
         elif path.name == STARTS_FILE:
@@ -271,7 +271,7 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
     rows = read_latest(quarantine, columns).filter(status=INCOMPLETE)
     for trial, attempt, study, _ in rows.iter_rows():
         path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
-        reason = "the metrics of a trial that has its row; study run trains it again"
+        reason = "metrics of a trial whose row is intact; study run trains it again"
         yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, size=0)
 
 

@@ -99,10 +99,10 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         message = 'expected design = "grid" with a [ladder], since all factors cross it'
         yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
     if isinstance(study, Mapping) and "ablate" in study:
-        yield ("study", "ablate"), "a [ladder] has its own cells: leave parts as they are"
+        yield ("study", "ablate"), "a [ladder] has its own cells: remove ablate"
     for key in ("steps_per_epoch", "tokens", "flops"):
         if isinstance(train, Mapping) and key in train:
-            message = "a [ladder] counts the steps of each size: leave this key out"
+            message = "a [ladder] sets the steps of each size: remove this key"
             yield ("train", key), message
     for name, told in (("cells", "list no cells"), ("search", "search nothing")):
         if name in data:

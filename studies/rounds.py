@@ -14,7 +14,13 @@ import polars as pl
 
 from ..storage import Store
 from .catalog.metrics import find_metric
-from .planning.trial_values import ValueStatus, ignorant_losses, may_diverge, tell_divergence, trial_values
+from .planning.trial_values import (
+    ValueStatus,
+    describe_divergence,
+    ignorant_losses,
+    may_diverge,
+    trial_values,
+)
 from .resolve.grid import GridBuilder
 from .schema.design import level_key
 from .study import Study
@@ -67,7 +73,7 @@ def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
     """Return the latest attempts of these trials, with diverged ones marked."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
     doubtful = outcomes.filter(may_diverge())
-    return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
+    return describe_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
 
 
 def with_steps(study: Study, taken: tuple[str, ...]) -> Study:

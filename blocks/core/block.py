@@ -139,7 +139,7 @@ class Block(nn.Module, ABC):
 
 
 @contextmanager
-def told_by_name(registry: Registry[Any], name: str) -> Iterator[None]:
+def plugin_named_in_errors(registry: Registry[Any], name: str) -> Iterator[None]:
     """Convert a plug-in's exceptions within a context to a BuildError with the plug-in's name."""
     try:
         yield

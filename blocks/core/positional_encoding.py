@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, RandomisedPosition
-from .block import BuildError, told_by_name
+from .block import BuildError, plugin_named_in_errors
 from .dropout import draw_keys
 from .initialisation import Embedding, WeightRole, declare_role
 from .operations import are_operations_rewritten
@@ -29,7 +29,7 @@ class PositionalEncoding(nn.Module):
             self.vectors = Embedding(self.kind.count, config.d_model, rule=config.embedding)
             self.scale = config.embedding_scale
         elif isinstance(self.kind, PluginPosition):
-            with told_by_name(POSITIONS, config.position):
+            with plugin_named_in_errors(POSITIONS, config.position):
                 self.vectors = self.kind.build(config.d_model)
                 declare_role(self.vectors, WeightRole.EMBEDDING)
 

@@ -18,7 +18,7 @@ from ...grammar.canonical import identity
 from ...grammar.model_config import ModelConfig
 from ...grammar.norms import NORMS, PluginNorm
 from ...grammar.vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
-from .block import Block, BuildError, Context, StreamChunk, build_block, told_by_name
+from .block import Block, BuildError, Context, StreamChunk, build_block, plugin_named_in_errors
 from .dropout import Dropout
 from .initialisation import WeightRole, declare_role
 
@@ -27,7 +27,7 @@ def build_norm(config: ModelConfig) -> nn.Module:
     """Build a normalisation of vectors of the model's width, (…, width) to the same shape."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
-        with told_by_name(NORMS, config.norm_kind):
+        with plugin_named_in_errors(NORMS, config.norm_kind):
             made = kind.build(config.d_model, config.norm_eps)
             declare_role(made, WeightRole.NORM)
             return made

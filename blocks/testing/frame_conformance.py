@@ -89,7 +89,7 @@ def norm_in_half_precision_is_near(name: str) -> None:
     assert off <= 0.05, f"expected at most 0.05 of the norm off, got {off:.3f}"
 
 
-def positions_are_told_apart(name: str) -> None:
+def positions_are_distinct(name: str) -> None:
     """Check that each position has a distinct finite vector, the same for all sequences."""
     added = _added(name, _length(name))
     assert added.isfinite().all(), "expected finite numbers"
@@ -194,7 +194,7 @@ NORM_CHECKS: tuple[Callable[[str], None], ...] = (
 """All checks of a norm, called as `check(name)`."""
 
 POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
-    positions_are_told_apart,
+    positions_are_distinct,
     vectors_depend_on_positions_alone,
     positions_have_an_end,
     positions_have_no_products,

@@ -10,7 +10,7 @@ from ...diagnostics import nearest_hint
 from ...errors import ActivememError
 from ..options import CausalOption, JsonOption, LengthOption, WidthOption
 from ..output import print_json, print_stdout
-from ..plugin_loading import tell_broken
+from ..plugin_loading import report_broken_plugins
 
 KINDS = (
     *("blocks", "norms", "positions", "tasks", "metrics", "optimizers", "schedules"),
@@ -38,7 +38,7 @@ def list_(
         print_json(catalog.kind_page(kind))
     else:
         print_stdout("\n".join(catalog.format_kind(kind)))
-    tell_broken(told)
+    report_broken_plugins(told)
 
 
 def show(

@@ -133,11 +133,11 @@ def run(
     trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C or
     SIGTERM, which end the run cleanly. Machine failures are not stored.
     """
-    from ..live.until_decided import run_as_asked
+    from ..live.until_decided import run_from_options
     from ..plugin_loading import given_plugins
 
     # Typer has read one value for each parameter above, whose names are those of RunOptions
-    summary = run_as_asked(RunOptions(**context.params, plugin=given_plugins(context)))
+    summary = run_from_options(RunOptions(**context.params, plugin=given_plugins(context)))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:

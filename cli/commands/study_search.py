@@ -264,7 +264,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 
 def _compared(study: Study) -> list[str]:
-    """Return the metrics that a search optimises, or that the tables of a grid show."""
+    """Return the metrics that a search optimises, or that a grid's tables show."""
     from ...studies.catalog.targets import is_target
 
     if study.search is not None:

@@ -61,7 +61,7 @@ def run_until_decided(
         if found is None or left == 0.0:
             _print_verdicts(results, spent)
             return summary
-        print_stderr(_told(found))
+        print_stderr(_announcement(found))
         ids = frozenset(trial.id for trial in found.trials)
         study = study.with_trials(found.trials)
         summary = run_and_report(replace(request, study=study, trial_ids=ids), settings)
@@ -73,16 +73,16 @@ def run_until_decided(
     return summary
 
 
-def _told(found: NextSeeds) -> str:
+def _announcement(found: NextSeeds) -> str:
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
     name = found.name if found.kind == "claim" else f"table {found.name}"
     if found.chance is None or found.expected is None:
         return f"{name}: {adds}; one seed alone has no spread"
     if found.kind == "claim":
-        return f"{name}: {adds}; decided with probability {found.chance:.0%} at {found.seeds_then}"
+        return f"{name}: {adds}; decided with probability {found.chance:.0%} at {found.seeds_at_decision}"
     of = f"{found.expected:.1f} of {plural(found.undecided, 'difference')}"
-    return f"{name}: {adds}; {of} expected to be decided at {found.seeds_then}"
+    return f"{name}: {adds}; {of} expected to be decided at {found.seeds_at_decision}"
 
 
 def _print_verdicts(results: StudyResults, spent: float) -> None:
@@ -96,7 +96,7 @@ def _print_verdicts(results: StudyResults, spent: float) -> None:
     print_stderr(f"{results.study.name}: {'; '.join(told)}")
 
 
-def run_as_asked(options: RunOptions) -> Summary | None:
+def run_from_options(options: RunOptions) -> Summary | None:
     """Run a study with its options, and print its JSON page if requested; None if interrupted at once."""
     budget_s = options.budget_s()
     settings = load_settings(options.settings())

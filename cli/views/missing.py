@@ -39,7 +39,7 @@ def format_missing(missing: MissingAblations, costs: Sequence[RequestCost]) -> I
     if trained := len(costs) - len(open_ones):
         yield f"\n{plural(trained, 'request')} {'is' if trained == 1 else 'are'} trained already"
     if open_ones:
-        yield f"\nAll together: {', '.join(cost_words(whole))}"
+        yield f"\nTotal: {', '.join(cost_words(whole))}"
 
 
 def request_words(request: Request) -> str:

@@ -15,7 +15,7 @@ from ...studies.study import Study
 from ...studies.text.units import format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
 from ..output import bold, output_width
-from ..plan_devices import room, where
+from ..plan_devices import describe_capacity, describe_device
 
 if TYPE_CHECKING:
     from ...engine.optimisers.build import GroupSize
@@ -52,10 +52,10 @@ def format_plan(
     """
     notes = MachineNotes(
         total=_format_total_time(study, plan, machine, first_trial),
-        where="; ".join(filter(None, (where(plan, machine, run_free, at_once), elsewhere))),
+        where="; ".join(filter(None, (describe_device(plan, machine, run_free, at_once), elsewhere))),
         room=""
         if plan.memory is None or device_bytes is None
-        else room(plan.memory[1], device_bytes, machine),
+        else describe_capacity(plan.memory[1], device_bytes, machine),
         packs=packs,
         activation_checkpointing=machine.activation_checkpointing,
     )

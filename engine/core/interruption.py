@@ -102,7 +102,7 @@ def stop_soon() -> None:
         _alarm.arm()
 
 
-def leave_if_asked() -> None:
+def raise_if_stopped() -> None:
     """Raise StoppedMidway if a stop was requested."""
     if not math.isinf(_alarm.stop_at):
         raise StoppedMidway
@@ -176,7 +176,7 @@ class StartLeft(BaseException):
 
 
 @contextmanager
-def left_when_asked() -> Iterator[None]:
+def stopped_by_signals() -> Iterator[None]:
     """Raise StartLeft on the first Ctrl-C or SIGTERM within a context.
 
     The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. All

@@ -177,7 +177,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         """Return whether each output is correct."""
 
     @abstractmethod
-    def _rows_asked(self, examples: Examples) -> Tensor:
+    def _rows_of_targets(self, examples: Examples) -> Tensor:
         """Return the row of the example of each scored target."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
@@ -196,7 +196,7 @@ class GeneratedObjective(FreshObjective[Examples]):
             _, outputs, targets = self._answers(model, rows)
             outputs = outputs.float()
             registered.update(outputs, targets)
-            right, asked = self._rightness(outputs, targets).cpu(), self._rows_asked(rows)
+            right, asked = self._rightness(outputs, targets).cpu(), self._rows_of_targets(rows)
             sequences = asked.unique()
             total += Score(
                 loss=float(self._task_losses(outputs, targets).double().sum()),
@@ -274,7 +274,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return outputs.argmax(-1) == targets
 
-    def _rows_asked(self, examples: Examples) -> Tensor:
+    def _rows_of_targets(self, examples: Examples) -> Tensor:
         return (examples.targets != IGNORED).nonzero()[:, 0]
 
 
@@ -305,7 +305,7 @@ class NumberExamplesObjective(GeneratedObjective):
     def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs == targets).flatten(1).all(1) if outputs.dim() > 1 else outputs == targets
 
-    def _rows_asked(self, examples: Examples) -> Tensor:
+    def _rows_of_targets(self, examples: Examples) -> Tensor:
         return torch.arange(len(examples.inputs))
 
 

@@ -29,7 +29,7 @@ from ...errors import ActivememError
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import Compile, TrainSettings
-from ..core.interruption import leave_if_asked
+from ..core.interruption import raise_if_stopped
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed
 from .build import build_optimizer, change_settings, keep_steps_on_cpu
@@ -97,7 +97,7 @@ class _CompiledBody:
                 with autograd_settings.patch(force_non_lazy_backward_lowering=True):
                     return self._ways[way](*args, **kwargs)
             except Exception as error:
-                leave_if_asked()  # a Ctrl-C reaches compilers and torch's processes as well
+                raise_if_stopped()  # a Ctrl-C reaches compilers and torch's processes as well
                 is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
                 if is_last or not isinstance(error, TorchDynamoException):
                     raise

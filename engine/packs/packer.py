@@ -16,7 +16,7 @@ import torch
 
 from ...studies.planning.memory_estimates import step_memory, trials_together
 from ..core.events import Event, MachineFailed
-from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
+from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
 from ..trial.failures import note_lost_gpu
 from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
@@ -179,7 +179,7 @@ def _take_some(members: Sequence[Member], left_s: float | None) -> None:
     try:
         with StackedSteps(trainings) as stacked:
             while trainings[0].steps_left:
-                leave_if_asked()
+                raise_if_stopped()
                 stacked.step()
                 passed_s = (time.perf_counter() - began) / len(members)
                 if left_s is not None and passed_s > left_s:

@@ -111,7 +111,7 @@ class _Tuning:
         """Return the distinct searches to try, without penalties and estimates that would change nothing."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
-        mixes_lengths, covers = not self._is_told_sizes, not covers_nothing(root)
+        mixes_lengths, covers = not self._uses_output_sizes, not covers_nothing(root)
         combinations = product(
             decode.beam or (default.beam,),
             decode.length_penalty or (default.length_penalty,),
@@ -130,7 +130,7 @@ class _Tuning:
         return list(dict.fromkeys(candidates))
 
     @cached_property
-    def _is_told_sizes(self) -> bool:
+    def _uses_output_sizes(self) -> bool:
         root = read_recipe(self._settings.model.recipe).root
         assert isinstance(root, BlockNode), "a translation needs a whole model"
         return spec_of(root.name).depends_on_target_length
@@ -154,7 +154,7 @@ class _Tuning:
     ) -> dict[str, float]:
         """Return the test BLEU of the chosen beam for each choice of output sizes, if there are several."""
         choices = dict.fromkeys(self._decode.sizes)
-        if len(choices) < 2 or not self._is_told_sizes:
+        if len(choices) < 2 or not self._uses_output_sizes:
             return {}
         scores = dict[str, float]()
         for sizes in choices:

@@ -119,7 +119,7 @@ class FitNodes:
             self.machine = replace(machine, gpus=share(machine, brought, settings, at_once))
         if self.machine.gpus != "auto" and 0 < self.machine.gpus < 1:  # else a worker has all of its GPU
             self.machine = replace(self.machine, gpu_bytes=least)
-        self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
+        self._pending: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
         self._looked_at = time.monotonic()
 
     @property
@@ -139,14 +139,14 @@ class FitNodes:
         self._alive = {node["NodeID"] for node in nodes}
         joined = [node for node in nodes if node["NodeID"] not in self._known]
         self._known = self._known | {node["NodeID"] for node in joined}
-        self._asked += [(node, self._inspector.ask(node)) for node in joined]
-        waiting = self._asked
-        self._asked = []
+        self._pending += [(node, self._inspector.ask(node)) for node in joined]
+        waiting = self._pending
+        self._pending = []
         for node, answer in waiting:
             if ray.wait([answer], timeout=0)[0]:
                 self._take(_describe(node, answer))
             else:
-                self._asked.append((node, answer))
+                self._pending.append((node, answer))
 
     def _take(self, node: ClusterNode) -> None:
         self._fit = self._fit if node.problem else self._fit | {node.id}

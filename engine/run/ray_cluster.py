@@ -23,7 +23,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.interruption import StartLeft, Stop, left_when_asked
+from ..core.interruption import StartLeft, Stop, stopped_by_signals
 from ..core.resources import Machine
 from ..trial.failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
@@ -198,7 +198,7 @@ def run_cohorts(
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:
         try:
-            with left_when_asked():
+            with stopped_by_signals():
                 head = opened.enter_context(connected(machine, listener))
                 place = opened.enter_context(_located(store, machine))
                 if machine.address is None:
@@ -276,7 +276,9 @@ def _check_room(machine: Machine) -> None:
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
             setting = f"{name.lower()}s"
-            raise MachineError(f"{setting}: expected at most {found:g}, as this machine has, got {asked:g}")
+            raise MachineError(
+                f"{setting}: expected at most {found:g}, the number on this machine, got {asked:g}"
+            )
 
 
 def _count_workers(machine: Machine) -> int:

@@ -18,7 +18,7 @@ from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstima
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
-from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
+from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
 from ..core.process import give_back_memory
 from . import checkpoints, failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
@@ -345,7 +345,7 @@ class Attempt:
 
     def _look_up(self) -> None:
         """Raise StoppedMidway on a requested stop; flush outcomes that have waited long enough."""
-        leave_if_asked()
+        raise_if_stopped()
         if self._buffer is not None:
             self._buffer.flush_if_due()
 

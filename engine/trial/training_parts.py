@@ -303,8 +303,8 @@ be biased.
 class GradientMeasures:
     """Measures over the steps of an epoch, which only read the gradients."""
 
-    def __init__(self, asked: Collection[str], model: nn.Module, *, batch_size: int, parts: int) -> None:
-        self._asked, self._model = asked, model
+    def __init__(self, names: Collection[str], model: nn.Module, *, batch_size: int, parts: int) -> None:
+        self._names, self._model = names, model
         self._step, self._part = batch_size, batch_size // parts
         self._parts = parts
         self._before: list[Tensor | None] = []
@@ -320,7 +320,7 @@ class GradientMeasures:
     @torch.no_grad()
     def after_part(self, part: int) -> None:
         """Record the gradients accumulated up to one part of a step."""
-        if GRADIENT_NOISE not in self._asked:
+        if GRADIENT_NOISE not in self._names:
             return
         if part == 0:
             self._before = [None for _ in self._model.parameters()]
@@ -341,7 +341,7 @@ class GradientMeasures:
         """Record the gradients of a whole step, before they are clipped or used."""
         square = _square([weight.grad for weight in self._model.parameters() if weight.grad is not None])
         self._norms = self._norms + square.sqrt()
-        if GRADIENT_NOISE in self._asked:
+        if GRADIENT_NOISE in self._names:
             part, step = self._part, self._step
             self._signal = self._signal + (step * square - part * self._parts_square) / (step - part)
             self._noise = self._noise + (self._parts_square - square) / (1 / part - 1 / step)
@@ -352,9 +352,9 @@ class GradientMeasures:
         The noise scale is left out if the estimate of |G|² is not positive.
         """
         found: dict[str, float] = {}
-        if GRADIENT_NORM in self._asked:
+        if GRADIENT_NORM in self._names:
             found[GRADIENT_NORM] = float(self._norms) / steps
-        if GRADIENT_NOISE in self._asked and float(self._signal) > 0:
+        if GRADIENT_NOISE in self._names and float(self._signal) > 0:
             found[GRADIENT_NOISE] = float(self._noise) / float(self._signal)
         return found
 

@@ -27,9 +27,9 @@ class NextSeeds:
     """The trials to add, up to `seeds` seeds, for a claim or a table with this name.
 
     `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
-    expected number of them that are decided at `seeds_then` seeds; None while there is only one seed, which
-    has no spread. `seconds` is the sequential training time of these trials, and `seconds_then` that of all
-    trials up to `seeds_then`. Both are None if unknown for their cells.
+    expected number of them that are decided at `seeds_at_decision` seeds; None while there is only one seed,
+    which has no spread. `seconds` is the sequential training time of these trials, and `seconds_at_decision`
+    that of all trials up to `seeds_at_decision`. Both are None if unknown for their cells.
     """
 
     kind: Kind
@@ -39,8 +39,8 @@ class NextSeeds:
     seconds: float | None
     undecided: int
     expected: float | None
-    seeds_then: int
-    seconds_then: float | None
+    seeds_at_decision: int
+    seconds_at_decision: float | None
 
     def __repr__(self) -> str:
         return f"<NextSeeds for {self.kind} {self.name!r}: {plural(len(self.trials), 'trial')}>"
@@ -127,8 +127,8 @@ class OpenResult(ABC, Generic[QuestionT]):
                 seconds=_total_seconds(soon, estimator),
                 undecided=self.count(chosen),
                 expected=expected,
-                seeds_then=max(len(self.seeds(each, ahead)) for each in chosen),
-                seconds_then=_total_seconds(then, estimator),
+                seeds_at_decision=max(len(self.seeds(each, ahead)) for each in chosen),
+                seconds_at_decision=_total_seconds(then, estimator),
             )
 
     def _to_train(self, chosen: Sequence[QuestionT], ahead: int) -> tuple[Trial, ...]:

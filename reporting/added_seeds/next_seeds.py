@@ -44,5 +44,5 @@ def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
 
     Trials of unknown duration count as one second each.
     """
-    seconds = candidate.seconds_then or float(len(candidate.trials))
+    seconds = candidate.seconds_at_decision or float(len(candidate.trials))
     return math.inf if candidate.expected is None else candidate.expected / seconds, -seconds

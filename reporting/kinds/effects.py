@@ -51,7 +51,7 @@ MAX_MODEL_COLUMNS = 1_000
 MAX_LISTED = 3
 """The maximum number of terms listed by name."""
 
-NOT_TOLD = "not estimable"
+NOT_ESTIMABLE = "not estimable"
 """The text for a mean that cannot be estimated from the cells."""
 
 FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
@@ -250,7 +250,7 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
             contrast = means.get((level_key(level),))
             if contrast is None:
                 lost = not means and len(found.observed[name]) > 1
-                told.append(Bar(name=text, text=NOT_TOLD if lost else "–"))
+                told.append(Bar(name=text, text=NOT_ESTIMABLE if lost else "–"))
                 continue
             number = metric.format(contrast.value)
             told.append(
@@ -281,7 +281,7 @@ class _EffectsColumn:
         return sum(effect.p is not None for effect in self.effects.values())
 
     @property
-    def tells_of_interactions(self) -> bool:
+    def mentions_interactions(self) -> bool:
         """Return whether any interaction has contrasts or known aliases."""
         return any(
             effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
@@ -326,7 +326,7 @@ def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsCo
         yield _Row(name=one_line(name), heading=FACTORS, term=(name,))
         for number, each in enumerate(names):
             yield _Row(name=f"{one_line(name)}: {each}", heading=FACTORS, term=(name,), level=number)
-    shown = any(column.tells_of_interactions for column in columns)
+    shown = any(column.mentions_interactions for column in columns)
     for term in combinations(factors, 2) if shown else ():
         yield _Row(name=" × ".join(map(one_line, term)), heading=INTERACTIONS, term=term)
     shares = [column.found.model.shares for column in columns if column.found.model]
@@ -355,7 +355,7 @@ def _cells(
     if row.level is not None:
         contrast = _level_effect(found, row, factors)
         return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
-    held = effect.aliases if column.tells_of_interactions else ()  # otherwise the caption says it
+    held = effect.aliases if column.mentions_interactions else ()  # otherwise the caption says it
     many = f"Valid if none of {len(held)} interactions exists."
     few = f"Valid without {_listed(held, 'or')}."
     marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
@@ -444,7 +444,7 @@ def _what_effects_are(
         what = "of two levels the second less the first, of more each less the mean of all"
     yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
     told = [term for column in columns for term in column.effects if len(term) > 1]
-    if told and not any(column.tells_of_interactions for column in columns):
+    if told and not any(column.mentions_interactions for column in columns):
         count = plural(len(set(told)), "interaction")
         yield f"Not estimable from these cells and assumed to be zero: {count}."
     elif told and counts.count(2) > 1:

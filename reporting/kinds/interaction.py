@@ -87,8 +87,12 @@ class InteractionFigure(CurveKind):
 
 
 def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
-    told = () if found.model is None else found.model.told
-    if found.model is not None and (spec.x, spec.series) not in told and (spec.series, spec.x) not in told:
+    estimable = () if found.model is None else found.model.estimable
+    if (
+        found.model is not None
+        and (spec.x, spec.series) not in estimable
+        and (spec.series, spec.x) not in estimable
+    ):
         yield "This interaction is not estimable from the cells, and assumed to be zero."
 
 

@@ -114,12 +114,15 @@ def provenance(inputs: Snapshot) -> Mapping[str, object] | None:
     )
     others = outcomes.filter(pl.col("study") != inputs.study.name)
     return {
-        "groups": [_told(group) for group in groups.sort("first", "last", *_KINDS).iter_rows(named=True)],
+        "groups": [
+            _with_short_versions(group)
+            for group in groups.sort("first", "last", *_KINDS).iter_rows(named=True)
+        ],
         "others": others.group_by("study").len().sort("study").iter_rows(),
     }
 
 
-def _told(group: Mapping[str, Any]) -> dict[str, Any]:
+def _with_short_versions(group: Mapping[str, Any]) -> dict[str, Any]:
     commit, torch_version = group["commit"], group["torch_version"]
     return {
         **group,

@@ -40,7 +40,7 @@ _DRAWING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """The response to a request: its status, media type and content in pieces.
 
     `fixed` means that the same address always gives the same content.
@@ -72,7 +72,7 @@ class LivePage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptText:
+class CachedText:
     """A cached text: its version, its inputs, and the time until which it is not made again."""
 
     text: str
@@ -81,7 +81,7 @@ class KeptText:
     rests_until: float
 
 
-class Kept:
+class TextCache:
     """A cache of texts, renewed when their inputs change.
 
     Slow texts are kept longer before they are made again, so that pages take little from a machine that
@@ -90,9 +90,9 @@ class Kept:
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()
-        self._made: OrderedDict[Hashable, KeptText] = OrderedDict()
+        self._made: OrderedDict[Hashable, CachedText] = OrderedDict()
 
-    def get(self, key: Hashable, depends: object, make: Callable[[], str], rest_s: float = 0.0) -> KeptText:
+    def get(self, key: Hashable, depends: object, make: Callable[[], str], rest_s: float = 0.0) -> CachedText:
         """Return the text of a key, cached for at least `rest_s` seconds."""
         with self._lock:
             known = self._made.get(key)
@@ -100,7 +100,7 @@ class Kept:
         if known is None or (known.depends != depends and begun >= known.rests_until):
             text = make()
             now = time.monotonic()
-            known = KeptText(
+            known = CachedText(
                 text=text,
                 version=sha256(text.encode()).hexdigest()[:12],
                 depends=depends,
@@ -123,7 +123,7 @@ class Site:
         """Open a store, which is read at most every `look_s` seconds; the default depends on its place."""
         self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
-        self._kept = Kept(MAX_KEPT)
+        self._kept = TextCache(MAX_KEPT)
         self._values: dict[str, StudyValues] = {}
         self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         style = _PAGE_STYLE.read_bytes() + (_STATIC / "serve.css").read_bytes()
@@ -134,20 +134,20 @@ class Site:
         style_file, script, icon = self._files
         self._file_addresses = {"style": style_file, "script": script, "icon": icon}
 
-    def answer(self, path: str, query: Mapping[str, str]) -> Answer:
+    def answer(self, path: str, query: Mapping[str, str]) -> Response:
         """Return the response for an address."""
         if path in self._files:
             name, data = self._files[path]
-            return Answer(
+            return Response(
                 content=iter([data]), kind=f"{_KINDS[Path(name).suffix]}; charset=utf-8", fixed=True
             )
         if path == "/recipe":
-            return Answer(content=iter([self._recipe_page(query)]))
+            return Response(content=iter([self._recipe_page(query)]))
         match path.strip("/").split("/"):
             case ["study", study, "figure", figure] if figure.endswith(".svg"):
                 return self._figure(study, figure.removesuffix(".svg")) or self._missing(path)
         page = self.live_page(path, query)
-        return self._missing(path) if page is None else Answer(content=self._page(page, path, query))
+        return self._missing(path) if page is None else Response(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
         """Return the page at an address for the current store, if it changes over time; raise StoreError."""
@@ -227,7 +227,7 @@ class Site:
     def _end(self) -> bytes:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
-    def _missing(self, path: str) -> Answer:
+    def _missing(self, path: str) -> Response:
         """Return the response for a missing page; for an unreadable study it includes the reason."""
         match path.strip("/").split("/"):
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
@@ -235,14 +235,14 @@ class Site:
             case _:
                 title, why = "Not found", "<p>No page has this address.</p>\n"
         body = f'{why}<p><a href="/">All studies</a></p>\n'
-        return Answer(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
+        return Response(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
 
     def _recipe_page(self, query: Mapping[str, str]) -> bytes:
         given = {name: query.get(name, default) for name, default in FIELDS.items()}
         body = TEMPLATES.get_template("recipe.html").render(given=given, found=plan_recipe(given))
         return self._head(title="Plan a recipe") + body.encode() + self._end()
 
-    def _figure(self, study: str, figure: str) -> Answer | None:
+    def _figure(self, study: str, figure: str) -> Response | None:
         now = self._reader.current().studies.get(study)
         if not isinstance(now, StudyNow):
             return None
@@ -256,7 +256,7 @@ class Site:
                 return curve.render("svg").decode()
 
         kept = self._kept.get((study, "figure", figure), now.rows, make)
-        return Answer(content=iter([kept.text.encode()]), kind=_KINDS[".svg"])
+        return Response(content=iter([kept.text.encode()]), kind=_KINDS[".svg"])
 
 
 def _study_line(now: StudyNow) -> dict[str, object]:

@@ -18,7 +18,7 @@ from .sequential import look_level, p_over_looks
 SIGNIFICANCE_LEVEL = 0.05
 """A corrected p below this is significant."""
 
-Grown = Sequence[Values]
+TalliesByLook = Sequence[Values]
 """The values of a cell at each look that it has reached."""
 
 
@@ -60,7 +60,7 @@ class DifferencesAtLooks:
 
 
 def differences_at_looks(
-    cells: Sequence[Grown],
+    cells: Sequence[TalliesByLook],
     pairs: Sequence[tuple[int, int]],
     counts: Sequence[int],
     margin: float | None = None,

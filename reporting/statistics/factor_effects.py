@@ -87,7 +87,7 @@ class FactorModel:
     def effects(self) -> tuple[TermEffect, ...]:
         """Return the effect of every term, factors first, each p corrected for the number of terms."""
         found = [
-            self._effect(term) if term in self.told else self._unknown(term)
+            self._effect(term) if term in self.estimable else self._unknown(term)
             for term in (*self.columns.mains, *self.columns.pairs)
         ]
         tested = [term.p for term in found if term.p is not None]
@@ -101,8 +101,8 @@ class FactorModel:
         estimated, their effects are added. The interval leaves out the variance between seeds. The result is
         empty for factors that cannot be estimated.
         """
-        parts = [(name,) for name in term] + ([term] if len(term) > 1 and term in self.told else [])
-        if any(part not in self.told for part in parts):
+        parts = [(name,) for name in term] + ([term] if len(term) > 1 and term in self.estimable else [])
+        if any(part not in self.estimable for part in parts):
             return ()
         counts = [self.columns.counts[name] for name in term]
         rows = np.zeros((math.prod(counts), len(self._coefficients)))
@@ -127,7 +127,7 @@ class FactorModel:
         return tuple(self._contrast(row, inflation) for row in rows)
 
     @cached_property
-    def told(self) -> tuple[Term, ...]:
+    def estimable(self) -> tuple[Term, ...]:
         """Return the terms of the model: estimable factors and interactions."""
         mains, pairs = self.columns.mains, self.columns.pairs
         return (
@@ -139,7 +139,7 @@ class FactorModel:
     def error(self) -> ErrorVariance | None:
         """Return the error of the values; None if no degrees of freedom are left, or nothing varies."""
         within = _within_cells(self.columns, self._y)
-        residuals, degrees = within or _left_over(
+        residuals, degrees = within or _residuals(
             self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
         )
         squares = float((residuals**2).sum())
@@ -155,7 +155,7 @@ class FactorModel:
     @cached_property
     def shares(self) -> Shares:
         """Return the shares of variance besides the terms."""
-        left = float((_left_over(self._y, self._model)[0] ** 2).sum())
+        left = float((_residuals(self._y, self._model)[0] ** 2).sum())
         if not self._total:
             return Shares()
         within = _within_cells(self.columns, self._y)
@@ -179,7 +179,7 @@ class FactorModel:
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
         """Return the fitted terms: all factors, even confounded ones, and the estimable interactions."""
-        return (*self.columns.mains, *(term for term in self.told if len(term) > 1))
+        return (*self.columns.mains, *(term for term in self.estimable if len(term) > 1))
 
     @cached_property
     def _model(self) -> Floats:
@@ -201,7 +201,7 @@ class FactorModel:
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
         """Return the interactions outside the model that would bias each of its terms."""
-        left_out = [pair for pair in self.columns.pairs if pair not in self.told]
+        left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
         return biases(self.columns, self._terms, left_out)
 
     @cached_property
@@ -306,7 +306,7 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
     return left, degrees
 
 
-def _left_over(y: Floats, model: Floats) -> tuple[Floats, int]:
+def _residuals(y: Floats, model: Floats) -> tuple[Floats, int]:
     """Return the residual sum of squares and its degrees of freedom."""
     fitted = model @ np.linalg.lstsq(model, y, rcond=1e-8)[0]
     return y - fitted, len(y) - matrix_rank(model)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.float64]
     Choice: TypeAlias = NDArray[np.bool_]
-    _Likely: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
+    _ConfidenceRegion: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
 
 MIN_OFFSET_CELLS = 4
 """The minimum number of cells for an interval of a law with an offset."""
@@ -82,7 +82,7 @@ class OffsetLaw:
     offset_interval: tuple[float, float] | None
     n: int
     largest: float
-    likely: _Likely | None
+    likely: _ConfidenceRegion | None
 
     @property
     def half_width(self) -> float | None:
@@ -150,12 +150,12 @@ def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):
         place = _lowest(grid)
-        steeps = _closer(grid[0][:, 0], place[0], _WHOLE[0])
-        grid = _grid(u, y, steeps, _closer(grid[1][0], place[1], _WHOLE[1]))
+        steeps = _zoom(grid[0][:, 0], place[0], _WHOLE[0])
+        grid = _grid(u, y, steeps, _zoom(grid[1][0], place[1], _WHOLE[1]))
     steep, share, top, left = (float(each[_lowest(grid)]) for each in grid)
     n, height = len(points), math.exp(top)
     degrees = n - 3
-    likely = _likely(u, y, left, t_quantile(level, degrees + 1), degrees) if degrees > 0 else None
+    likely = _confidence_region(u, y, left, t_quantile(level, degrees + 1), degrees) if degrees > 0 else None
     return OffsetLaw(
         coefficient=height * (1 - share) * largest**steep,
         exponent=-steep,
@@ -179,12 +179,14 @@ def _grid(
     return steep, share, top, ((over - top[..., None]) ** 2).sum(axis=-1)
 
 
-def _closer(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[float, float]:
+def _zoom(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[float, float]:
     step = 4 * float(values[1] - values[0])
     return max(bounds[0], float(values[place]) - step), min(bounds[1], float(values[place]) + step)
 
 
-def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int) -> _Likely:
+def _confidence_region(
+    u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
+) -> _ConfidenceRegion:
     """Return the well-fitting exponents, shares and logarithms at the largest x, with half of their range."""
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
@@ -211,6 +213,6 @@ def _around(values: Numbers, chosen: Choice, bounds: tuple[float, float]) -> tup
     return max(bounds[0], float(kept.min()) - step), min(bounds[1], float(kept.max()) + step)
 
 
-def _offsets(likely: _Likely) -> tuple[float, float]:
+def _offsets(likely: _ConfidenceRegion) -> tuple[float, float]:
     _, share, top, half = likely
     return float((share * np.exp(top - half)).min()), float((share * np.exp(top + half)).max())

@@ -42,7 +42,7 @@ from .published import (
     match_published,
 )
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
-from .tally import CellKey, Grown, Tally, pick_best, tallies_at_looks, tally_trials, untrained_remarks
+from .tally import CellKey, TalliesByLook, Tally, pick_best, tallies_by_look, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
@@ -160,7 +160,7 @@ class TableCells:
         return columns_of(self.spec, self.levels, metrics)
 
     @cached_property
-    def _tallied(self) -> tuple[Grown, Mapping[CellKey, str]]:
+    def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
         """Return the tallies of each place at its looks, and remarks on levels that could not be picked."""
         spec = self.spec
 
@@ -174,10 +174,10 @@ class TableCells:
             tally([each for each in self.trials if each.levels[SEED] in seeds]) for seeds in self.looks
         ]
         first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
-        return tallies_at_looks(first, later), {}
+        return tallies_by_look(first, later), {}
 
     @cached_property
-    def grown(self) -> Grown:
+    def grown(self) -> TalliesByLook:
         """Return the tallies of each place, one for each look that it has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 

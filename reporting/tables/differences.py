@@ -23,7 +23,7 @@ from ..statistics.estimates import Estimate
 from ..statistics.paired_tests import detectable
 from ..statistics.pooled_differences import Difference, all_pairs
 from ..statistics.sequential import look_level
-from .tally import CellKey, Grown, Tally
+from .tally import CellKey, TalliesByLook, Tally
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
@@ -64,7 +64,7 @@ _STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
 def column_differences(
     column: TableColumn,
     baselines: Mapping[str, str],
-    grown: Grown,
+    grown: TalliesByLook,
     spec: CellsTable,
     *,
     choices: Mapping[str, int],
@@ -277,7 +277,7 @@ class BestOfColumn:
 
 def best_of_column(
     column: Sequence[CellKey],
-    grown: Grown,
+    grown: TalliesByLook,
     estimates: Mapping[CellKey, Estimate],
     *,
     metric: Metric,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
 
-Grown = Mapping[CellKey, tuple["Tally", ...]]
+TalliesByLook = Mapping[CellKey, tuple["Tally", ...]]
 """The tallies of each place at the looks that it has reached; only one if no seed may be added."""
 
 _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String), "unit": pl.Int64}
@@ -149,7 +149,7 @@ def tally_trials(
     return tallies
 
 
-def tallies_at_looks(
+def tallies_by_look(
     first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
 ) -> dict[CellKey, tuple[Tally, ...]]:
     """Return the tallies of each place at the looks that it has reached.

@@ -164,7 +164,7 @@ class _Resolver:
             case syntax.FunctionCall() if node.function.text == "law":
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
-                return self.fail(node, f"expected a number, got the level that {node.function.text} gives")
+                return self.fail(node, f"expected a number, got the level from {node.function.text}")
             case syntax.SpeedupExpression():
                 return self.fail(node, "a speedup is only compared, as in speedup(a over b, …) > 1.5")
             case syntax.SyntaxErrorNode():
@@ -212,7 +212,7 @@ class _Resolver:
         open_factors = list(self._scope.varying_factors(each.cell for each in found))
         if len(open_factors) != 1:
             got = " and ".join(open_factors) or "none"
-            return self.fail(node.target, f"expected one factor to be left open, got {got}")
+            return self.fail(node.target, f"expected one factor without a level, got {got}")
         factor = open_factors[0]
         levels = [self._level(factor, each, bound) for each in (node.fast, node.slow)]
         if None in levels:

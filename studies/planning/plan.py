@@ -66,7 +66,7 @@ class ReachLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShortReach:
+class InsufficientReach:
     """Recipes, by label, with less reach than the targets of a fixed-length task can depend on.
 
     `sees` and `needs` are in tokens to the left and right; `needs` is None on a side with enough reach.
@@ -92,7 +92,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 """A task, a recipe's reach to both sides, and the required reach."""
 
 
-def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ShortReach, ...]:
+def find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
     """Return insufficient reaches for tasks that state their required reach, by recipe label."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
@@ -106,7 +106,7 @@ def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[S
         if left is not None or right is not None:
             found.setdefault((task.name, (sees.left, sees.right), (left, right)), {})[label] = None
     return tuple(
-        ShortReach(labels=tuple(labels), task=task, sees=sees, needs=needs)
+        InsufficientReach(labels=tuple(labels), task=task, sees=sees, needs=needs)
         for (task, sees, needs), labels in found.items()
     )
 
@@ -209,7 +209,7 @@ class Plan:
     max_trial_s: float  # of the longest trial to run, 0 if unknown
     going_on: Mapping[str, ShorterTrial]  # of the trials to run, those that begin where a shorter one ended
     reach_limits: tuple[ReachLimit, ...]
-    short_reaches: tuple[ShortReach, ...]
+    insufficient_reach: tuple[InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
     elsewhere: int  # points of a search that other studies have trained
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
@@ -276,7 +276,7 @@ def make_plan(
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
-        short_reaches=find_short_reaches(labelled),
+        insufficient_reach=find_insufficient_reach(labelled),
         over_budget=model_costs(study, study.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},

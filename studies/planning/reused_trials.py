@@ -261,7 +261,7 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
     return False
 
 
-def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that fit a search, with the factors of the search.
 
     For each point they are the trials of all its seeds, or none.

@@ -19,7 +19,7 @@ from ..schema.level_names import first_line
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
-from .reused_trials import StaleTrial, describe_stale, find_stale_trials, fitting_outcomes
+from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
 from .trials_to_run import (
     UnfinishedTrial,
     left_within_budget,
@@ -212,7 +212,7 @@ def _tried(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    return fitting_outcomes(study, outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list())))
+    return reusable_outcomes(study, outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list())))
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:

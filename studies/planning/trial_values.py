@@ -69,7 +69,7 @@ def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
     return {trial: loss for trial, text in tasks.iter_rows() if (loss := known.get(text)) is not None}
 
 
-def tell_divergence(
+def describe_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
     """Add the column DIVERGED to the store's latest attempts, from their training losses.

@@ -31,7 +31,7 @@ _MAX_LISTED = 3
 class Meaning:
     """A metric in one trial: its title, the text after its name in headings, and its settings.
 
-    `short` is an axis title, if shorter. `tells_index` is true if the title contains the index of a family's
+    `short` is an axis title, if shorter. `shows_index` is true if the title contains the index of a family's
     member in words.
     """
 
@@ -39,7 +39,7 @@ class Meaning:
     short: str = ""
     heading: str = ""
     details: tuple[tuple[str, str], ...] = ()
-    tells_index: bool = False
+    shows_index: bool = False
 
 
 def with_true_title(
@@ -51,7 +51,7 @@ def with_true_title(
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
-    is_told = len(titles) == 1 and all(each.tells_index for each in meanings)
+    is_told = len(titles) == 1 and all(each.shows_index for each in meanings)
     index = "" if is_told else _index_words(metric)
     title, short = titles.pop() if len(titles) == 1 else (metric.title, metric.axis_title)
     axis = metric.axis_title if title == metric.title else short
@@ -125,7 +125,7 @@ def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Me
         short=template.short.format_map(filled),
         heading=template.heading.format_map(filled),
         details=tuple((name, facts[name]) for name in template.depends if name in facts),
-        tells_index="lengths" in facts,
+        shows_index="lengths" in facts,
     )
 
 

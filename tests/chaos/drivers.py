@@ -40,7 +40,7 @@ TEMPORARY = "temporary"
 
 _RAY_ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
 _STEPS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scandir", "os.listdir"}
-_TOLD = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*?seed (\d+)", re.MULTILINE)
+_REPORTED = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*?seed (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Driver:
 
     def told(self) -> list[tuple[str, ...]]:
         """What it has told of trials that have ended: status, mixer, task and seed of each."""
-        return _TOLD.findall(self.text())
+        return _REPORTED.findall(self.text())
 
 
 def start(

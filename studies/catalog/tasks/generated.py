@@ -187,11 +187,11 @@ def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
     ]
     symbols = kind is not TaskKind.REGRESSION
     if symbols and (sizes.vocab is None or sizes.columns or sizes.targets):
-        faults.append(f"expected vocab alone, since it has symbols in and out, got {_told(given)}")
+        faults.append(f"expected vocab alone, since it has symbols in and out, got {_given_keys(given)}")
     if not symbols and ((sizes.vocab is None) == (sizes.columns is None) or sizes.targets is None):
-        faults.append(f"expected targets, and either vocab or columns, got {_told(given)}")
+        faults.append(f"expected targets, and either vocab or columns, got {_given_keys(given)}")
     return faults
 
 
-def _told(given: Mapping[str, int | None]) -> str:
+def _given_keys(given: Mapping[str, int | None]) -> str:
     return ", ".join(key for key, size in given.items() if size is not None and key != "tokens") or "none"

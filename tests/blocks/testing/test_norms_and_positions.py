@@ -87,7 +87,7 @@ def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
 @pytest.mark.parametrize(
     ("check", "changes"),
     [
-        (frame_conformance.positions_are_told_apart, {"build": lambda self, width: ByParity(width)}),
+        (frame_conformance.positions_are_distinct, {"build": lambda self, width: ByParity(width)}),
         (
             partial(frame_conformance.seed_decides, "position"),
             {"build": lambda self, width: torch.nn.Embedding(64, width)},

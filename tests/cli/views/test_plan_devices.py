@@ -42,7 +42,7 @@ def _told(monkeypatch):
         monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(plan_devices, "cpus_here", lambda: cpus)
         plan = SimpleNamespace(memory=("sa", STEP))
-        return plan_devices.where(
+        return plan_devices.describe_device(
             plan, MachineSettings(gpus=gpus, cpus=2, address=address), run_free, at_once=left
         )
 
@@ -52,7 +52,7 @@ def _told(monkeypatch):
 def test_as_many_trials_share_a_gpu_as_fit(told):
     assert told("auto") == (
         "this machine's GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB; "
-        "with --local one"
+        "one with --local"
     )
 
 
@@ -69,7 +69,7 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         ),
         (
             ("auto", {"cpus": 192, "size": 800 * 10**9}),
-            "H100: 48 such trials at once, the most that share a GPU; 83 fit into 800.0 GB",
+            "H100: 48 such trials at once, the limit of processes per GPU; 83 fit into 800.0 GB",
         ),
         (
             ("auto", {"left": 10, "count": 4}),
@@ -97,10 +97,10 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
             (0.25, {"cpus": 7, "count": 4}),
             "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, limited by the CPUs to one; 8 fit",
         ),
-        ((0.02, {"cpus": 97}), "48 such trials at once, as many as there are CPUs for; 8 fit into 80.0 GB"),
-        ((0.0208, {"cpus": 192}), "48 such trials at once, as gpus = 0.0208; 8 fit into 80.0 GB"),
-        (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
-        ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
+        ((0.02, {"cpus": 97}), "48 such trials at once, limited by the CPUs; 8 fit into 80.0 GB"),
+        ((0.0208, {"cpus": 192}), "48 such trials at once, because gpus = 0.0208; 8 fit into 80.0 GB"),
+        (("auto", {"cpus": 1}), "H100: no such trial, because cpus = 2 and 1 CPU is here; one with --local"),
+        ((0.25, {"others": 62 * 10**9}), "4 such trials at once, because gpus = 0.25; 1 fits into 18.0 GB"),
         (
             ("auto", {"others": 72 * 10**9}),
             "no such trial fits into 8.0 GB, but one with gradient accumulation over "
@@ -129,7 +129,7 @@ def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
-    assert told(1).endswith("1 such trial at once, as gpus = 1; 8 fit into 80.0 GB")
+    assert told(1).endswith("1 such trial at once, because gpus = 1; 8 fit into 80.0 GB")
     assert told("auto", address="elsewhere:1").endswith(
         "; with --local, this machine's GPU, NVIDIA H100, for one trial at a time"
     )
@@ -137,8 +137,8 @@ def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
 
 def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
     assert told("auto", others=60 * 10**9) == (
-        "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as fit into 20.0 GB (others hold "
-        "60.0 GB); with --local one"
+        "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as "
+        "fit into 20.0 GB (other processes use 60.0 GB); one with --local"
     )
 
 
@@ -146,7 +146,7 @@ def test_what_the_trials_of_a_studys_own_run_hold_is_room_for_trials(told):
     alone = told("auto")
     assert told("auto", others=60 * 10**9, run_free=80 * 10**9) == alone
     some = told("auto", others=60 * 10**9, run_free=50 * 10**9)
-    assert ": 5 such trials at once, as many as fit into 50.0 GB (so much was free when its run beg" in some
+    assert ": 5 such trials at once, as many as fit into 50.0 GB (free at the start of its run" in some
 
 
 def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_path, tiny, monkeypatch):
@@ -194,5 +194,7 @@ def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):
     monkeypatch.setattr(plan_devices, "gpu_fault", lambda: "Error 805")
     plan = SimpleNamespace(memory=("sa", STEP))
     told = "nowhere: torch finds no GPU here, because CUDA fails: Error 805"
-    assert plan_devices.where(plan, MachineSettings()) == told
-    assert plan_devices.where(plan, MachineSettings(gpus=0)) == "this machine's CPU, because gpus = 0"
+    assert plan_devices.describe_device(plan, MachineSettings()) == told
+    assert (
+        plan_devices.describe_device(plan, MachineSettings(gpus=0)) == "this machine's CPU, because gpus = 0"
+    )

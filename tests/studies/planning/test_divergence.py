@@ -8,9 +8,9 @@ import pytest
 from activemem.storage.rows import TRIALS
 from activemem.studies.planning.trial_values import (
     DIVERGED,
+    describe_divergence,
     ignorant_losses,
     may_diverge,
-    tell_divergence,
     trial_values,
 )
 
@@ -35,7 +35,7 @@ def outcomes(status="done", settings="{}", **metrics):
 def told(losses, **metrics):
     course = [("a", epoch, float(value)) for epoch, value in enumerate(losses, 1)]
     frame = pl.DataFrame(course, schema=["trial", "epoch", "value"], orient="row")
-    return tell_divergence(outcomes(**metrics), frame, {"a": 9.0})
+    return describe_divergence(outcomes(**metrics), frame, {"a": 9.0})
 
 
 @pytest.mark.parametrize(

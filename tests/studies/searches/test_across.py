@@ -5,7 +5,7 @@ import json
 import pytest
 
 from activemem.storage import Store
-from activemem.studies.planning.reused_trials import fitting_outcomes
+from activemem.studies.planning.reused_trials import reusable_outcomes
 from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
@@ -65,7 +65,7 @@ def test_what_is_optimised_is_the_mean_over_the_tasks(study, store):
 
 def test_what_another_study_has_trained_fits_on_every_task(study, store):
     other = load_study(replaced(SEARCH, ('name = "tiny"', 'name = "other"')))
-    factors = [json.loads(text) for text in fitting_outcomes(other, store.trials())["factors"]]
+    factors = [json.loads(text) for text in reusable_outcomes(other, store.trials())["factors"]]
     assert sorted((each["k"], each["task"], each["seed"]) for each in factors) == [
         (kernel, task, seed) for kernel in (2, 3) for task in ("not", "sort") for seed in (0, 1)
     ]
