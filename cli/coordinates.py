@@ -44,7 +44,7 @@ def verdict(layers: Sequence[LayerChange]) -> str:
         "shrinking": [each.layer for each in layers if each.shrinks],
     }
     found = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
-    return "; ".join(found) or "flat: the best learning rate is the same for all widths"
+    return "; ".join(found) or "flat: one rate suits all widths"
 
 
 def format_coordinates(study: Study, steps: int, checks: Checks) -> str:

@@ -266,7 +266,7 @@ def last_run_note(results: StudyResults, kind: str, verb: str = "render") -> str
         return ""
     place = None if store.place == "results" else store.place
     command = command_line(kind, verb, record.get("path") or "FILE", results=place)
-    return f"in its last run; for the file: {command}"
+    return f" in its last run; for the file: {command}"
 
 
 def open_study(

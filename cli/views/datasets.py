@@ -120,5 +120,5 @@ def format_location(availability: Availability) -> str:
         return str(availability.folder)
     if availability.files:
         return f"incomplete: activemem data fetch {dataset.name}"
-    how = "missing" if dataset.manual_instructions is None else "manual download"
+    how = "missing" if dataset.manual_instructions is None else "manual"
     return f"{how}: activemem data fetch {dataset.name}"

@@ -51,8 +51,8 @@ def _summary(sheet: PaperSheet) -> list[str]:
     decided = [sheet.count_decided(small=size) for size in (False, True)]
     return [
         sheet.paper,
-        f"{plural(printed, 'printed number')}: {full_size} have a result at full size, "
-        f"{small} at small size, {printed - full_size - small} have none yet",
+        f"{plural(printed, 'printed number')}: {full_size} measured at full size, "
+        f"{small} at small size, {printed - full_size - small} not yet",
         f"{plural(claims, 'claim')}: {decided[0]} decided at full size, {decided[1]} at small size",
     ]
 

@@ -300,7 +300,7 @@ def _make_look() -> Callable[[dict[str, Any]], _Answer]:
                 Store(asked["store"]).records.latest()
             elif not Path(asked["marker"]).exists():
                 found["problem"] = (
-                    f"expected to see the results in {asked['store']}, which this node cannot: "
+                    f"expected to see the results in {asked['store']}, which this node cannot see: "
                     "use a folder that all nodes share, or a bucket"
                 )
                 return found

@@ -183,7 +183,7 @@ def _start(machine: Machine, listener: Listener) -> None:
         raise _start_failure(attempt, cause) from error
     except _StartTooSlow:
         ray.shutdown()
-        raise _start_failure(attempt, f"not within {START_S:g} s, perhaps this machine is busy") from None
+        raise _start_failure(attempt, f"not within {START_S:g} s; perhaps this machine is busy") from None
     except BaseException:
         ray.shutdown()
         raise

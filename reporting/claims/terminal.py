@@ -96,7 +96,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider for claims with undecided comparisons (Hochberg)"
-    sentences = [f"Effect: left less right, paired by seed, with its t interval at {intervals}."]
+    sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
     if "pooled" in tests:
         sentences.append(
             "Tested by that interval, which assumes normal differences. Their variance is "

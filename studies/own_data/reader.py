@@ -66,7 +66,7 @@ def _read_text(path: Path) -> bytes:
             f"{path}: {_position(data, error.start)}: expected UTF-8, got the byte 0x{data[error.start]:02x}"
         ) from error
     if not text.strip():
-        raise CorpusError(f"{path}: expected a text, got {'white space alone' if text else 'an empty file'}")
+        raise CorpusError(f"{path}: expected a text, got {'white space only' if text else 'an empty file'}")
     return data
 
 

@@ -12,8 +12,8 @@ from ..text.units import plural
 _RESOLUTIONS = {
     "III": "main effects are not aliased with each other, but with interactions of two factors",
     "IV": (
-        "main effects are told from each other and from interactions of two factors, but not all of these "
-        "from each other"
+        "main effects are not aliased with each other or with interactions of two factors, some of which "
+        "are aliased with each other"
     ),
     "V or more": "no main effect or interaction of two factors is aliased with another",
 }

@@ -75,7 +75,7 @@ def test_what_has_the_name_of_a_file_is_told_from_one(tmp_path):
     (tmp_path / "folder").mkdir()
     for name in ("file", "folder", "nothing"):
         (tmp_path / f"link to {name}").symlink_to(name)
-    names = ["folder", "link to nothing to folder", "link", "file", "link to file", "nothing"]
+    names = ["folder", "link to folder", "link to nothing", "file", "link to file", "nothing"]
     assert [is_other_than_file(tmp_path / name) for name in names] == [True] * 3 + [False] * 3
 
 

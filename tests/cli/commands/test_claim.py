@@ -48,11 +48,11 @@ SHOWN = """\
   undecided   attention passes 7 on not     0.0 [−0.7,  0.7]  n = 3
 
   max_length: longest length with 100 % accuracy.
-  Effect: left less right, paired by seed, with its t interval at 95 %, wider
-  where not all comparisons of a claim are decided (Hochberg).
-  Tested by that interval, which assumes normal differences. Their
-  variance is that of all comparable cells, or their own if it is larger (2
-  degrees of freedom), and no less than rounding's.
+  Effect: left minus right, paired by seed, with its t interval at 95 %, wider
+  for claims with undecided comparisons (Hochberg).
+  Tested by that interval, which assumes normal differences. Their variance is
+  the larger of the pooled variance of all comparable cells (2 degrees of
+  freedom) and their own, and at least that of rounding.
   Sufficient seeds: power of 80 % at this effect and spread.
   The study does not state the sources of its settings.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28

@@ -56,7 +56,7 @@ def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
         "  Bojar et al. 2014, Findings of the 2014 workshop on statistical machine\n"
         "  translation",
         "treebanks",
-        "wsj               43,948 trees   by hand: activemem data fetch wsj\n"
+        "wsj               43,948 trees   manual: activemem data fetch wsj\n"
         "  40 thousand sentences of the Wall Street Journal; sections 2 to 21, 22 and 23\n"
         "  LDC99T42, to be had from the Linguistic Data Consortium\n"
         "  Marcus et al. 1993, Building a large annotated corpus of English: the Penn\n"

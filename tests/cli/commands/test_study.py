@@ -34,7 +34,7 @@ tiny · A study of seconds
 6 of 8 trials done · 1 failed · 1 left
   1 failed   not a number at epoch 1
   tracebacks, on a page: activemem report build tiny
-  try them again: activemem study run tiny.toml --retry-failed
+  train them again: activemem study run tiny.toml --retry-failed
 """
 
 HINT = "A name from a plug-in needs its file: --plugin FILE; see activemem list blocks for all others\n"

@@ -12,7 +12,7 @@ from ..store_factories import store_outcome
 def test_requests_are_listed_with_their_costs_and_written_as_a_study(run, tiny):
     told = run("study", "missing", tiny, "--write", "more.toml")
     assert "Parts never removed" in told.stdout
-    assert "All together" in told.stdout
+    assert "Total" in told.stdout
     assert "FLOPs" in told.stdout
     page = json.loads(run("study", "missing", tiny, "--json").stdout)
     asked = {trial for request in page["requests"] for trial in request["trials"]}

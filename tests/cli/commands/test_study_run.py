@@ -120,9 +120,7 @@ def test_a_search_ends_with_its_best_points(run, tiny):
     found = [re.fullmatch(r"  loss (\d\.\d+)   k=\d", line) for line in (best, second)]
     assert float(found[0][1]) <= float(found[1][1])
     assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second, *note]
-    assert note[0].startswith(
-        "  note   loss is measured at the length that each point's curriculum has reached"
-    )
+    assert note[0].startswith("  note   loss is measured at the length that each point's curriculum has")
     more = run("study", "run", "hunt.toml", "--local", "--set", "search.trials=3")
     spent = "4 of 4 trials done · 0 left · its space of 2 points is exhausted"
     assert (more.exit_code, spent in more.stderr) == (0, True)

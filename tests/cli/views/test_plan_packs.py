@@ -79,7 +79,7 @@ def test_the_seeds_of_a_point_of_a_search_train_together(run, monkeypatch):
 
 
 def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_alone(run, monkeypatch):
-    alone = "packs the trials of a search train alone, because they start"
+    alone = "packs the trials of a search train alone, because they start one after the other"
     assert plan_search(run, monkeypatch, "auto") == alone
     race = [
         ("seed = [0]", "seed = [0, 1, 2]"),

@@ -266,7 +266,7 @@ def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
 
 def test_what_cannot_be_exported_leaves_nothing_behind(settings, tmp_path):
     trained, path, _ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
-    for name, reason in (("model.pt2", "valid for every length"), ("model.zip", "at its end")):
+    for name, reason in (("model.pt2", "valid for every length"), ("model.zip", "a path that ends in")):
         with pytest.raises(ExportError, match=reason):
             export_model(trained, path, tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]

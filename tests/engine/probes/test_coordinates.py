@@ -50,7 +50,7 @@ def checked():
 
 def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
     assert [each.layer for each in checked] == ["embedding", "layer 1", "layer 2", "output"]
-    assert verdict(checked) == "flat: the best learning rate is the same for all widths"
+    assert verdict(checked) == "flat: one rate suits all widths"
     plain = layers(TEXT.replace("mup = 16\n", ""))
     assert verdict(plain).startswith("growing: layer 1, layer 2")
     assert plain[1].exponent > 0.5 > abs(checked[1].exponent) + 0.2
@@ -60,10 +60,7 @@ def test_the_check_is_printed_by_layer_and_width(checked):
     lines = format_coordinates(load_study(TEXT), 4, {"": checked}).splitlines()
     assert lines[0] == "widths · mean change of the activations in 4 steps, by d_model"
     assert lines[2].split() == ["16", "64", "128", "exponent"]
-    assert (
-        lines[-1]
-        == "  flat: the best learning rate is the same for all widths (above 0.25 grows, below −0.5 shrinks)"
-    )
+    assert lines[-1] == "  flat: one rate suits all widths (above 0.25 grows, below −0.5 shrinks)"
 
 
 def test_layers_that_learn_less_the_wider_they_are_are_told_beside_those_that_grow():

@@ -102,7 +102,7 @@ def test_a_path_has_no_shards():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"metric": None}, 'path needs metric, as in metric = "loss"'),
+        ({"metric": None}, 'path needs metric, for example metric = "loss"'),
         ({"metric": "los"}, "unknown metric 'los'; nearest: loss"),
         ({"design": "cumulative"}, 'metric needs design = "path", got "cumulative"'),
     ],

@@ -74,7 +74,7 @@ def test_points_beyond_a_limit_are_told_and_left_out(store):
     limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 10" }', 1)
     table = StudyResults(load_study(limited), store).best_table()
     assert table.rows == ()
-    assert "Left out: 6 points outside a limit of the search." in table.caption
+    assert "Excluded: 6 points outside a limit of the search." in table.caption
 
 
 def test_a_report_has_the_front_with_all_that_is_optimised_or_limited(store):

@@ -198,7 +198,7 @@ def test_p_is_told_as_it_is_asked_for(tmp_path, significance, after, told):
 
 def test_p_is_told_of_differences_from_a_baseline_of_means_alone():
     table = {"name": "a", "rows": "norm", "value": "loss", "select": {"p": 0.0}, "significance": "p"}
-    told = ["expected a baseline with significance = ", "expected center = .mean. beside"]
+    told = ["expected a baseline with significance = ", "expected center = .mean. with"]
     for keys, message in zip(({}, {"baseline": "pre", "center": "median"}), told, strict=True):
         with pytest.raises(StudyError, match=message):
             ablation(factors={"norm": ["pre", "post"], "p": [0.0]} | {"mixer": ["sa"]}, table=table | keys)

@@ -56,7 +56,7 @@ def test_rows_that_do_not_follow_each_other_differ_from_no_row_before():
         ablation(table=TABLE | {"against": "previous"})
     assert caught.value.faults[0].message == (
         "[[table]] against: expected the study's own baseline and a design with steps,"
-        ' as design = "cumulative": other rows do not follow each other'
+        ' such as design = "cumulative"'
     )
 
 

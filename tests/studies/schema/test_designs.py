@@ -112,8 +112,8 @@ def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"design": "fractional"}, 'fractional needs resolution, as in resolution = "IV"'),
-        ({"design": "random", "cells": 3}, "random needs design_seed, as in design_seed = 0"),
+        ({"design": "fractional"}, 'fractional needs resolution, for example resolution = "IV"'),
+        ({"design": "random", "cells": 3}, "random needs design_seed, for example design_seed = 0"),
         ({"resolution": "V"}, 'resolution needs design = "fractional", got "grid"'),
         (
             {"design": "cumulative", "cells": 3},
@@ -208,7 +208,7 @@ def test_listed_cells_may_have_labels():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"labels": []}, "nothing uses 'size': no hole {size}"),
+        ({"labels": []}, "'size' is unused: no hole {size}"),
         ({"labels": ["size", "depth"]}, "depth is not a label: it fills the hole {depth}"),
         ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
         (
@@ -216,7 +216,7 @@ def test_listed_cells_may_have_labels():
             "size would give the same trials other names: a label needs other factors"
             ' in a "zip" or in [[cells]]',
         ),
-        ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip repeats cell 1 again"),
+        ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip repeats cell 1"),
         ({"factors": SIZES | {"width": [8, 16]}}, "but size has 3, width has 2, depth has 3"),
         ({"design": "grid", "around": None, "labels": None}, "the level 8 is listed twice"),
     ],

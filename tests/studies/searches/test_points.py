@@ -61,7 +61,7 @@ def test_the_front_is_what_no_other_point_beats(store):
     told = best_words(points, len(best)), *beyond_sentence(points)
     assert told == (
         "The front: 2 of 4 points, not dominated in max_length, parameters.",
-        "Left out: 1 point outside a limit of the search.",
+        "Excluded: 1 point outside a limit of the search.",
     )
     free = load_study(replaced(SEARCH, (LIMITS, "")))
     assert [each.values["conv.k"] for each in best_points(free, store.trials())] == [9, 4, 2]

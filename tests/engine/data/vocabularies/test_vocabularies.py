@@ -118,7 +118,7 @@ def test_a_vocabulary_without_room_is_refused():
     assert str(fault.value) == "expected at most 2 symbols, got 3"
     with pytest.raises(DataError) as fault:
         learn_vocabulary("bpe", ["abc"], 5000)
-    expected = "no vocabulary of 5,000 pieces can be learnt from this text: it gives at most "
+    expected = "no vocabulary of 5,000 pieces can be learnt from this text: it yields at most "
     assert str(fault.value).startswith(expected)
 
 

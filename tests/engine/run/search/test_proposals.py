@@ -138,7 +138,7 @@ REFUSED = {
     ],
     json.dumps({"recipe": "conv(k=) >> ff(8)"}): ["recipe, column 8: expected a value after '=', got ')'"],
     json.dumps({"recipe": "conv(k=integer(2, 3)) >> {end}"}): [
-        "recipe: expected one architecture, got a recipe with end, conv.k is open"
+        "recipe: expected one architecture, got a recipe with end, conv.k open"
     ],
     json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": {"conv.k": 5, **LR}}): [
         "recipe: expected conv(k=5) >> ff(8), the recipe of these values, got conv(k=4) >> ff(8)"

@@ -96,7 +96,7 @@ def test_a_test_set_has_its_length_alone():
     [
         ({"lengths": [9, 3]}, "expected lengths from the shortest to the longest, got 9 and 3"),
         ({"lengths": [1, 3]}, "lengths: expected lengths of at least 2, got 1"),
-        ({"test_lengths": [50, 40]}, "expected increasing test_lengths, got 40 behind 50"),
+        ({"test_lengths": [50, 40]}, "expected increasing test_lengths, got 40 before 50"),
     ],
 )
 def test_lengths_that_cannot_be(keys, told):
