@@ -1,4 +1,4 @@
-"""Build the wheel, install it with its dependencies into a clean environment, and use it there.
+"""Build the wheel, install it into a clean environment with dependencies, and use it there.
 
 Run by `make wheel`; not a pytest file, since it installs every dependency anew.
 """
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def call(*command: str, cwd: Path) -> str:
-    """Run a command without this process's Python settings; its standard output."""
+    """Run a command without this process's Python settings; return its output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout

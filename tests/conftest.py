@@ -1,4 +1,4 @@
-"""Whatever the tests start, ends with them: no process outlives the session in which it began."""
+"""No process outlives the test session that started it."""
 
 import gc
 import os
@@ -43,7 +43,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for w
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache_of_the_session(tmp_path_factory):
-    """Keep the user's own cache, which other code may have filled, apart from the tests."""
+    """Use a separate cache for the session instead of the user's."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = tmp_path_factory.getbasetemp().parent / "cache"
     else:
@@ -53,21 +53,21 @@ def _cache_of_the_session(tmp_path_factory):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the tests that wait for a GPU, by which they are chosen."""
+    """Mark the tests that need a GPU, for selection."""
     for item in items:
         if waits_for_a_gpu(item):
             item.add_marker("gpu")
 
 
 def waits_for_a_gpu(item):
-    """Whether a test is skipped without one, as its reason says."""
+    """Return whether a test is skipped without a GPU, by its skip reason."""
     reasons = [mark.kwargs.get("reason", "") for mark in item.iter_markers("skipif")]
     return any("needs a GPU" in reason for reason in reasons)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """What is imported and collected stays to the end, so that nobody looks through it for garbage."""
+    """Freeze the objects from imports and collection, to speed up garbage collection."""
     gc.disable()
     try:
         return (yield)
@@ -79,7 +79,7 @@ def pytest_collection():
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_process_is_left():
-    """Processes that the tests start inherit a mark, by which those that nobody ended are found."""
+    """Mark child processes by an inherited variable, and report those that are left."""
     mark = uuid.uuid4().hex
     os.environ[SESSION_VARIABLE] = mark
     yield
@@ -93,7 +93,7 @@ def _no_process_is_left():
 
 @pytest.fixture(autouse=True)
 def _a_gpu_is_for_tests_of_it(request):
-    """What other tests compute, and what they start, computes on a CPU: they know what that gives.
+    """Make tests that do not need a GPU, and their processes, compute on the CPU.
 
     Torch asks once a process whether Triton has a GPU: those that have one have it asked anew.
     """
@@ -108,7 +108,7 @@ def _a_gpu_is_for_tests_of_it(request):
 
 @pytest.fixture(autouse=True)
 def _plug_ins_go_with_their_test():
-    """What a test loads of plug-ins in files is withdrawn, so that the next test can load its own."""
+    """Unload plug-ins after each test, so that the next test can load its own."""
     before = {file.path for file in plugins.loaded_files()}
     yield
     for path in {file.path for file in plugins.loaded_files()} - before:
@@ -117,13 +117,13 @@ def _plug_ins_go_with_their_test():
 
 @pytest.fixture(autouse=True)
 def _entries_go_with_their_test():
-    """Restore what a test has replaced in a registry."""
+    """Restore registry entries after each test."""
     yield
     restore_entries()
 
 
 def _is_left(process, mark):
-    """Whether a process of this session would outlive it: an orphan, or a part of Ray."""
+    """Return whether a process would outlive this session: an orphan, or a part of Ray."""
     try:
         if process.environ().get(SESSION_VARIABLE) != mark:
             return False

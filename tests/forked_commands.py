@@ -1,4 +1,4 @@
-"""Programs in processes of their own, forked from one that has imported torch and all of activemem.
+"""Programs in separate processes, forked from one that has imported torch and all of activemem.
 
 A new program would take seconds to import them each time. The process is as real: it has its own number,
 group, folder, environment and streams, and ends as any program does. Commands that use Ray are new programs,
@@ -39,7 +39,7 @@ plugins._installed.clear()  # each program looks for the packages of its own env
 
 
 def start_command(*words, cwd=None, environment=None, stderr=subprocess.PIPE):
-    """`python -m activemem WORDS` in a process and a session of its own, with pipes for its output."""
+    """Start `python -m activemem WORDS` in a new process and session, with pipes for its output."""
     if words[:2] != ("study", "run") or "--local" in words:
         return start_program("activemem", *words, cwd=cwd, environment=environment, stderr=stderr)
     return subprocess.Popen(
@@ -55,12 +55,12 @@ def start_command(*words, cwd=None, environment=None, stderr=subprocess.PIPE):
 
 
 def run_command(*words, cwd=None, environment=None, timeout=600):
-    """The command's exit status and what it wrote, as `subprocess.run` returns them."""
+    """Return the command's exit status and output, like `subprocess.run`."""
     return _result(start_command(*words, cwd=cwd, environment=environment), words, timeout)
 
 
 def start_program(program, *words, cwd=None, environment=None, stderr=subprocess.PIPE):
-    """The same of any program that does not use Ray, which is a module's name or the path of a script.
+    """Start any program that does not use Ray, given by a module's name or a script's path.
 
     What stands in the PYTHONPATH of its environment is found first.
     """
@@ -68,7 +68,7 @@ def start_program(program, *words, cwd=None, environment=None, stderr=subprocess
 
 
 def run_program(program, *words, cwd=None, environment=None, timeout=600):
-    """The program's exit status and what it wrote."""
+    """Return the program's exit status and output."""
     return _result(start_program(program, *words, cwd=cwd, environment=environment), words, timeout)
 
 
@@ -78,7 +78,7 @@ def _result(started, words, timeout):
 
 
 class _Program:
-    """A program in a forked process; what `subprocess.Popen` has and tests use."""
+    """A program in a forked process, with the parts of `subprocess.Popen` that tests use."""
 
     def __init__(self, program, words, cwd, environment, stderr):
         out, to_out = os.pipe()
@@ -142,7 +142,7 @@ class _Program:
 
 
 class _Server:
-    """The process that forks, as a test asks it."""
+    """The forking process, from a test's side."""
 
     def __init__(self):
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -167,7 +167,7 @@ def _server():
 
 
 def _serve(requests):
-    """Answer requests until there are no more, and then end; return in the child what it is asked to run."""
+    """Serve requests until there are no more; in each forked child, return the requested program."""
     while True:
         data, descriptors, *_ = socket.recv_fds(requests, 1 << 20, 2)
         if not data:
@@ -186,7 +186,7 @@ def _serve(requests):
 
 
 def _become(request, descriptors):
-    """Give this process, which is new, what a program begins with."""
+    """Set up this forked process like a new program."""
     os.setsid()
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -204,7 +204,7 @@ def _become(request, descriptors):
 
 
 def _run(program, words):
-    """Run a program, and end this process as the interpreter does, but without freeing all that it has."""
+    """Run a program, and exit like the interpreter but without freeing objects."""
     sys.argv, status = [program, *words], 0
     try:
         if program.endswith(".py"):

@@ -1,4 +1,4 @@
-"""Entries of registries that last as long as a test."""
+"""Registry entries during a test."""
 
 from contextlib import ExitStack
 
@@ -6,10 +6,10 @@ _REPLACED = ExitStack()
 
 
 def replace_entry(registry, name, item):
-    """Let a name stand for another item until the test ends."""
+    """Replace the item of a name until the test ends."""
     _REPLACED.enter_context(registry.replaced(name, item))
 
 
 def restore_entries():
-    """Let all names stand for what they stood for before."""
+    """Restore all replaced names."""
     _REPLACED.close()

@@ -1,4 +1,4 @@
-"""The text of a study of seconds: the one that every test changes into the study it needs."""
+"""The text of a small study, which tests modify."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ TABLES = {
 
 
 def study_text(space=None, **tables):
-    """The tiny study with these keys added to its tables or in place of its own; None takes a key away.
+    """Return the tiny study with these keys added or replaced; None removes a key.
 
     A list of mappings is an array of tables: `cells`, `table`, `curve`, `claim`.
     """
@@ -36,7 +36,7 @@ def study_text(space=None, **tables):
 
 
 def replaced(text, *pairs):
-    """The text with the first of each pair, which must be in it, replaced by the second."""
+    """Return the text with replacements, each of which must occur."""
     for old, new in pairs:
         assert old in text, f"expected {old!r} in the text of the study:\n{text}"
         text = text.replace(old, new)
@@ -74,4 +74,4 @@ SEARCH_OF_RUNGS = study_text(
     },
     space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
 )
-"""A search whose points are trained at three widths, from rung to rung."""
+"""A search that trains points at three widths, from rung to rung."""

@@ -1,4 +1,4 @@
-"""Docstrings name no parameter that is gone."""
+"""Docstrings name no parameter that no longer exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies", "tracking")
 NAME = re.compile(r"(?<!`)`([a-z][a-z0-9]*(?:_[a-z0-9]+)*)`(?!`)")
 OF_OTHERS = {"conv1d", "and", "or", "except"}
-"""Names of torch, and words of a claim."""
+"""Names of torch, and words of claims."""
 
 EXAMPLES = {"delay", "unix_find_other", "conv_k_2", "dev_name", "test_name", "few"}
 """Names that docstrings use as examples or patterns."""

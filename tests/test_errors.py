@@ -1,4 +1,4 @@
-"""Every exception of the package is in the tree that errors.py tells, or is private to its module."""
+"""Every exception of the package is in the tree of errors.py, or private to its module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.__
 
 
 def _exceptions() -> list[type[Exception]]:
-    """The public exception classes of the product; what interrupts a training is none, as Ctrl-C is none."""
+    """Return the public exception classes of the product, without the control flow of trainings."""
     found: set[type[Exception]] = set()
     for info in pkgutil.walk_packages(activemem.__path__, "activemem."):
         if info.name.startswith(OUTSIDE):

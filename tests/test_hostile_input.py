@@ -1,4 +1,4 @@
-"""Hostile input by the hundred, and by the ten thousand in `make fuzz`: an error of ours, and nothing else.
+"""Fuzzing with hundreds of inputs, ten thousands in `make fuzz`: only our own errors are allowed.
 
 Every input is drawn from a seed, so that what fails fails again. `bench/fuzz.py` does so with recipes.
 """
@@ -89,14 +89,14 @@ VALUES = [
         '"choice(sa, ff(8))"',
     ),
 ]
-"""What may stand in a study file for any value, apart from `PIECES` as texts."""
+"""Values for any key of a study file, in addition to `PIECES` as texts."""
 
 CLAIMS = [
     "max_length[mixer=sa, task=reverse] > max_length[mixer=conv(k=3), task=reverse]",
     "all(max_length[mixer=m, task=t] < 37 for m in mixer for t in task except [not])",
     "max(accuracy[mixer=m, task=not] for m in [sa, conv(k=20)]) - accuracy[mixer=sa, task=not] < 0.1",
 ]
-"""Claims that their study can make; `HOLDS` are those of studies that come along."""
+"""Valid claims of their study; `HOLDS` are those of included studies."""
 
 _KEY = re.compile(r"^[\w.-]+(?= = )", re.MULTILINE)
 _VALUE = re.compile(r"(?<= = )[^\n]*$", re.MULTILINE)
@@ -104,13 +104,13 @@ _log = logging.getLogger(__name__)
 
 
 def examples(some, many):
-    """A test with so many inputs in every run, and with so many in a run of the slow ones."""
+    """Return a decorator for tests with a number of inputs, and a larger one in slow runs."""
     sizes = [pytest.param(some, id="some"), pytest.param(many, id="many", marks=pytest.mark.slow)]
     return pytest.mark.parametrize("count", sizes)
 
 
 def mutated(draw, text):
-    """The text with pieces cut out, put in, doubled or moved."""
+    """Return the text with pieces removed, inserted, doubled or moved."""
     for _ in range(draw.randint(1, 5)):
         start = draw.randint(0, len(text))
         end = min(len(text), start + draw.choice((0, 0, 1, 2, 8, 30)))
@@ -120,7 +120,7 @@ def mutated(draw, text):
 
 
 def misvalued(draw, text):
-    """The text of a study with keys and values replaced, in TOML that can be read."""
+    """Return a study's text with replaced keys and values, as valid TOML."""
     for _ in range(draw.randint(1, 3)):
         pattern, options = draw.choice([(_VALUE, VALUES), (_VALUE, PIECES), (_VALUE, PIECES), (_KEY, PIECES)])
         put = draw.choice(options)
@@ -132,12 +132,12 @@ def misvalued(draw, text):
 
 
 def quoted(text):
-    """A text in quotes, as TOML and JSON have them."""
+    """Return a text in quotes, as in TOML and JSON."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def try_all(inputs, read, *, carets=True):
-    """Read every input; expect of each that it is read, or an error of ours that can be shown as it is."""
+    """Read every input; each must be read or raise a printable error of ours."""
     wrong, outcomes, begun = [], Counter(), time.monotonic()
     for each in inputs:
         try:
@@ -240,7 +240,7 @@ def test_a_file_of_rows_is_read_or_counts_as_missing(count, tmp_path, caplog):
 
 
 def damaged(draw, data):
-    """Bytes with some flipped, cut off, put in, or all replaced."""
+    """Return bytes that are flipped, truncated, extended or replaced."""
     hurt, start = bytearray(data), draw.randrange(len(data))
     match draw.randrange(4):
         case 0:
@@ -255,7 +255,7 @@ def damaged(draw, data):
 
 
 class Evil:
-    """What would leave a file behind, if it were unpickled."""
+    """An object that would create a file if unpickled."""
 
     def __init__(self, path):
         self.path = path

@@ -1,4 +1,4 @@
-"""What `make test-minimum` installs are the lowest versions that pyproject.toml allows."""
+"""The versions of `make test-minimum` are the lowest that pyproject.toml allows."""
 
 import tomllib
 from pathlib import Path
@@ -12,14 +12,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def lowest(requirement):
-    """The lowest version of a dependency, which has that bound and no other."""
+    """Return the lower bound of a dependency, which has no other bound."""
     (bound,) = requirement.specifier
     assert bound.operator == ">=", f"expected a lower bound of {requirement.name}, got {bound}"
     return Version(bound.version)
 
 
 def pins():
-    """The version of each package in constraints-minimum.txt."""
+    """Return the version of each package in constraints-minimum.txt."""
     lines = (ROOT / "constraints-minimum.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.split("==") for line in lines if not line.startswith("#")]
     return {canonicalize_name(name): Version(version) for name, version in pairs}

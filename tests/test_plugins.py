@@ -1,4 +1,4 @@
-"""Plug-ins: loaded once, owned by name, withdrawn when they break."""
+"""Plug-ins: loaded once, owned by name, and withdrawn on errors."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ class Something:
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a plug-in."""
+    """Return a function that writes a plug-in file."""
 
     def write_file(name, text):
         path = tmp_path / name

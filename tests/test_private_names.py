@@ -1,4 +1,4 @@
-"""The product uses no private name of torch, Optuna or Ray that something public could replace."""
+"""The product uses no private name of torch, Optuna or Ray with a public alternative."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KNOWN = {
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_put",
 }
-"""What nothing public replaces."""
+"""Private names without a public alternative."""
 
 
 def _uses(path: Path) -> set[str]:
-    """Return the private names of torch, Optuna and Ray that a module takes."""
+    """Return the private names of torch, Optuna and Ray in a module."""
     text = path.read_text(encoding="utf-8")
     if not re.search(r"^\s*(import|from) (torch|optuna|ray)\b", text, re.MULTILINE):
         return set()

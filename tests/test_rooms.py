@@ -1,4 +1,4 @@
-"""Every folder says what it is for, the list of packages is complete, and no two classes share a name."""
+"""Every folder describes its purpose, the list of packages is complete, and class names are unique."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ def test_the_list_of_packages_has_every_room():
 
 @cache
 def trees():
-    """The syntax tree of every module, by its path."""
+    """Return the syntax tree of every module by its path."""
     paths = [path for room in ROOMS for path in room.glob("*.py")]
     return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 

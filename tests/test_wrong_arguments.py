@@ -1,4 +1,4 @@
-"""Wrong arguments of the promised names: each error says what was expected and what came."""
+"""Wrong arguments of public functions: each error names the expected and the given value."""
 
 from __future__ import annotations
 

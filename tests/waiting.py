@@ -1,4 +1,4 @@
-"""Waiting for what another process or thread does, without a time that a loaded machine breaks."""
+"""Waiting for another process or thread, with a limit that suits a loaded machine."""
 
 import time
 
@@ -6,7 +6,7 @@ PATIENCE_S = 600
 
 
 def wait_for(what, seconds=PATIENCE_S):
-    """What a function gives as soon as it is true."""
+    """Return a function's result as soon as it is true."""
     end = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < end, f"nothing within {seconds} s"

@@ -1,4 +1,4 @@
-"""The session of a machine with a GPU, very small and on a CPU: each stage is done once, and stays known."""
+"""The GPU session in a tiny form on a CPU: each stage runs once, and its result is stored."""
 
 import json
 import os
@@ -70,7 +70,7 @@ DEAF = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){STUDY}"
 
 
 def call(folder, kept):
-    """The exit status of a call of the session, and the lines that it says."""
+    """Run one call of the session; return its exit status and printed lines."""
     command = [sys.executable, "bench/gpu_session.py", str(folder), "--keep", str(kept), "--tiny"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stderr == ""
@@ -78,13 +78,13 @@ def call(folder, kept):
 
 
 def environment():
-    """That of a program which imports the benchmarks."""
+    """Return the environment of a program that imports the benchmarks."""
     path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path}
 
 
 def begin(given, folder, *options):
-    """A session with other stages: of each its program, and what else it has."""
+    """Start a session with other stages: the program and further options of each."""
     return subprocess.Popen(
         [sys.executable, "-c", SESSION, str(folder), "--tiny", *map(str, options), json.dumps(given)],
         env=environment(),
@@ -96,7 +96,7 @@ def begin(given, folder, *options):
 
 
 def say(given, folder, *options):
-    """The exit status of a session with other stages, and what it says."""
+    """Run a session with other stages; return its exit status and output."""
     session = begin(given, folder, *options)
     said, told = session.communicate()
     assert told == "" or not said
@@ -104,7 +104,7 @@ def say(given, folder, *options):
 
 
 def is_alive(pid):
-    """Whether a process is there that has not ended."""
+    """Return whether a process is still running."""
     state = Path(f"/proc/{pid}/stat")
     return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
 
@@ -138,7 +138,7 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
 
 
 def commands():
-    """Those of a session on a GPU by their stages, where states are kept and where they are not."""
+    """Return the commands of a GPU session by stage, with and without stored states."""
     done = subprocess.run(
         [sys.executable, "-c", COMMANDS], cwd=ROOT, env=environment(), capture_output=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The table of benchmarks: what raises is told in its place, and the other rows stand."""
+"""The table of benchmarks: an exception takes the place of its row, and the other rows are kept."""
 
 import os
 import subprocess
@@ -69,7 +69,7 @@ for mixer, recipe in released_active_memory.RECIPES.items():
 
 
 def run(program):
-    """What a program prints beside the benchmarks, and what it tells of errors."""
+    """Run a program that imports the benchmarks; return its output and error output."""
     path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", program],

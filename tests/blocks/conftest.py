@@ -1,4 +1,4 @@
-"""One thread, and the references that the conformance suite holds blocks against."""
+"""Tests of blocks: one thread, and the references for the conformance suite."""
 
 import pytest
 import torch

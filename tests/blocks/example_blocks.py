@@ -1,4 +1,4 @@
-"""The blocks of the vocabulary that read one sequence, each with small arguments."""
+"""All blocks of the vocabulary for one sequence, with small arguments."""
 
 from activemem.grammar import Role, lookup
 from activemem.grammar.nodes import BlockNode
@@ -9,7 +9,7 @@ BLOCKS = [name for name in builtin_names() if lookup(name).role is not Role.TRAN
 
 
 def example_block(name):
-    """The block with small numbers: 4 for what must be given, 2 for integers that have a default."""
+    """Return the block with small numbers: 4 for required parameters, 2 for optional integers."""
     spec, arguments = lookup(name), []
     for parameter in spec.parameters:
         if parameter.kind == "integer":
@@ -24,5 +24,5 @@ def example_block(name):
 
 
 def _allows(spec, arguments):
-    """Whether parameters may have these values while the others have their defaults."""
+    """Return whether parameters accept these values together with the defaults of others."""
     return spec.check is None or spec.check(spec.settings(BlockNode(spec.name, arguments))) is None

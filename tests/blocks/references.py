@@ -1,4 +1,4 @@
-"""The blocks once more, slow and plain: loops over positions, one sequence at a time, in double precision."""
+"""Reference implementations of blocks: loops over positions, one sequence at a time, double precision."""
 
 import math
 
@@ -110,7 +110,7 @@ def timing(length, width):
 
 
 def logits(model, tokens, apply, *, pre, mixes, timed=True):
-    """A whole model on one sequence: sub-layer i is `apply[i]`, and gets timing if `mixes[i]`."""
+    """Return a whole model's logits for one sequence; `apply[i]` is sub-layer i, timed if `mixes[i]`."""
     width = model.embedding.embedding_dim
     signal = timing(len(tokens), width) * timed
     x = model.embedding.weight[tokens] * math.sqrt(width) + signal
@@ -126,7 +126,7 @@ def sigmoid(x):
 
 
 def lstm_layer(layer, x, h, s):
-    """One sequence (length, width) from a state (width,): outputs, cells and gates of each step."""
+    """Run one sequence (length, width) from a state (width,): outputs, cells and gates of each step."""
     wi, wf, wg, wo = layer.weight_x.chunk(4)
     ui, uf, ug, uo = layer.weight_h.chunk(4)
     bi, bf, bg, bo = layer.bias.chunk(4)
@@ -140,7 +140,7 @@ def lstm_layer(layer, x, h, s):
 
 
 def gru_layer(layer, x, h):
-    """One sequence (length, width) from a state (width,): the outputs and the gates of each step."""
+    """Run one sequence (length, width) from a state (width,): outputs and gates of each step."""
     wr, wz, wn = layer.weight_x.chunk(3)
     ur, uz, un = layer.weight_h.chunk(3)
     br, bz, bn = layer.bias.chunk(3)
@@ -183,7 +183,7 @@ def last(_block, x, **_):
 
 
 def implicit_filters(network, lags):
-    """The taps of each long convolution, (filters, channels, lags), one lag after the other."""
+    """Return the taps of each long convolution, (filters, channels, lags), computed lag by lag."""
     columns = []
     count, channels = network.skip.shape
     for lag in range(lags):
@@ -200,7 +200,7 @@ def implicit_filters(network, lags):
 
 
 def channel_convolution(taps, x):
-    """Each channel of x (length, channels) by its own taps (channels, lags)."""
+    """Convolve each channel of x (length, channels) with its own taps (channels, lags)."""
     y = torch.zeros_like(x)
     for s in range(min(len(x), taps.shape[1])):
         y = y + torch.cat([x.new_zeros(s, x.shape[1]), taps[:, s] * x[: len(x) - s]])

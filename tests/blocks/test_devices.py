@@ -1,4 +1,4 @@
-"""What blocks make while they compute stands on the device of their inputs, and asks it for no values.
+"""Blocks create tensors on the device of their inputs, and never read values from it.
 
 They are on torch's device `meta`, whose tensors have shapes alone and meet no others.
 """
@@ -28,7 +28,7 @@ BESIDE = [
     "retention(heads=2, head_width=4, rotate=false)",
     "mamba(channels=4, state=2, negative=true)",
 ]
-"""Kinds of blocks that do what their examples do not."""
+"""Variants of blocks with other code paths than their examples."""
 
 TRANSDUCERS = [
     "seq2seq(sa(heads=2, head_width=4) >> ff(8), sa(heads=2, head_width=4) >> ff(8))",
@@ -97,7 +97,7 @@ def test_a_transducer_makes_nothing_on_another_device(text):
 
 @pytest.mark.parametrize("text", [text for text in TRANSDUCERS if "neural_gpu" not in text])
 def test_a_transducer_that_writes_makes_nothing_on_another_device(text):
-    """Not one whose image is as long as what is written: how long that is, it asks for."""
+    """Excludes one whose image is as long as the output, a length that it reads from the device."""
     with torch.device("meta"):
         transducer = build_transducer_block(parse_block(text), Context(config=ModelConfig(d_model=WIDTH)))
     _, mask = masks(LENGTH)

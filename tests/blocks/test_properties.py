@@ -1,4 +1,4 @@
-"""What the analysis says of any recipe at all is what its module does: parameters, operations, memory."""
+"""For random recipes, the analysis equals the module: parameters, FLOPs, memory."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ SETTINGS = {**WAYS, "position": st.sampled_from(["timing", "none"])}
 
 
 def shape(recipe, **settings):
-    """The model without numbers: of any size, at no cost."""
+    """Return the model on the meta device, which costs nothing at any size."""
     with torch.device("meta"):
         return build(recipe, dropout=0.0, max_parameters=None, **settings)
 
@@ -49,7 +49,7 @@ def assert_parameters_and_operations(recipe, length, sizes):
 
 @torch.no_grad()
 def operations(model, batch, length):
-    """The floating-point operations of a forward pass."""
+    """Return the FLOPs of a forward pass."""
     with FlopCounterMode(display=False) as counter:
         model(torch.zeros(batch, length, dtype=torch.int64, device="meta"))
     return counter.get_total_flops()

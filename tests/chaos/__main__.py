@@ -1,13 +1,12 @@
-"""Chaos: a study under faults of a seeded schedule, and an oracle that looks at what is left of it.
+"""Chaos tests: a study under faults of a seeded schedule, and an oracle that checks the result.
 
-    python -m tests.chaos [--faults 1000] [--seed 1] [--scene NAME] [--episode N] [--keep FOLDER]
-                          [--table FILE]
+python -m tests.chaos [--faults 1000] [--seed 1] [--scene NAME] [--episode N] [--keep FOLDER] [--table FILE]
 
 An episode is one study in a store of its own, with some faults one after the other; then it may end in peace.
 Most are a grid, some a search with two drivers, one of twenty runs on Ray; `--scene` has one of these alone,
-or `bucket`, the grid with its store in a bucket.
-Its kinds, moments and places are drawn from the seed and the number of the episode alone, so that `--episode`
-repeats it, as far as the processes of a machine repeat themselves. The logs of what went wrong are kept.
+or `bucket`, the grid with its store in a bucket. Its kinds, moments and places are drawn from the seed and
+the number of the episode alone, so that `--episode` repeats it, as far as the processes of a machine repeat
+themselves. The logs of what went wrong are kept.
 """
 
 import argparse
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
     from .world import World
 
 MAX_KILLS_IN_A_ROW = 3
-"""Between more, a trial must end: one whose processes die six times in one epoch has failed, and rightly."""
+"""A trial must end between more kills, since six deaths in one epoch make it fail by design."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How often each kind has struck, and had nothing to strike; in how many episodes the oracle objects."""
+    """Counts of each fault kind: executed, impossible, and episodes with objections of the oracle."""
 
     struck: Counter[str] = field(default_factory=Counter[str])
     missed: Counter[str] = field(default_factory=Counter[str])
@@ -45,7 +44,7 @@ class Tally:
 def strike_some(
     world: "World", kinds: Mapping[str, tuple[int, "Strike"]], draw: Random, tally: Tally
 ) -> None:
-    """Let the faults of an episode strike; raises StrikeError."""
+    """Execute the faults of an episode; raises StrikeError."""
     from .kinds import KILLS
 
     kills = 0
@@ -66,7 +65,7 @@ def strike_some(
 
 
 def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk", server: "Server | None") -> Tally:
-    """Run episodes until so many faults have struck, or the one that was asked for."""
+    """Run episodes until enough faults were executed, or one selected episode."""
     from .bucket import make_bucket_world
     from .faults import StrikeError
     from .kinds import kinds_of, left_out
@@ -117,7 +116,7 @@ def keep(world: "World", folder: Path) -> None:
 
 
 def main() -> int:
-    """Run the episodes, and tell how often each kind has struck."""
+    """Run the episodes, and print the number of faults by kind."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--faults", type=int, default=1000, help="how many must strike")
     parser.add_argument("--seed", type=int, default=1)

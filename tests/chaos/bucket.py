@@ -1,4 +1,4 @@
-"""A store in a bucket: the server of the tests in a process of its own, whose network can be made bad."""
+"""A store in a bucket: the test server in its own process, with network faults."""
 
 import os
 import time
@@ -15,18 +15,18 @@ from .scenes import Scene
 from .world import Damage, World, prepare
 
 WELL = dict[str, float]()
-"""The network in which every request is answered."""
+"""A network without faults."""
 
 
 class BadServer(S3Server):
-    """A server some of whose requests fail: `weather` has how likely each fault is, and their pause."""
+    """A server with failing requests; `weather` has the probability of each fault, and pauses."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weather, self._draw = WELL, Random(1)
 
     def fault(self, method: str, key: str) -> str | None:
-        """What happens to a request, after the pause that there is before each."""
+        """Return the fault of a request, after its pause."""
         weather = self.weather
         time.sleep(weather.get("delay_s", 0.0))
         for name in ("dropped", "busy", "lost", "cut"):
@@ -35,11 +35,11 @@ class BadServer(S3Server):
         return None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: clients are killed."""
+        """Ignore errors, since clients are killed."""
 
 
 class Server:
-    """The process of a server, which ends with the last process that has been forked since it began."""
+    """A server process, which ends with the last process forked after its start."""
 
     def __init__(self) -> None:
         self._pipe, theirs = Pipe()
@@ -51,19 +51,19 @@ class Server:
         os.environ.update(self._pipe.recv())
 
     def ask(self, action: Any, *arguments: Any) -> Any:
-        """Let the server do one of the actions below with its arguments."""
+        """Run one of the functions below in the server."""
         self._pipe.send((action.__name__, arguments))
         return self._pipe.recv()
 
     def remove(self) -> None:
-        """End it."""
+        """End the server."""
         self._pipe.close()
         os.kill(self.pid, 9)
         os.waitpid(self.pid, 0)
 
 
 def _serve(pipe: Connection) -> None:
-    """Serve, and do what is asked for, until nobody can ask any more."""
+    """Serve and run requested functions until all clients are gone."""
     try:
         with BadServer() as server:
             pipe.send(server.environment)
@@ -77,7 +77,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def blow(server: BadServer, weather: dict[str, float]) -> None:
-    """Make the network good or bad."""
+    """Set the network faults."""
     server.weather = weather
 
 
@@ -87,18 +87,18 @@ def keys(server: BadServer, prefix: str) -> list[str]:
 
 
 def get(server: BadServer, key: str) -> bytes | None:
-    """The contents of an object, if it is there."""
+    """Return the contents of an object, None if missing."""
     return server.objects[key][0] if key in server.objects else None
 
 
 def put(server: BadServer, key: str, data: bytes) -> None:
-    """Replace the contents of an object or make one, without changing the time of one that is there."""
+    """Create an object or replace its contents, keeping an existing time."""
     changed = server.objects[key][1] if key in server.objects else server.now()
     server.objects[key] = data, changed
 
 
 def exchange(server: BadServer, key: str, before: bytes, data: bytes) -> bool:
-    """Replace the contents of an object if they are those that were read."""
+    """Replace the contents of an object if they are unchanged since they were read."""
     if get(server, key) != before:
         return False
     put(server, key, data)
@@ -106,7 +106,7 @@ def exchange(server: BadServer, key: str, before: bytes, data: bytes) -> bool:
 
 
 def delete(server: BadServer, start: str, all_below: bool) -> None:
-    """Remove an object, or all whose keys begin so."""
+    """Remove an object, or all with this prefix."""
     for key in [key for key in server.objects if key == start or (all_below and key.startswith(start))]:
         del server.objects[key]
 
@@ -123,34 +123,34 @@ ACTIONS = {action.__name__: action for action in (blow, keys, get, put, exchange
 
 @dataclass(slots=True, kw_only=True)
 class BucketWorld(World):
-    """A world whose store is below a prefix in a bucket; its folder of a store is not there."""
+    """A world with a store under a prefix in a bucket, without a local folder."""
 
     server: Server
 
     @property
     def place(self) -> str:
-        """The address."""
+        """Return the address."""
         return f"s3://bucket/{self.prefix.rstrip('/')}"
 
     @property
     def prefix(self) -> str:
-        """What all keys begin with."""
+        """Return the prefix of all keys."""
         return f"{self.folder.name}/"
 
     def names(self) -> list[str]:
-        """The keys of all objects."""
+        """Return the keys of all objects."""
         return self.server.ask(keys, self.prefix)
 
     def read(self, name: str) -> bytes | None:
-        """An object, if it is there."""
+        """Return an object's contents, None if missing."""
         return self.server.ask(get, self.prefix + name)
 
     def is_there(self, damage: Damage) -> bool:
-        """Whether an object is still as it was after its damage."""
+        """Return whether an object is unchanged since its damage."""
         return self.read(str(damage.path)) == damage.now
 
     def helpers(self) -> set[int]:
-        """The server."""
+        """Return the server's process."""
         return {self.server.pid}
 
     def remove(self, name: str) -> None:
@@ -175,7 +175,7 @@ class BucketWorld(World):
 
 
 def make_bucket_world(scene: Scene, folder: Path, server: Server, disk: Any) -> BucketWorld:
-    """A new world with an empty store in the bucket."""
+    """Return a new world with an empty store in the bucket."""
     prepare(scene, folder)
     server.ask(blow, WELL)
     return BucketWorld(scene, folder, folder / "no-store", disk, server=server)

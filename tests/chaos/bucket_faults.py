@@ -1,4 +1,4 @@
-"""Faults of a bucket: a network that loses, a server that is busy or slow, and objects that are damaged."""
+"""Faults of a bucket: lost, busy or slow connections, and damaged objects."""
 
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -10,22 +10,22 @@ from .scenes import NAME
 from .world import Damage, World
 
 IN_THE_WAY = f"trials/{NAME}"
-"""An object under the name of a folder, as consoles make them."""
+"""An object named like a folder, as web consoles create."""
 
 
 def cut_short(data: bytes, draw: Random) -> bytes:
-    """The first bytes of an object, or none."""
+    """Return a prefix of an object, possibly empty."""
     return data[: draw.randrange(len(data))]
 
 
 def flip_a_bit(data: bytes, draw: Random) -> bytes:
-    """The bytes of an object but for one bit."""
+    """Return an object with one flipped bit."""
     at = draw.randrange(len(data))
     return data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
 
 
 def write_other_bytes(_data: bytes, draw: Random) -> bytes:
-    """Something else."""
+    """Return unrelated bytes."""
     return draw.randbytes(draw.randrange(4096))
 
 
@@ -37,7 +37,7 @@ DAMAGE = {
 
 
 def bad_network(world: World, draw: Random, *, fault: str, least: float, most: float) -> str | None:
-    """For a while requests fail in a way, each with a likelihood that is drawn, or take so many seconds."""
+    """Make requests fail with a random probability, or take some seconds, for a while."""
     assert isinstance(world, BucketWorld)
     if not world.running():
         return None
@@ -49,7 +49,7 @@ def bad_network(world: World, draw: Random, *, fault: str, least: float, most: f
 
 
 def server_away(world: World, draw: Random) -> str | None:
-    """Nothing is answered, for shorter than a driver waits or for longer."""
+    """Stop all answers, for shorter or longer than a driver waits."""
     assert isinstance(world, BucketWorld)
     if not world.running():
         return None
@@ -61,7 +61,7 @@ def server_away(world: World, draw: Random) -> str | None:
 
 
 def damage_an_object(world: World, draw: Random, *, how: str) -> str | None:
-    """Damage one object, of a place that is drawn first; where, or None where there is none."""
+    """Damage an object of a random place; return its key, None without one."""
     assert isinstance(world, BucketWorld)
     names = world.names()
     found = {place: [name for name in names if fnmatchcase(name, glob)] for place, glob in PLACES.items()}
@@ -83,7 +83,7 @@ def damage_an_object(world: World, draw: Random, *, how: str) -> str | None:
 
 
 def add_an_object(world: World, draw: Random) -> str | None:
-    """Add what no store has written; where, or None where it is already."""
+    """Add a foreign object; return its key, None if present."""
     assert isinstance(world, BucketWorld)
     name = draw.choice([*BESIDE.values(), IN_THE_WAY])
     if world.read(name) is not None:

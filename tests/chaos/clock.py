@@ -1,4 +1,4 @@
-"""The clock of the day as the drivers of this process see it; that of durations stays as it is."""
+"""The wall clock of this process's drivers; monotonic time is unaffected."""
 
 import ctypes
 import gc
@@ -12,12 +12,12 @@ _time, _time_ns, _now = time.time, time.time_ns, datetime.now
 
 
 def set_clock(shift_s: float) -> None:
-    """Put the clock of all drivers so much ahead of the machine's, or behind, at once and while they run."""
+    """Shift the wall clock of all drivers relative to the machine's, at once."""
     _shift[:] = struct.pack("d", shift_s)
 
 
 def use_shifted_clock() -> None:
-    """Let this process read that clock from now on, in all ways in which Python asks for the time of day."""
+    """Make all of Python's wall-clock functions in this process use the shifted clock."""
     time.time = lambda: _time() + _shift_s()
     time.time_ns = lambda: _time_ns() + int(1e9 * _shift_s())
     methods = gc.get_referents(datetime.__dict__)[0]  # a class written in C lets no attribute be set

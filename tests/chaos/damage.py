@@ -1,4 +1,4 @@
-"""Damage to the files of a store: cut short, a flipped bit, other bytes, a pipe, a link, a folder."""
+"""Damage to files of a store: truncation, a flipped bit, other bytes, a pipe, a link, a folder."""
 
 import os
 from collections.abc import Callable
@@ -20,15 +20,15 @@ PLACES = {
     "weights": "weights/*.safetensors",
     "study record": f"studies/{NAME}.json",
 }
-"""Where the files of a store are, by what they hold."""
+"""The patterns of a store's files by content."""
 
 WITHOUT_PROMISE = ("lease", "list of starts")
-"""Places of which only the effect is promised: who trains what, and how often a trial has begun."""
+"""Places with weaker guarantees: who trains which trial, and the number of starts."""
 
 STOPS_A_STUDY = [
     ("a folder in place of a file", place) for place in ("weights", "study record", "checkpoint")
 ]
-"""What a study does not go on from: it ends with the name of the folder, until somebody has removed it."""
+"""Damage that stops a study, with the folder's name, until it is removed."""
 
 BESIDE = {
     "rows": f"trials/{NAME}/foreign.parquet",
@@ -40,16 +40,16 @@ BESIDE = {
     "checkpoints": "checkpoints/foreign",
     "studies": "trials/foreign",
 }
-"""Where something may turn up that no store has written."""
+"""Places for foreign files."""
 
 
 def cut_short(path: Path, draw: Random) -> None:
-    """Keep the first bytes of a file, or none."""
+    """Truncate a file, possibly to nothing."""
     os.truncate(path, draw.randrange(path.stat().st_size))
 
 
 def flip_a_bit(path: Path, draw: Random) -> None:
-    """Flip one bit of a file, where it is."""
+    """Flip one bit of a file in place."""
     with path.open("r+b") as file:
         at = draw.randrange(path.stat().st_size)
         file.seek(at)
@@ -59,24 +59,24 @@ def flip_a_bit(path: Path, draw: Random) -> None:
 
 
 def write_other_bytes(path: Path, draw: Random) -> None:
-    """Write something else in place of a file."""
+    """Replace a file by unrelated bytes."""
     path.write_bytes(draw.randbytes(draw.randrange(4096)))
 
 
 def make_pipe(path: Path, _draw: Random) -> None:
-    """Put a pipe in the place of a file."""
+    """Replace a file by a pipe."""
     path.unlink(missing_ok=True)
     os.mkfifo(path)
 
 
 def make_link_to_nothing(path: Path, _draw: Random) -> None:
-    """Put a link to nothing in the place of a file."""
+    """Replace a file by a broken link."""
     path.unlink(missing_ok=True)
     path.symlink_to("nothing")
 
 
 def make_folder(path: Path, _draw: Random) -> None:
-    """Put a folder in the place of a file."""
+    """Replace a file by a folder."""
     path.unlink(missing_ok=True)
     path.mkdir()
 
@@ -98,9 +98,9 @@ AS_NEW = {
 
 
 def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
-    """Damage one file, of a place that is drawn first; where, or None where there is none.
+    """Damage a file of a random place; return its path, None without one.
 
-    What is no file any more is left: whoever opens a pipe to write waits for a reader.
+    Other than regular files are skipped, since opening a pipe for writing would block.
     """
     found = {
         place: sorted(path for path in world.store.glob(pattern) if path.is_file() and not path.is_symlink())
@@ -123,7 +123,7 @@ def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
 
 
 def add_a_file(world: World, draw: Random, *, how: str) -> str | None:
-    """Add what no store has written; where, or None where there is no such folder or it has one."""
+    """Add a foreign file; return its path, None without a suitable folder."""
     path = world.store / draw.choice(list(BESIDE.values()))
     if not path.parent.is_dir() or os.path.lexists(path):
         return None
@@ -133,7 +133,7 @@ def add_a_file(world: World, draw: Random, *, how: str) -> str | None:
 
 
 def remove_strangers(world: World) -> None:
-    """Remove what is no file and what no store wrote, as a person would who was told of it."""
+    """Remove irregular and foreign files, as a warned user would."""
     for name in world.foreign:
         world.remove(name)
     for path in [path for pattern in PLACES.values() for path in world.store.glob(pattern)]:

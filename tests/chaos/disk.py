@@ -1,4 +1,4 @@
-"""The disk of the stores: a small one in memory in a mount namespace of our own, which fills up and locks."""
+"""A small disk for stores, in memory in our own mount namespace, which can become full or read-only."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Disk:
-    """A folder for stores; `is_own` says whether it is a disk of its own, which needs the rights to mount."""
+    """A folder for stores; `is_own` tells whether it is a mounted disk, which needs privileges."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Disk:
             _call("umount2", str(self.folder).encode(), _DETACH)
 
     def fill(self, left_bytes: int) -> None:
-        """Leave this much room."""
+        """Fill the disk except for this much space."""
         descriptor = os.open(self._ballast, os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             state = os.fstatvfs(descriptor)
@@ -51,7 +51,7 @@ class Disk:
         self._ballast.unlink(missing_ok=True)
 
     def lock(self) -> bool:
-        """Make it read-only, which the system does while no file is being written; say whether it did."""
+        """Make the disk read-only, possible only without open writes; return whether that succeeded."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             with suppress(OSError):

@@ -30,10 +30,10 @@ from activemem.storage.place import FolderPlace
 from .clock import use_shifted_clock
 
 LEASE_S = 2.0
-"""The length of the drivers' leases, so that a pause which outlasts one is short."""
+"""The lease time of the drivers, short enough for pauses to exceed it."""
 
 PATIENCE = (4.0, 3.0, 10), (2.0, 1.0, 2)
-"""With data and with renewals in a bucket: as `bucket` has it, and as much shorter as the leases are."""
+"""Wait times for data and for lease renewals in a bucket, shortened like the leases."""
 
 TEMPORARY = "temporary"
 """The folder for temporary files of all drivers of a world."""
@@ -45,7 +45,7 @@ _REPORTED = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """What happens to a driver by itself, counted in what it asks of the file system below its store.
+    """A fault inside a driver at a count of file-system operations in its store.
 
     With a store in a bucket the requests are counted instead, each when it is made and when it is over.
 
@@ -63,7 +63,7 @@ NOTHING = Fate()
 
 @dataclass(slots=True)
 class Driver:
-    """A driver that was started, and the file that it writes to."""
+    """A started driver and its log file."""
 
     pid: int
     log: Path
@@ -71,7 +71,7 @@ class Driver:
     is_paused: bool = False
 
     def runs(self) -> bool:
-        """Whether it has not ended; `status` is then its exit status, below zero for a signal."""
+        """Return whether it still runs; `status` is then its exit status, negative for a signal."""
         if self.status is None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
@@ -79,7 +79,7 @@ class Driver:
         return self.status is None
 
     def send(self, number: int) -> None:
-        """Send it a signal, if it runs."""
+        """Send it a signal if it runs."""
         if self.runs():
             os.kill(self.pid, number)
 
@@ -93,22 +93,22 @@ class Driver:
         return True
 
     def text(self) -> str:
-        """What it has written, to either stream."""
+        """Return its output and error output."""
         return self.log.read_text(encoding="utf-8", errors="replace") + self.output()
 
     def output(self) -> str:
-        """What it has written to standard output."""
+        """Return its standard output."""
         return self.log.with_suffix(".out").read_text(encoding="utf-8", errors="replace")
 
     def told(self) -> list[tuple[str, ...]]:
-        """What it has told of trials that have ended: status, mixer, task and seed of each."""
+        """Return the trials reported as ended: status, mixer, task and seed."""
         return _REPORTED.findall(self.text())
 
 
 def start(
     words: list[str], log: Path, folder: Path, fate: Fate = NOTHING, store: str | None = None
 ) -> Driver:
-    """Fork a process that runs the command in a folder and writes to a log."""
+    """Fork a process that runs the command in a folder, with a log."""
     if words[:2] == ["study", "run"] and "--local" not in words:
         program = [sys.executable, "-m", "activemem", *words]
         return in_child(lambda: os.execve(program[0], program, _RAY_ENVIRONMENT), log, folder)
@@ -116,7 +116,7 @@ def start(
 
 
 def in_child(action: Callable[[], None], log: Path, folder: Path) -> Driver:
-    """Fork a process that does something, and writes to a log."""
+    """Fork a process that runs a function, with a log."""
     for path in (log, log.with_suffix(".out")):
         path.write_text("", encoding="utf-8")
     pid = os.fork()
@@ -126,7 +126,7 @@ def in_child(action: Callable[[], None], log: Path, folder: Path) -> Driver:
 
 
 def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
-    """Do something in this process, which is a new one, and end it."""
+    """Run a function in this forked process, then exit."""
     status = 70
     try:
         os.setsid()
@@ -152,7 +152,7 @@ def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
 
 
 def _command(words: list[str], fate: Fate, store: str | None) -> None:
-    """The command line in this process."""
+    """Run the command line in this process."""
     leases.LEASE_S = LEASE_S  # of those whose length cannot be read
     use_shifted_clock()
     Store.leases = _short_leases
@@ -163,13 +163,13 @@ def _command(words: list[str], fate: Fate, store: str | None) -> None:
 
 
 def _short_leases(store: Store, run: str) -> Leases:
-    """The leases of a store as it has them, but short."""
+    """Return the leases of a store with a short lease time."""
     store._layout.place.check_claims()
     return Leases(store._layout, this_process(run), lease_s=LEASE_S)
 
 
 def _meet(fate: Fate, root: str) -> None:
-    """Let a fate come over this process."""
+    """Install a fault in this process."""
     steps = flushes = 0
     real_fsync = os.fsync
 

@@ -11,10 +11,10 @@ from .drivers import LEASE_S, Fate
 from .world import World
 
 Strike = Callable[[World, Random], str | None]
-"""Does a fault with what it draws, and says what it did; None where there was nothing to do it to."""
+"""A function that executes a fault and describes it; None if impossible."""
 
 ENDS_WITHIN_S = 20.0
-"""Drivers that are asked to stop, or whose disk fails, end within so long, on a loaded machine too."""
+"""The time limit for drivers to end after a stop or disk error, also on a busy machine."""
 
 MOST_DRIVERS = 3
 _LAST_STEP = 1500
@@ -22,11 +22,11 @@ _JUMP_S = 3 * 24 * 3600.0
 
 
 class StrikeError(Exception):
-    """A driver did not do what it must after a fault."""
+    """Raised if a driver reacts wrongly to a fault."""
 
 
 def kill(world: World, draw: Random) -> str | None:
-    """SIGKILL, at any moment."""
+    """SIGKILL at a random moment."""
     if not (running := world.running()):
         return None
     driver = draw.choice(running)
@@ -36,7 +36,7 @@ def kill(world: World, draw: Random) -> str | None:
 
 
 def signal_at_step(world: World, draw: Random, *, number: int) -> str | None:
-    """A new driver gets a signal before one of its steps in the file system."""
+    """Start a driver that gets a signal before one of its file-system operations."""
     step = int(_LAST_STEP ** draw.random())
     driver = world.begin(Fate(signal_at_step=step, signal=number))
     if not driver.ends_within(ENDS_WITHIN_S * 3):
@@ -45,7 +45,7 @@ def signal_at_step(world: World, draw: Random, *, number: int) -> str | None:
 
 
 def stop(world: World, draw: Random, *, number: int, times: int = 1) -> str | None:
-    """SIGTERM or Ctrl-C, once or twice: the driver must end in order, and soon."""
+    """SIGTERM or Ctrl-C, once or twice: the driver must end cleanly and soon."""
     if not (running := world.running()):
         return None
     driver = draw.choice(running)
@@ -73,14 +73,14 @@ def pause(world: World, draw: Random) -> str | None:
 
 
 def add_driver(world: World, _draw: Random) -> str | None:
-    """One more driver on the same store."""
+    """Start another driver on the same store."""
     if not world.running() or len(world.running()) >= MOST_DRIVERS:
         return None
     return world.begin().log.stem
 
 
 def fill_disk(world: World, draw: Random) -> str | None:
-    """A disk with little room left or none, until no driver runs or a while has passed."""
+    """Fill the disk partly or fully until no driver runs or some time has passed."""
     world.disk.fill(draw.choice([0, 4096, 20_000, 60_000]))
     world.wait_for_trials(1000, 1.0 + draw.random())
     world.disk.make_room()
@@ -88,7 +88,7 @@ def fill_disk(world: World, draw: Random) -> str | None:
 
 
 def lock_disk(world: World, draw: Random) -> str | None:
-    """A disk that becomes read-only, until no driver runs or a while has passed."""
+    """Make the disk read-only until no driver runs or some time has passed."""
     if not world.disk.lock():
         return None
     world.wait_for_trials(1000, 1.0 + draw.random())
@@ -97,7 +97,7 @@ def lock_disk(world: World, draw: Random) -> str | None:
 
 
 def slow_disk(world: World, draw: Random) -> str | None:
-    """A new driver each of whose flushes takes longer, for some trials, then SIGKILL."""
+    """Start a driver with slow flushes for some trials, then SIGKILL."""
     driver = world.begin(Fate(flush_takes_s=draw.uniform(0.005, 0.05)))
     world.wait_for_trials(draw.randrange(3), 3.0)
     driver.send(signal.SIGKILL)
@@ -106,7 +106,7 @@ def slow_disk(world: World, draw: Random) -> str | None:
 
 
 def fail_flush(world: World, draw: Random) -> str | None:
-    """A new driver one of whose flushes fails with an error of the disk."""
+    """Start a driver whose flush fails once with a disk error."""
     driver = world.begin(Fate(fails_at_flush=int(200 ** draw.random())))
     if not driver.ends_within(ENDS_WITHIN_S * 3):
         raise StrikeError(f"{driver.log.stem} did not end after a flush that failed")
@@ -114,7 +114,7 @@ def fail_flush(world: World, draw: Random) -> str | None:
 
 
 def jump_file_times(world: World, draw: Random) -> str | None:
-    """Every file gets a time of some days before or after, as if the clock had been wrong."""
+    """Shift the time of each file by some days, as after a wrong clock."""
     shift, count = draw.uniform(-_JUMP_S, _JUMP_S), 0
     for folder in ("leases", "unfinished", "checkpoints"):
         for path in (world.store / folder).rglob("*"):
@@ -128,7 +128,7 @@ def jump_file_times(world: World, draw: Random) -> str | None:
 
 
 def jump_clock(world: World, draw: Random) -> str | None:
-    """The clock of all drivers is days ahead, or behind, or put right again; that of the files is not."""
+    """Shift the wall clock of all drivers by days, or reset it; file times are unaffected."""
     shift = 0.0 if draw.random() < 0.25 else draw.uniform(-_JUMP_S, _JUMP_S)
     set_clock(shift)
     return f"{shift:+.0f} s" if world.running() else None

@@ -1,4 +1,4 @@
-"""The kinds of faults by their names, and which of them strike which scene."""
+"""The kinds of faults by name, and the scenes that use them."""
 
 import signal
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ _OBJECTS: dict[str, tuple[int, Strike]] = {
 _CLOCK: dict[str, tuple[int, Strike]] = {"a clock that jumps": (2, faults.jump_clock)}
 
 KILLS = ("a driver killed", "a driver killed at a step", "a slow disk", "a worker of Ray killed")
-"""What can kill a trial in the same epoch again and again."""
+"""Faults that can kill a trial repeatedly in the same epoch."""
 
 _OF_OWN_DISK = ("a full disk", "a read-only disk")
 
@@ -79,5 +79,5 @@ def kinds_of(scene: Scene, disk: Disk) -> Mapping[str, tuple[int, Strike]]:
 
 
 def left_out(disk: Disk) -> list[str]:
-    """The kinds that this machine does not allow."""
+    """Return the fault kinds that this machine does not allow."""
     return [] if disk.is_own else list(_OF_OWN_DISK)

@@ -1,4 +1,4 @@
-"""The oracle: what a world must be in the end, whatever has happened to it."""
+"""The oracle: the required final state of a world after any faults."""
 
 import hashlib
 import json
@@ -31,29 +31,29 @@ _FILES_THAT_STAY = re.compile(
     rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|leases/sweeps|quarantine/.*"
 )
 _NEVER_WRITTEN = ("Traceback", "which is stored already")
-"""What no driver may write: leases give each attempt to one, and who repeats a request knows its own row."""
+"""Texts that no driver may print: leases prevent duplicate attempts, and retries recognise their own rows."""
 
 _LOCKS = ("making",)
-"""Files without contents that stay where temporary files are."""
+"""Empty files that remain in temporary folders."""
 
 _TRAINED_AGAIN = ("row", "merged rows", "metrics", "merged metrics", "weights")
-"""Where damage costs a trial what is done of it."""
+"""Places whose damage loses a trial's results."""
 
 _OF_THE_CLOCK = ("attempt", "seconds", "peak_mib", "started", "finished", "host", "metrics")
 
 
 class OracleError(Exception):
-    """A world is not as it must be; the message says in which way."""
+    """Raised if a world is in a wrong state; the message says how."""
 
 
 def undisturbed(world: World) -> dict[str, Any]:
-    """What a world is after a run that nothing happens to."""
+    """Return the state of a world after an undisturbed run."""
     _must_end(world.begin(options=("--local", *world.scene.reference)))
     return _describe(world)
 
 
 def judge(world: World, expected: dict[str, Any]) -> None:
-    """Let the study end in peace, and look at it; raises OracleError.
+    """Finish the study without faults, and check the world; raises OracleError.
 
     What the store tells of damage is mended as its documents say: by `store repair`, by removing what is no
     file of a store, and by running the study again.
@@ -85,7 +85,7 @@ def judge(world: World, expected: dict[str, Any]) -> None:
 
 
 def _must_end(driver: Driver, statuses: tuple[int, ...] = (0,)) -> None:
-    """Wait for the end of a command that nothing disturbs."""
+    """Wait for the successful end of an undisturbed command."""
     if not driver.ends_within(PATIENCE_S):
         raise OracleError(f"{driver.log.stem} does not end, and nothing disturbs it")
     if driver.status not in statuses:
@@ -93,7 +93,7 @@ def _must_end(driver: Driver, statuses: tuple[int, ...] = (0,)) -> None:
 
 
 def _describe(world: World) -> dict[str, Any]:
-    """The table of a study, its points in their order, and of each trial its row, metrics and weights."""
+    """Return a study's table, its points in order, and each trial's row, metrics and weights."""
     page = world.folder / "description.json"
     dump = partial(_dump, world.place, world.scene.text, page)
     _must_end(in_child(dump, world.folder / "description.log", world.folder))
@@ -127,7 +127,7 @@ def _dump(place: str, text: str, page: Path) -> None:
 
 
 def _compare(_world: World, found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
-    """In what an outcome differs from that of the undisturbed study."""
+    """Return the differences from the undisturbed result."""
     return [f"{name} differ from the undisturbed" for name in expected if found[name] != expected[name]]
 
 
@@ -155,7 +155,7 @@ def _compare_search(world: World, found: dict[str, Any], expected: dict[str, Any
 
 
 def _digest(path: Path) -> str:
-    """A digest of the weights in a file."""
+    """Return a digest of the weights in a file."""
     digest = hashlib.sha256()
     for name, weight in sorted(read_model_file(path).weights.items()):
         digest.update(name.encode() + weight.numpy().tobytes())
@@ -163,7 +163,7 @@ def _digest(path: Path) -> str:
 
 
 def _repeated(world: World) -> list[str]:
-    """Trials that were told as done more often than once, and once for each damage to what they had done."""
+    """Return trials reported as done more than once, beyond once per damage to their results."""
     spoilt = Counter(trial for each in world.damages if each.place in _TRAINED_AGAIN for trial in each.trials)
     told = {status for driver in world.drivers for status, *_ in driver.told()}
     statuses = world.scene.statuses
@@ -179,7 +179,7 @@ def _repeated(world: World) -> list[str]:
 
 
 def _silent(world: World) -> list[str]:
-    """Damage that is still there and of which nothing was told, in all that was printed and noted."""
+    """Return existing damage that no output or log mentions."""
     notes = world.read("quarantine/notes.txt") or b""
     told = "\n".join(driver.text() for driver in world.drivers)
     told += notes.decode(errors="replace")
@@ -191,7 +191,7 @@ def _silent(world: World) -> list[str]:
 
 
 def _left_behind(world: World) -> list[str]:
-    """Processes and files that should not be there any more."""
+    """Return leftover processes and files."""
     children = psutil.Process().children(recursive=True)
     left = [f"process {each.pid}" for each in children if each.pid not in world.helpers()]
     left += [name for name in world.names() if not _FILES_THAT_STAY.fullmatch(name)]

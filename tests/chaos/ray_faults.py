@@ -1,4 +1,4 @@
-"""Faults of a driver on a Ray cluster of its own: its workers, its node and its head are killed."""
+"""Faults of a driver with its own Ray cluster: killed workers, nodes and heads."""
 
 import signal
 from contextlib import suppress
@@ -11,13 +11,13 @@ from .faults import StrikeError
 from .world import World
 
 ENDS_WITHIN_S = 120.0
-"""A driver that has lost a part of Ray ends within so long, and all that it has started."""
+"""The time limit for a driver to end with its processes after losing part of Ray."""
 
 STARTS_WITHIN_S = 120.0
 
 
 def kill_worker(world: World, draw: Random) -> str | None:
-    """Kill a process that trains; Ray starts another, and the study goes on."""
+    """Kill a training process; Ray starts another, and the study continues."""
     driver = _trains(world)
     found = _family(driver, "ray::ResourceTrainable") if driver else []
     if not found:
@@ -26,7 +26,7 @@ def kill_worker(world: World, draw: Random) -> str | None:
 
 
 def kill_part(world: World, _draw: Random, *, name: str) -> str | None:
-    """Kill a part of the cluster that a driver has started: the driver ends, and so does all of it."""
+    """Kill a part of a driver's cluster; the driver and all of its processes must end."""
     driver = _trains(world)
     found = _family(driver, name) if driver else []
     if not driver or not found:
@@ -38,17 +38,17 @@ def kill_part(world: World, _draw: Random, *, name: str) -> str | None:
 
 
 def kill_driver(world: World, _draw: Random) -> str | None:
-    """Kill a driver: its cluster ends without it."""
+    """Kill a driver; its cluster must end."""
     return _signal(world, signal.SIGKILL)
 
 
 def terminate_driver(world: World, _draw: Random) -> str | None:
-    """SIGTERM: the driver ends in order, and its cluster with it."""
+    """SIGTERM: the driver must end cleanly, with its cluster."""
     return _signal(world, signal.SIGTERM)
 
 
 def _signal(world: World, number: int) -> str | None:
-    """Send a signal to a driver, which ends."""
+    """Send a signal to a driver and wait for its end."""
     driver = _trains(world)
     if driver is None:
         return None
@@ -59,7 +59,7 @@ def _signal(world: World, number: int) -> str | None:
 
 
 def _trains(world: World) -> Driver | None:
-    """The driver, once one of its trials has ended; None if it has ended itself."""
+    """Return a driver after one of its trials has ended; None if the driver has ended."""
     before = world.num_told()
     if not any(driver.told() for driver in world.running()):
         world.wait_for_trials(1 if before == world.num_told() else 0, STARTS_WITHIN_S)
@@ -67,7 +67,7 @@ def _trains(world: World) -> Driver | None:
 
 
 def _end(driver: Driver, everything: list[psutil.Process], after: str) -> None:
-    """Wait for the end of a driver and of all that it has started; Ray's agents would wait a minute."""
+    """Wait for the end of a driver and its processes; Ray's agents are ended at once."""
     if not driver.ends_within(ENDS_WITHIN_S):
         raise StrikeError(f"{driver.log.stem} did not end after {after}")
     for each in everything:
@@ -85,7 +85,7 @@ def _end(driver: Driver, everything: list[psutil.Process], after: str) -> None:
 
 
 def _family(driver: Driver, name: str = "") -> list[psutil.Process]:
-    """The processes under a driver, by a part of their command line."""
+    """Return the descendants of a driver, filtered by their command lines."""
     found = []
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(driver.pid).children(recursive=True):
@@ -96,7 +96,7 @@ def _family(driver: Driver, name: str = "") -> list[psutil.Process]:
 
 
 def _kill(process: psutil.Process) -> str | None:
-    """Kill a process; its number, or None if it has ended."""
+    """Kill a process; return its number, None if it had ended."""
     with suppress(psutil.NoSuchProcess):
         process.kill()
         return f"process {process.pid}"

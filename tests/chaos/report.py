@@ -1,4 +1,4 @@
-"""What a run of the harness found, as a table between two marks of a document."""
+"""The results of chaos tests as a table between two marks of a document."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ _MARKED = re.compile(r"(<!-- chaos -->\n).*?(<!-- end -->)", re.DOTALL)
 def write_table(
     document: Path, *, command: str, struck: Mapping[str, int], problems: int, seconds: float
 ) -> None:
-    """Replace what is between the marks of a document by what was seen."""
+    """Replace the table between the marks of a document."""
     kinds = sorted(struck.items(), key=lambda each: (-each[1], each[0]))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     lines = [

@@ -1,4 +1,4 @@
-"""Scenes: the studies that are disturbed, a grid and a search, each of trials of a tenth of a second."""
+"""Scenes: the disturbed studies, a grid and a search, with trials of a tenth of a second."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def _ids(trials: Iterable[Trial]) -> dict[tuple[str, ...], str]:
 
 
 def _search_trials(study: Study) -> Iterable[Trial]:
-    """The trials of all points of a search."""
+    """Return the trials of all points of a search."""
     return (trial for point in enumerate_points(study.choose) for trial in study.point_trials(point))
 
 
@@ -98,4 +98,4 @@ SCENES: dict[str, tuple[int, Scene]] = {
     "ray": (1, RAY),
     "bucket": (0, BUCKET),
 }
-"""Each scene by its name, and of how many of twenty episodes it is that; one of none is run by itself."""
+"""The scenes by name with their number of episodes per twenty; 0 for those run by name only."""

@@ -1,4 +1,4 @@
-"""Faults of a seeded schedule, a few in every run of the tests, a thousand by `make chaos`."""
+"""Some faults of a seeded schedule in every test run; a thousand with `make chaos`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A world: one study in one store, the drivers that run it, and what was done to its files."""
+"""A world: a study in a store, its drivers, and the damage to its files."""
 
 import math
 import os
@@ -19,7 +19,7 @@ DAY_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What was done to a file: how, what it had been, and the bytes that it has since; None for no file."""
+    """Damage to a file: kind, previous content, and its current bytes, None if not a file."""
 
     path: PurePath
     how: str
@@ -28,7 +28,7 @@ class Damage:
     trials: frozenset[str]
 
     def is_there(self) -> bool:
-        """Whether the file is still as it was after its damage."""
+        """Return whether the file is unchanged since its damage."""
         if self.now is None:
             return os.path.lexists(self.path) and (self.path.is_symlink() or not self.path.is_file())
         return self.path.is_file() and self.path.read_bytes() == self.now
@@ -52,11 +52,11 @@ class World:
 
     @property
     def place(self) -> str:
-        """Where the store is, as a driver is told it."""
+        """Return the store's place as given to drivers."""
         return str(self.store)
 
     def names(self) -> list[str]:
-        """What the store has: its files, what stands in the place of one, and the folders of checkpoints."""
+        """Return the names in the store: files, their replacements, and checkpoint folders."""
         return sorted(
             str(path.relative_to(self.store))
             for path in self.store.rglob("*")
@@ -64,20 +64,20 @@ class World:
         )
 
     def helpers(self) -> set[int]:
-        """The processes that are there as long as the harness."""
+        """Return the processes that live as long as the harness."""
         return set()
 
     def read(self, name: str) -> bytes | None:
-        """A file of the store, if it is there."""
+        """Return the bytes of a file in the store, None if missing."""
         path = self.store / name
         return path.read_bytes() if path.is_file() else None
 
     def is_there(self, damage: Damage) -> bool:
-        """Whether a file is still as it was after its damage."""
+        """Return whether a file is unchanged since its damage."""
         return damage.is_there()
 
     def remove(self, name: str) -> None:
-        """Remove a file of the store, or whatever stands in its place."""
+        """Remove a file of the store, or its replacement."""
         path = self.store / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -85,12 +85,12 @@ class World:
             path.unlink(missing_ok=True)
 
     def pass_days(self, days: float) -> None:
-        """Give all files the times that they would have so many days later."""
+        """Age all files by some days."""
         for path in self.store.rglob("*"):
             os.utime(path, (time.time() - days * DAY_S,) * 2, follow_symlinks=False)
 
     def copy_store(self, folder: Path) -> None:
-        """Copy the store, pipes and links as they are."""
+        """Copy the store, including pipes and links."""
         subprocess.run(["cp", "--archive", str(self.store), str(folder)], check=True)
 
     def remove_store(self) -> None:
@@ -98,7 +98,7 @@ class World:
         shutil.rmtree(self.store)
 
     def begin(self, fate: Fate = NOTHING, options: tuple[str, ...] | None = None) -> Driver:
-        """Start a driver, by default with the options of the scene."""
+        """Start a driver, by default with the scene's options."""
         options = self.scene.options if options is None else options
         words = ["study", "run", f"{NAME}.toml", "--results", self.place]
         return self._start([*words, *options], fate)
@@ -108,21 +108,21 @@ class World:
         return self._start([*words, "--results", self.place], NOTHING)
 
     def end(self) -> None:
-        """End what still runs."""
+        """End all running drivers."""
         for driver in self.drivers:
             driver.send(signal.SIGKILL)
             driver.ends_within(math.inf)
 
     def running(self) -> list[Driver]:
-        """The drivers that run and are not paused."""
+        """Return the drivers that run and are not paused."""
         return [driver for driver in self.drivers if driver.runs() and not driver.is_paused]
 
     def num_told(self) -> int:
-        """How many trials have been told as ended so far, by all drivers."""
+        """Return the number of trials that all drivers have reported as ended."""
         return sum(len(driver.told()) for driver in self.drivers)
 
     def wait_for_trials(self, count: int, seconds: float) -> None:
-        """Wait until so many more trials have been told, no driver runs, or the time is over."""
+        """Wait until more trials were reported, no driver runs, or the time is over."""
         wanted, end = self.num_told() + count, time.monotonic() + seconds
         while self.running() and self.num_told() < wanted and time.monotonic() < end:
             time.sleep(0.005)
@@ -135,13 +135,13 @@ class World:
 
 
 def make_world(scene: Scene, folder: Path, disk: Disk) -> World:
-    """A new world with an empty store, and the clock of the machine."""
+    """Return a new world with an empty store and the machine's clock."""
     prepare(scene, folder)
     return World(scene, folder, disk.folder / folder.name, disk)
 
 
 def prepare(scene: Scene, folder: Path) -> None:
-    """Make the folder of a world, and put the clock of the machine right."""
+    """Create a world's folder, and reset the clock."""
     (folder / TEMPORARY).mkdir(parents=True)
     (folder / f"{NAME}.toml").write_text(scene.text, encoding="utf-8")
     os.environ["ACTIVEMEM_CPUS"] = "1"

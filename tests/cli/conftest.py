@@ -1,4 +1,4 @@
-"""A working directory of its own for every test, and two ways to run a command in it."""
+"""A separate working directory for every test, and two ways to run a command in it."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def _page_of(words, kind):
 
 @pytest.fixture
 def run():
-    """Run a command in this process: a result with exit_code, stdout and stderr."""
+    """Return a function that runs a command in this process: exit_code, stdout and stderr."""
 
     def invoke(*arguments):
         done = CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -50,7 +50,7 @@ def run():
 
 @pytest.fixture
 def steps_of_a_second(monkeypatch):
-    """Let each step that a plan measures take one second, on a machine of two cores."""
+    """Make each measured step take one second, on a machine with two cores."""
     monkeypatch.setattr("activemem.cli.views.plan.cpus_here", lambda: 2.0)
     monkeypatch.setattr("activemem.engine.run.short_grids._measure_step", lambda *_: 1.0)
     remember = "activemem.grammar.analysis.measured_costs.remember"  # what is not so stays out of the cache
@@ -59,7 +59,7 @@ def steps_of_a_second(monkeypatch):
 
 @pytest.fixture
 def run_python():
-    """Run Python in a process of its own."""
+    """Return a function that runs Python in its own process."""
 
     def start(*arguments, **environment):
         return subprocess.run(
@@ -76,7 +76,7 @@ def run_python():
 
 @pytest.fixture
 def process():
-    """Run a command in a process of its own, as a user does."""
+    """Return a function that runs a command in its own process."""
 
     def start(*words, **environment):
         return run_command(*words, environment=environment)
@@ -86,7 +86,7 @@ def process():
 
 @pytest.fixture
 def tiny():
-    """The path of a study file of eight short trials, in the working directory."""
+    """Write a study of eight short trials to the working directory; return its path."""
     text = study_text(
         study={"title": "A study of seconds", "paper": "active-memory-transformer"},
         model={"recipe": "1 * ({mixer} >> ff(8))"},

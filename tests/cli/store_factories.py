@@ -1,4 +1,4 @@
-"""Outcomes of the tiny study, as if it had run."""
+"""Outcomes of the tiny study, as after a run."""
 
 import json
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ def store_outcome(trial, store, *, status="done", reason=None, value=7.0):
 
 
 def make_partial_store(path, folder="results", reason="not a number at epoch 1"):
-    """A store with the tiny study's record, in which six trials are done, one has failed and one is left."""
+    """Write the tiny study's record with six trials done, one failed and one missing."""
     study, store = load_study(path), Store(folder)
     *first, failing, _left = study.trials
     for number, each in enumerate(first):

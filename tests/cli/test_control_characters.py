@@ -1,16 +1,16 @@
-"""What others wrote never tells a terminal or a page anything: controls are shown as a stand-in."""
+"""Foreign texts cannot control terminals or pages: control characters are replaced."""
 
 from pathlib import Path
 
 import pytest
 
 HOSTILE = "\\u001b]0;owned\\u0007 \\u202egnp.exe\\u009b2J"
-"""In TOML: a window's title for a terminal, a bell, a turn of the direction of writing, a wiped screen."""
+"""In TOML: a terminal title, a bell, a change of text direction, and an erased screen."""
 
 
 @pytest.fixture
 def hostile(tiny):
-    """A study file whose texts are all hostile, with a trial of it in the store."""
+    """Write a study with hostile texts, and store one of its trials."""
     text = Path(tiny).read_text(encoding="utf-8")
     text = text.replace("A study of seconds", HOSTILE).replace('"table4"', f'"table4"\ncaption = "{HOSTILE}"')
     holds = "all(max_length[mixer=m, task=t] < 37 for m in mixer for t in task)"

@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is still being imported."""
+"""Ctrl-C during the imports of the program."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Nothing but training loads torch or Ray."""
+"""Only training imports torch or Ray."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ SIZES = ("--d-model", "8", "--length", "8", "--vocab", "8")
 
 
 def loaded(run_python, *commands):
-    """Which heavy modules are loaded after each of these commands, run one after the other in one process."""
+    """Return the heavy modules loaded after each command, in one process."""
     result = run_python("-c", PROBE, json.dumps(commands))
     assert result.returncode == 0, result.stderr
     found = map(set, json.loads(Path("loaded.json").read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Every command that prints JSON has a page, which says what it is."""
+"""Every command with JSON output has a page that describes it."""
 
 import typer
 from pydantic import TypeAdapter
@@ -7,7 +7,7 @@ from activemem.cli.app import app
 from activemem.cli.pages import PAGES
 
 LINES = {"study propose", "study tell"}
-"""Commands that print lines of JSON whether they are asked to or not."""
+"""Commands that always print JSON lines."""
 
 
 def commands(command, path=""):

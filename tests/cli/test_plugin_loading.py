@@ -1,4 +1,4 @@
-"""Plug-ins of a command: from its options, the environment and activemem.toml; a broken one stops nothing."""
+"""Plug-ins of a command: from options, the environment and activemem.toml; a broken one is only reported."""
 
 from pathlib import Path
 

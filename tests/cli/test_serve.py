@@ -1,4 +1,4 @@
-"""`activemem serve` as it is started and ended; what it serves is tested in tests/reporting/serve."""
+"""Start and end of `activemem serve`; its pages are tested in tests/reporting/serve."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The command surface: what scripts and papers rely on changes only on purpose."""
+"""The command-line interface, which changes only on purpose."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ REGENERATE = "python tests/cli/test_surface.py"
 
 
 def commands(command, path="activemem"):
-    """Every command below one, itself first, with its full name."""
+    """Return a command and all commands below it, with full names."""
     yield path, command
     for name, inner in getattr(command, "commands", {}).items():
         yield from commands(inner, f"{path} {name}")
 
 
 def described(parameter):
-    """One argument or option as the surface has it."""
+    """Return an argument or option in the form of the surface file."""
     if parameter.param_type_name == "argument":
         return parameter.metavar
     value = "" if parameter.is_flag else f" {parameter.metavar or '|'.join(choices(parameter))}"
@@ -34,7 +34,7 @@ def choices(parameter):
 
 
 def surface():
-    """Every command with its arguments and options."""
+    """Return every command with its arguments and options."""
     lines = []
     for name, command in commands(typer.main.get_command(app)):
         lines += [name, *(f"    {described(each)}" for each in command.params)]
@@ -55,7 +55,7 @@ def test_every_command_and_every_option_has_help(name, command):
 
 
 def panels(help_text):
-    """The first words of each row of a help text, under its heading."""
+    """Return the first words of each row of a help text, by heading."""
     found = {}
     for line in help_text.splitlines():
         if line.endswith(":") and not line.startswith(" "):

@@ -1,4 +1,4 @@
-"""Records of a store that somebody shares: whatever they say, commands end with a documented exit status."""
+"""Foreign records in a shared store: commands always end with a documented exit status."""
 
 import json
 import logging
@@ -45,7 +45,7 @@ UNFIT_VALUES = (
 
 @pytest.fixture
 def shared(tiny):
-    """A store with outcomes, a record, and a trial that has begun, kept in the folder `whole`."""
+    """Return a store with outcomes, a record and a running trial, saved in the folder `whole`."""
     Path("secret.toml").write_text("[study]\npassword = hunter2\n", encoding="utf-8")
     store = make_partial_store(tiny)
     text = Path(tiny).read_text(encoding="utf-8")
@@ -61,14 +61,14 @@ def shared(tiny):
 
 
 FEW = (("study", "status", "tiny"), ("recipe", "nearest", "conv(k=3) >> ff(8)"))
-"""Two commands of tenths of a second, which each run of the tests tries; all of `COMMANDS` take minutes."""
+"""Two fast commands for every test run; all of `COMMANDS` take minutes."""
 
 
 @pytest.fixture(
     params=[pytest.param(FEW, id="few"), pytest.param(COMMANDS, id="all", marks=pytest.mark.slow)]
 )
 def commands(request):
-    """The commands that are tried with each record."""
+    """Return the commands to run with each record."""
     return request.param
 
 
@@ -97,7 +97,7 @@ def unsealed(page):
 
 
 def records(store):
-    """The files of JSON in a store, each with the JSON in its first line or in all of it."""
+    """Return the JSON files of a store, with the JSON of their first line or whole text."""
     (folder,) = (store.root / "checkpoints").iterdir()
     (lease,) = (store.root / "leases").iterdir()
     return store.root / "studies/tiny.json", folder / STARTS_FILE, folder / NOTE_FILE, lease

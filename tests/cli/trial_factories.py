@@ -1,11 +1,11 @@
-"""Trials to talk about, without a study file."""
+"""Trials without a study file."""
 
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
 
 def make_trial(mixer="sa", task="sort", seed=0, *, epochs=10, **levels):
-    """A trial of a small grid over mixers, tasks and seeds; further levels are shown, nothing more."""
+    """Return a trial of a small grid over mixers, tasks and seeds; further levels are for display."""
     settings = TrialSettings.model_validate(
         {
             "model": {"recipe": f"2 * ({mixer} >> ff(8))", "d_model": 8},

@@ -1,4 +1,4 @@
-"""The memory of mixers beside attention in docs/reference/blocks.md is that of the analysis today."""
+"""The relative memory of mixers in docs/reference/blocks.md equals that of the analysis."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ LENGTHS = (64, 256, 1024)
 
 
 def saved(text, length):
-    """What training saves of a sequence, with four heads of 16 where there are heads."""
+    """Return the saved bytes of a sequence, with four heads of width 16 if the block has heads."""
     block = parse(text).root
     if lookup(block.name).parameter("heads") is not None:
         arguments = {"heads": 4, "head_width": 16} | dict(block.arguments)

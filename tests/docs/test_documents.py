@@ -1,4 +1,4 @@
-"""What the documents show is what the program prints."""
+"""Outputs in the documents equal those of the program."""
 
 import re
 from pathlib import Path

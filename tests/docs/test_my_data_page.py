@@ -1,4 +1,4 @@
-"""`docs/how-to/my-data.md`: its studies train, and their models are used without the files."""
+"""`docs/how-to/my-data.md`: its studies train, and their models work without the files."""
 
 import random
 import re
@@ -30,7 +30,7 @@ SMALL = ["train.epochs=1", "train.steps_per_epoch=2", "model.d_model=8"]
 
 
 def trained(folder, name, *overrides, task=None, recipe="2 * ({mixer} >> ff(128)) >> mean_pool"):
-    """The study of the page, its trials trained in a folder from which all files are then removed."""
+    """Train the page's study in a folder, then remove all files."""
     text = STUDIES[name].replace("2 * ({mixer} >> ff(128)) >> mean_pool", recipe)
     if task is not None:
         text = re.sub(r"\[task\].*?(?=\[train\])", lambda _: f"{TASKS[task]}\n", text, flags=re.DOTALL)
@@ -47,7 +47,7 @@ def trained(folder, name, *overrides, task=None, recipe="2 * ({mixer} >> ff(128)
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the first study of the page and a text."""
+    """Return a folder with the page's first study and a text."""
     (tmp_path / "letters.toml").write_text(STUDIES["letters"], encoding="utf-8")
     lines = (f"Dear reader, this is letter {number} of many, naïve and short.\n" for number in range(600))
     (tmp_path / "letters.txt").write_text("".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`docs/how-to/plug-ins*.md`: their files do what they say, from the command line."""
+"""`docs/how-to/plug-ins*.md`: their files work from the command line."""
 
 import json
 import re
@@ -24,7 +24,7 @@ ADAM = {"name": "adam", "lr": 0.01}
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the files of the pages."""
+    """Return a folder with the files of the pages."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path

@@ -1,4 +1,4 @@
-"""The example of a package that adds a block, `docs/plugin`: installed elsewhere, and used everywhere."""
+"""The example package with a block, `docs/plugin`: installed and used."""
 
 import json
 import os
@@ -24,7 +24,7 @@ SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder into which pip has installed the example."""
+    """Return the folder into which pip installed the example."""
     folder = tmp_path_factory.mktemp("installed")
     shutil.copytree(PLUGIN, folder / "plugin")  # pip builds beside the sources
     options = ("--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check")
@@ -37,7 +37,7 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def run(site, tmp_path, monkeypatch):
-    """Run a module where the example is installed, in a folder of its own; what it prints."""
+    """Run a module with the example installed, in a new folder; return its output."""
     for variable in [name for name in os.environ if name.startswith("ACTIVEMEM_")]:
         monkeypatch.delenv(variable)
 
@@ -116,7 +116,7 @@ def test_the_workers_of_a_cluster_find_it(run):
 
 
 def mixers(run):
-    """The rows of the study's table that have a number."""
+    """Return the rows of the study's table with a number."""
     table = run("activemem", "table", "render", "fading", "--format", "csv")
     return re.findall(r'^"?(?:fading_memory|sa).*\d', table, re.MULTILINE)
 

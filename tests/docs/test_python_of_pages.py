@@ -1,4 +1,4 @@
-"""Pages with Python of their own: it runs. What they show of the program is compared in `test_documents`."""
+"""Python code on pages runs; its outputs are compared in `test_documents`."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`docs/how-to/python.md`: its programs run, one after the other, and do all that the command line does."""
+"""`docs/how-to/python.md`: its programs run in order, and cover the command line's functions."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to work in, with a store that has the committed results of one study."""
+    """Return a working folder whose store has the committed results of one study."""
     for dataset in ("trials", "metrics"):
         source = ROOT / "studies" / "results" / dataset / "algorithmic-small"
         shutil.copytree(source, tmp_path / "results" / dataset / "algorithmic-small")

@@ -1,4 +1,4 @@
-"""`docs/reference/recipes.md` and `blocks.md`: recipes are recipes, Python runs, rules are the parser's.
+"""`docs/reference/recipes.md` and `blocks.md`: recipes parse, Python runs, and rules are the parser's.
 
 What it shows of the program's output and of the code is compared in `test_documents`.
 """
@@ -18,7 +18,7 @@ PAGE, BLOCKS = (
 
 
 def fences(language):
-    """The contents of the pages' fences of a language."""
+    """Return the contents of code fences in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE + BLOCKS, re.DOTALL | re.MULTILINE)
 
 

@@ -1,6 +1,6 @@
-"""`docs/how-to/seeds.md`: its claims load, and its output is what the program makes of made-up lengths.
+"""`docs/how-to/seeds.md`: its claims load, and its output is reproduced from synthetic lengths.
 
-python -m tests.docs.test_seeds_page      write the output anew
+python -m tests.docs.test_seeds_page write the output anew
 """
 
 import re
@@ -48,7 +48,7 @@ LENGTHS = {
 
 
 def told():
-    """What the page's claims come to with these lengths."""
+    """Return the output for the page's claims with these lengths."""
     study = load_study(STUDY + CLAIMS)
     rows = []
     for trial in study.trials:

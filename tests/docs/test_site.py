@@ -1,4 +1,4 @@
-"""The documents as a site: built without a warning or a network, every promised name in its reference."""
+"""The site builds without warnings or network, and its reference has every public name."""
 
 import os
 import re
@@ -17,7 +17,7 @@ FACES = ["activemem", *(f"activemem.{folder}" for folder in FOLDERS)]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the site, as `make docs` builds it."""
+    """Return the folder of the site, built as by `make docs`."""
     folder = tmp_path_factory.mktemp("site")
     options = ("--strict", "--config-file", "docs/site/mkdocs.yml", "--site-dir", str(folder))
     done = subprocess.run(

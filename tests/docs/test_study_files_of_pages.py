@@ -1,4 +1,4 @@
-"""`docs/how-to`, `docs/reference`: every study of a page loads, and every key of a file is in a table.
+"""`docs/how-to`, `docs/reference`: every study on a page loads, and tables have every key of a file.
 
 That the tables are those of the models is compared in `test_documents`.
 """
@@ -34,7 +34,7 @@ PARTS = [
 
 
 def tables(text):
-    """The text of each table by its header, arrays of tables together."""
+    """Return the text of each table by its header, with arrays of tables joined."""
     found = {}
     for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE):
         found[part.partition("\n")[0]] = found.get(part.partition("\n")[0], "") + part
@@ -42,7 +42,7 @@ def tables(text):
 
 
 def completed(part):
-    """A part of a study with the tables that it lacks from the first study of `factors.md`."""
+    """Complete a part of a study by missing tables from the first study of `factors.md`."""
     rest = {
         header: text for header, text in tables(WHOLE).items() if header not in ("[factors]", "[[table]]")
     }
@@ -51,7 +51,7 @@ def completed(part):
 
 
 def study(page, heading):
-    """The first study of a page below a heading."""
+    """Return the first study of a page below a heading."""
     below = HOW_TO[page][HOW_TO[page].index(f"# {heading}") :]
     return load_study(completed(re.search(r"^```toml part\n(.*?)^```$", below, re.DOTALL | re.MULTILINE)[1]))
 
@@ -110,7 +110,7 @@ def test_the_trainings_of_a_page_end_early_and_measure_gradients():
 
 
 def keys(model, before=""):
-    """Every key of a model, those of inline tables with a dot."""
+    """Return every key of a model, with dotted names for inline tables."""
     for key, field in model.model_fields.items():
         yield f"{before}{key}"
         for kind in tables_in(field.annotation):
@@ -118,7 +118,7 @@ def keys(model, before=""):
 
 
 def tables_in(kind):
-    """The tables in a type, those of a list of tables among them."""
+    """Return the table models in a type, including those in lists."""
     if isinstance(kind, type) and issubclass(kind, StrictModel):
         yield kind
     for inner in get_args(kind):

@@ -1,4 +1,4 @@
-"""`docs/tutorial`: its excerpts are in the files of its steps, and each of these files trains."""
+"""`docs/tutorial`: its excerpts equal the files of its steps, and each file trains."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def excerpts(page, language):
 
 @pytest.fixture(params=STEPS, ids=lambda path: path.parent.name)
 def step(request, tmp_path):
-    """The study of a step, in a folder with what its reader has written."""
+    """Return the study of a step, in a folder with the reader's files."""
     fill_folder(tmp_path, int(request.param.parent.name))
     return tmp_path / request.param.name, request.param.parent.name
 

@@ -1,4 +1,4 @@
-"""What the engine's tests share: tiny settings, a tiny study, and a listener that only listens."""
+"""Fixtures of the engine's tests: tiny settings, a tiny study, and a recording listener."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -31,13 +31,13 @@ def _one_thread() -> None:
 
 @pytest.fixture
 def tiny() -> str:
-    """The text of a study of eight trials, each well under a second."""
+    """Return the text of a study of eight trials of less than a second."""
     return TINY
 
 
 @pytest.fixture
 def settings() -> Callable[..., TrialSettings]:
-    """Makes the settings of a tiny trial; keywords go into [train], recipe, task and seed apart."""
+    """Return a factory of tiny trial settings; keywords go into [train] except recipe, task and seed."""
 
     def make(
         recipe: str = "conv(k=3) >> ff(16)", task: str = "not", seed: int = 0, **train: Any
@@ -62,7 +62,7 @@ def settings() -> Callable[..., TrialSettings]:
 
 
 class Notes(Listener):
-    """A listener that keeps what it hears."""
+    """A listener that records its events."""
 
     def __init__(self) -> None:
         self.announced: list[Trial] = []
@@ -75,11 +75,11 @@ class Notes(Listener):
         self.events.append(event)
 
     def of(self, kind: type) -> list[Any]:
-        """The events of one kind."""
+        """Return the events of one kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
 @pytest.fixture
 def notes() -> Notes:
-    """A listener that keeps what it hears."""
+    """Return a listener that records its events."""
     return Notes()

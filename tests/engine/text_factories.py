@@ -1,4 +1,4 @@
-"""A corpus of a few hundred short lines, for language models that learn within seconds."""
+"""A corpus of a few hundred short lines, for language models that train within seconds."""
 
 import hashlib
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ WORDS = ("the", "a", "cat", "dog", "tree", "sees", "likes", "old", "small", "and
 
 
 def text_of_lines() -> bytes:
-    """300 lines of words drawn from a seed, every twentieth of them empty."""
+    """Return 300 lines of seeded random words, every twentieth empty."""
     generator = torch.Generator().manual_seed(0)
     lines = []
     for number in range(300):
@@ -24,7 +24,7 @@ def text_of_lines() -> bytes:
 
 @contextmanager
 def tiny_corpus(folder):
-    """Put the corpus `tiny` into a folder of data; it is known meanwhile."""
+    """Register the corpus `tiny` in a data folder within a context."""
     whole = text_of_lines()
     digest = f"sha256:{hashlib.sha256(whole).hexdigest()}"
     source = SourceFile(names=("tiny.txt",), size=len(whole), digest=digest)

@@ -16,7 +16,7 @@ MARKOV = "markov_neural_gpu(width=2)"
 
 
 def register_numbers(folder, monkeypatch, *, doubled=False):
-    """Put a corpus of counted things into the folder of all data; doubled ones are of several lengths."""
+    """Register a corpus of counted things in the data folder; doubled ones have several lengths."""
     pairs = [
         (f"{a} {b}, {c} {noun}", f"{NUMBERS[a]} {NUMBERS[b]}, {NUMBERS[c]} {french}")
         for a in NUMBERS
@@ -47,13 +47,13 @@ def register_numbers(folder, monkeypatch, *, doubled=False):
 
 
 def double(pair, without):
-    """The pair without its first words, of the target each word twice."""
+    """Return the pair without its first words, each target word twice."""
     source, target = (sentence.split(" ")[without:] for sentence in pair)
     return " ".join(source), " ".join(word for word in target for _ in range(2))
 
 
 def translation_text(*models, keep_weights=True, epochs=1, steps=20, task=None, **tables):
-    """The text of a study that translates them."""
+    """Return the text of a translation study."""
     return study_text(
         study={"name": "numbers", "title": "Counted things in French", "keep_weights": keep_weights},
         model={"recipe": "{model}", "d_model": 16, "position": "none", "dropout": 0.0},
@@ -72,5 +72,5 @@ def translation_text(*models, keep_weights=True, epochs=1, steps=20, task=None, 
 
 
 def translation_study(*models, **options):
-    """The study."""
+    """Return the translation study."""
     return load_study(translation_text(*models, **options))

@@ -1,4 +1,4 @@
-"""Blocks of every kind of parameter and role, beside those of the vocabulary."""
+"""Blocks with every kind of parameter and role, in addition to the vocabulary."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ ADDED = (
 
 @pytest.fixture
 def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`pool`, `stretch`, `blend(rate=0.5, gated=false)`, `pair(first, second)` for the length of a test."""
+    """Register `pool`, `stretch`, `blend(rate=0.5, gated=false)`, `pair(first, second)` during a test."""
     for spec in ADDED:
         replace_entry(SPECS, spec.name, spec)
 
 
 @pytest.fixture
 def blend(more_blocks: None) -> Callable[[str], Space]:
-    """A space over blocks with real parameters."""
+    """Return a factory of spaces over blocks with real parameters."""
     return lambda text: Space(parse(text))

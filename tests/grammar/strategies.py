@@ -1,4 +1,4 @@
-"""How tests draw recipes at random: any blocks of the vocabulary with any arguments, joined in every form."""
+"""Random recipes for tests: any blocks with any arguments, combined in any form."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from activemem.grammar.vocabulary.spec import REQUIRED
 SEQUENCE_BLOCKS = tuple(
     name for name in registered_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL)
 )
-"""The blocks that can stand anywhere in sums and series."""
+"""The blocks that are allowed anywhere in sums and series."""
 
 
 def parameter_values(parameter: Parameter) -> st.SearchStrategy[Value]:
-    """Any value that a parameter takes, neither a hole nor a search dimension."""
+    """Any value of a parameter, without holes and search dimensions."""
     match parameter.kind:
         case "word":
             return st.sampled_from(parameter.words)
@@ -30,7 +30,7 @@ def parameter_values(parameter: Parameter) -> st.SearchStrategy[Value]:
 
 @st.composite
 def blocks(draw: st.DrawFn, values=parameter_values, block_names: tuple[str, ...] = ()) -> BlockNode:
-    """A block of the given names, or of all that map sequences to the same, its values drawn by strategy."""
+    """A block with a given name, by default any sequence-to-sequence block, with random values."""
     spec = lookup(draw(st.sampled_from(block_names or SEQUENCE_BLOCKS)))
     assert spec is not None
     arguments: list[tuple[str, Value]] = []
@@ -43,7 +43,7 @@ def blocks(draw: st.DrawFn, values=parameter_values, block_names: tuple[str, ...
 
 
 def drop_clashing_arguments(block: BlockNode) -> BlockNode:
-    """The block without the last of its arguments, as many as its parameters do not allow together."""
+    """Return the block without its last arguments, as far as parameters are incompatible."""
     spec = lookup(block.name)
     assert spec is not None
     if find_conflict(spec, block) is None:
@@ -59,7 +59,7 @@ def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -
 
 
 def closed_recipes(block_names: tuple[str, ...] = (), max_blocks: int = 8) -> st.SearchStrategy[Node]:
-    """Recipes without holes and search dimensions, of so many blocks of the given names or of any."""
+    """Recipes without holes and search dimensions, with a limited number of blocks."""
     return st.recursive(
         blocks(block_names=block_names),
         lambda parts: compound(parts, st.integers(1, 3)),

@@ -1,4 +1,4 @@
-"""What a recipe is without one of its parts: each once, none silly, and nothing that is no recipe."""
+"""Ablations of a recipe: each part once, only sensible and valid recipes."""
 
 import pytest
 from hypothesis import given, settings

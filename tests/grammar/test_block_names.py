@@ -1,4 +1,4 @@
-"""Every block under its own name, and what editors see of it."""
+"""Every block as a Python name, and its signature in editors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def stub() -> str:
-    """`named.pyi`: a class with a typed `__call__` for each block; one that may stand alone is a recipe."""
+    """Return `named.pyi`: a class with a typed `__call__` for each block; standalone ones are recipes."""
     specs = [spec for name in builtin_names() if (spec := lookup(name)) is not None]
     names = "".join(f'    "{spec.name}",\n' for spec in specs)
     return HEAD.format(names=names) + "".join(map(_class, specs))

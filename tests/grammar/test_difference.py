@@ -1,4 +1,4 @@
-"""Recipes differ in words: what is gone, new or replaced, wherever in them it stands."""
+"""Differences of recipes in words: removed, added or replaced parts, at any place."""
 
 import pytest
 

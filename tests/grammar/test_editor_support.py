@@ -1,4 +1,4 @@
-"""What an editor and a type checker see of expressions, and what importing them costs."""
+"""Expressions in editors and type checkers, and the import cost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from activemem import highway_cnv
 
 
 def loaded(program: str) -> set[str]:
-    """Which modules a program has loaded when it ends, heavy ones and our own."""
+    """Return the modules that a program has loaded at its end, heavy ones and ours."""
     program += "\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return {name for name in done.stdout.split() if name in HEAVY or name.partition(".")[0] == "activemem"}
@@ -66,7 +66,7 @@ def test_building_loads_torch():
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
-    """The lines of each program that the type checker objects to, with the kinds of its objections."""
+    """Return the lines of each program with type errors, and their kinds."""
     folder = tmp_path_factory.mktemp("typing")
     (folder / "libraries").mkdir()
     (folder / "libraries" / "activemem").symlink_to(ROOT, target_is_directory=True)

@@ -1,4 +1,4 @@
-"""Every message that the grammar can give is asserted somewhere: in wrong.txt or as a text of a test."""
+"""Every message of the grammar is asserted somewhere: in wrong.txt or in a test."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TELLING = {
     "Fault",
     "ValueError",
 }
-"""What is called with a message, beside the errors of the grammar."""
+"""Functions that take a message, in addition to the grammar's exceptions."""
 
 
 def _is_telling(node: ast.AST) -> bool:
-    """Whether a message stands in what the node holds."""
+    """Return whether a node contains a message."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
             return name in TELLING or name.endswith("Error")
@@ -36,13 +36,13 @@ def _is_telling(node: ast.AST) -> bool:
 
 
 def _pattern(node: ast.JoinedStr | ast.Constant) -> str:
-    """The message as a pattern, with anything for what is filled in."""
+    """Return a message as a pattern with wildcards for its placeholders."""
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     return "".join(re.escape(str(p.value)) if isinstance(p, ast.Constant) else ".*" for p in parts)
 
 
 def _texts(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
-    """The strings in a node, those inside of another left out."""
+    """Yield the outermost strings in a node."""
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         yield node
         return
@@ -51,7 +51,7 @@ def _texts(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
 
 
 def _messages() -> Iterator[tuple[str, str]]:
-    """Every message of the grammar with where it is."""
+    """Yield every message of the grammar with its place."""
     for path in sorted(GRAMMAR.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for text in _texts(node) if _is_telling(node) else ():
@@ -62,7 +62,7 @@ def _messages() -> Iterator[tuple[str, str]]:
 
 @cache
 def _asserted() -> str:
-    """All that the tests compare messages with, a line each."""
+    """Return all expected messages of the tests, one per line."""
     lines = [path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("wrong.txt"))]
     for path in sorted(TESTS.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Recipes as Python's own expressions: the same trees as those of the text, and the same messages."""
+"""Recipes as Python expressions: the same trees and messages as for texts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_truth_values_real_numbers_and_recipes_are_arguments_too():
 
 
 class Seven(float):
-    """As numpy's numbers are floats or have an index, and are written otherwise."""
+    """A number class like numpy's, with another repr."""
 
     def __index__(self) -> int:
         return 7

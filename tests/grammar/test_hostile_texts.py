@@ -1,4 +1,4 @@
-"""Texts that are meant to hurt end in a plain error, soon; many recipes are read in little time."""
+"""Hostile texts give a plain error quickly; many recipes parse fast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from activemem.grammar import RecipeError, parse
 
 SOON_S = 3.0
-"""At least thirty times what the slowest of these texts takes on a free core."""
+"""At least thirty times the time of the slowest text on a free core."""
 
 HOSTILE = {
     "open parentheses": "(" * 9999,
@@ -49,7 +49,7 @@ HOSTILE = {
 
 
 def _cpu_s(text: str) -> float:
-    """Processor seconds until the error and its message are there, the least of three."""
+    """Return the CPU seconds until the error message, the least of three."""
     times: list[float] = []
     for _ in range(3):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""What holds for any recipe of the vocabulary, and for any text at all."""
+"""Properties of any recipe, and of any text."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_the_names_of_dimensions_are_unique(root: Node):
 
 
 def _written_out(node: Node) -> Node:
-    """The recipe with every repeat as a series of its copies."""
+    """Return the recipe with every repeat as a series of its copies."""
     match node:
         case RepeatNode(count=int(count), body=body):
             return make_series([_written_out(body)] * count) if count > 1 else _written_out(body)

@@ -1,4 +1,4 @@
-"""Blocks that take recipes, as whole models do, are read, checked, named, searched and counted."""
+"""Blocks with recipes as arguments, such as whole models: parsing, checks, names, search and costs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _reach(_settings: Settings, _context: CostContext) -> Reach:
 
 @pytest.fixture(autouse=True)
 def seq2seq(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`seq2seq(encoder, decoder, attention=none, layers=1)` for the length of a test."""
+    """Register `seq2seq(encoder, decoder, attention=none, layers=1)` during a test."""
     spec = Spec(
         name="seq2seq",
         role=Role.TRANSDUCER,

@@ -1,4 +1,4 @@
-"""Spaces are counted, listed and drawn from, each architecture once."""
+"""Spaces are counted, listed and sampled, with each architecture once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SPACES = st.recursive(BLOCKS, _compound, max_leaves=9)
 
 
 def settlings(root: Node) -> Iterator[Recipe]:
-    """Every way of settling every dimension, the last one asked for varying fastest: slow and obvious."""
+    """Yield all assignments of all dimensions, the last varying fastest, by a slow and obvious method."""
     values: list[tuple[int, int]] = []  # of each dimension asked for, the place of its value and their number
     while True:
         asked = 0

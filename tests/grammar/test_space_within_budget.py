@@ -1,4 +1,4 @@
-"""Budgets leave members of a space out: what remains is counted and drawn."""
+"""Budgets restrict a space: counting and sampling of the remaining members."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
 
 def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
     class Blend(Block):
-        """The module of `blend`, whose size a budget measures: no weights."""
+        """The module of `blend` for budgets, without weights."""
 
         def __init__(self, *, width: int, causal: bool, rate: float, gated: bool) -> None:
             super().__init__()

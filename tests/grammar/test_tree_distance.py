@@ -1,4 +1,4 @@
-"""How far apart recipes are: in blocks, whatever the order of a sum, as the slow definition has it."""
+"""Distances of recipes in blocks, independent of the order of sums, against a slow definition."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""A small study with everything that can happen to a cell, and a store that says it happened."""
+"""A small study with all possible outcomes of cells, and its store."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -47,13 +47,13 @@ EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {
 
 @pytest.fixture(scope="session")
 def everything() -> Study:
-    """The study."""
+    """Return the study."""
     return load_study(STUDY)
 
 
 @pytest.fixture(scope="session")
 def kept(everything: Study, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The store that has it all."""
+    """Return the store with all outcomes."""
     store = Store(tmp_path_factory.mktemp("results"))
     for number, trial in enumerate(everything.trials):
         ends = EVERYTHING.get((str(trial.levels["mixer"]), str(trial.levels["task"])), (None,) * 3)
@@ -65,7 +65,7 @@ def kept(everything: Study, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="session")
 def rows(kept: Store) -> pl.DataFrame:
-    """What the store says of the study's trials."""
+    """Return the stored rows of the study's trials."""
     return kept.trials()
 
 
@@ -107,7 +107,7 @@ def _row(trial: Trial, end: float | str, number: int) -> TrialRow:
 
 
 def made_row(trial: Trial, end: Mapping[str, float] | str, number: int) -> TrialRow:
-    """The row of a trial that ended with these metrics, or as "failed: why" says."""
+    """Return the row of a trial with these final metrics, or with a failure "failed: REASON"."""
     values = () if isinstance(end, str) else tuple(end.items())
     started = datetime(2026, 11, 28, 9, tzinfo=UTC) + timedelta(minutes=number)
     status, _, reason = end.partition(": ") if isinstance(end, str) else ("done", "", "")

@@ -1,4 +1,4 @@
-"""Studies of seconds whose trainings had the courses that a test gives them."""
+"""Small studies with given learning curves."""
 
 import json
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def target_table(value, **keys):
 
 
 def store_course(store, trial, losses):
-    """Store a done trial whose dev_loss after each epoch of 100 steps was this."""
+    """Store a done trial with this dev_loss after each epoch of 100 steps."""
     settings, steps = trial.settings, 100 * len(losses)
     row = TrialRow(
         trial=trial.id,
@@ -59,7 +59,7 @@ def store_course(store, trial, losses):
 
 
 def results(found, tmp_path, courses):
-    """The results of a study whose trials had these courses, by mixer and seed."""
+    """Return the results of a study with these learning curves, by mixer and seed."""
     store = Store(tmp_path)
     for trial in found.trials:
         seeds = courses[trial.levels["mixer"]]

@@ -1,4 +1,4 @@
-"""A seed that diverged is in no number of a table, a figure or a verdict, and all of them tell it."""
+"""A diverged seed is excluded from tables, figures and verdicts, and reported by all of them."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ STUDY = study_text(
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """A study of six trainings, one of which diverged."""
+    """Return a study of six trainings, one of which diverged."""
     study, store = load_study(STUDY), Store(tmp_path_factory.mktemp("results"))
     for number, trial in enumerate(study.trials):
         lost = "gru" in trial.settings.model.recipe and trial.levels["seed"] == 1

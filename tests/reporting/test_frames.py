@@ -10,7 +10,7 @@ WHEN = datetime(2026, 11, 28, tzinfo=UTC)
 
 
 def row(trial, factors, metrics=(), *, status="done"):
-    """An outcome of a trial with these factors, as the store has it."""
+    """Return an outcome of a trial with these factors."""
     return TrialRow(
         trial=trial * 16,
         attempt=0,
@@ -40,7 +40,7 @@ def row(trial, factors, metrics=(), *, status="done"):
 
 @pytest.fixture
 def store(tmp_path):
-    """Two trials: one done, of which there is a course, and one that has failed."""
+    """Store a done trial with a learning curve, and a failed one."""
     store = Store(tmp_path)
     course = [
         MetricRow(step=2, epoch=1, name="loss", value=3.0),

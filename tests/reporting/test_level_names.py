@@ -1,4 +1,4 @@
-"""Levels are called by their names: a fragment without its braces, wherever a person reads it."""
+"""Levels are displayed by their names, for example a fragment without its braces."""
 
 import csv
 import json
@@ -34,7 +34,7 @@ def study():
 
 
 def outcomes(study):
-    """Each trial as if it were done; those with the fragment go further."""
+    """Return an outcome for each trial; those with the fragment reach greater lengths."""
     when = datetime(2026, 11, 28, tzinfo=UTC)
     rows = [
         {

@@ -1,4 +1,4 @@
-"""What a reviewer will ask for: found in recipes and settings, and written as a study that trains it."""
+"""Missing ablations: found in recipes and settings, and written as a study."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What spread over seeds hides: pooled over cells, and the difference that a test finds beside it."""
+"""Spread over seeds: pooled over cells, and the detectable difference."""
 
 import json
 
@@ -12,7 +12,7 @@ from ..storage.factories import make_trial_row
 
 
 def rows(*cells):
-    """The frame of cells, each with the values of its seeds."""
+    """Return a frame of cells with the values of their seeds."""
     frames = [
         trial_frame(
             make_trial_row(

@@ -1,4 +1,4 @@
-"""Kept outputs are compared with those of the baseline of their seed."""
+"""Saved outputs are compared with those of the baseline with the same seed."""
 
 import pytest
 
@@ -21,14 +21,14 @@ STUDY = load_study(
 
 
 def outputs_of(trial):
-    """Worse ones of attention, others of each task and seed."""
+    """Return outputs by task and seed, worse for attention."""
     share = 0.3 if trial.levels["mixer"] == "sa" else 0.1
     return worsened(REFERENCES, share + 0.02 * trial.settings.seed)
 
 
 @pytest.fixture
 def store(tmp_path):
-    """Outputs of all trials but those of one mixer; each task has references of its own."""
+    """Store the outputs of all trials but those of one mixer; each task has its own references."""
     store = Store(tmp_path)
     for trial in STUDY.trials:
         if trial.levels["mixer"] != "cgru(k=3)":

@@ -1,4 +1,4 @@
-"""The sheet of a paper counts what studies have found, by the size of their models."""
+"""The sheet of a paper counts results by the size of their models."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Speedups: how many times as much a baseline takes to a target, with an interval or a bound."""
+"""Speedups: ratios of costs to reach a target, with an interval or a bound."""
 
 import math
 import runpy

@@ -8,7 +8,7 @@ from .test_frames import store as store
 
 
 class Counting(Store):
-    """A store that counts how often its metrics are read."""
+    """A store that counts the reads of its metrics."""
 
     reads = 0
 

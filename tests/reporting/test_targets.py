@@ -1,4 +1,4 @@
-"""Targets: what trainings take to a value of a metric, in tables, claims and figures."""
+"""Targets: the cost to reach a value of a metric, in tables, claims and figures."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""An empty store in a folder of its own."""
+"""An empty store in a separate folder."""
 
 import pytest
 

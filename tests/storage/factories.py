@@ -1,4 +1,4 @@
-"""How tests make rows and stores, and run other processes on them."""
+"""Factories of rows and stores, and scripts that run on stores."""
 
 import math
 import shutil
@@ -75,7 +75,7 @@ def uncompacted_path(root, number, attempt=0, dataset="trials", study="alpha"):
 
 
 def store_contents(root):
-    """What a store says, by value."""
+    """Return a store's contents as plain values."""
     store = Store(root)
     return store.trials().rows(), store.metrics().rows(), store.outputs().rows()
 
@@ -86,13 +86,13 @@ def copy_store(root, target):
 
 
 def start_script(script, *arguments):
-    """Start a script of this folder in a process of its own."""
+    """Start a script of this folder in its own process."""
     command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finish_script(process):
-    """Wait for a script; return what it has printed."""
+    """Wait for a script; return its output."""
     out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     return out

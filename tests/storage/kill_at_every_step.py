@@ -1,4 +1,4 @@
-"""Does one thing to copies of a store, each time in a process that is killed one step later.
+"""Run one action on copies of a store, killed after 0, 1, 2, … steps.
 
 Usage: kill_at_every_step.py TEMPLATE FOLDER ACTION. Copies are FOLDER/0, FOLDER/1, ...; the last one is not
 killed, and prints its steps, one a line: what it asks of the file system.
@@ -28,7 +28,7 @@ ACTIONS = {
 
 
 def kill_after(steps: int, root: str) -> list[str]:
-    """Have this process killed before its next step after so many below a root; return those it took."""
+    """Kill this process after some file-system steps below a root; return the steps taken."""
     taken: list[str] = []
     real_fsync = os.fsync
 
@@ -51,7 +51,7 @@ def kill_after(steps: int, root: str) -> list[str]:
 
 
 def was_killed(steps: int, root: Path, action: str) -> bool:
-    """Act on a store in a new process; say whether it was killed."""
+    """Run an action on a store in a new process; return whether it was killed."""
     child = os.fork()
     if child == 0:
         taken = kill_after(steps, str(root))

@@ -1,4 +1,7 @@
-"""Keeps a store busy. Usage: load_generator.py ROOT SECONDS write|compact; prints how often it did it."""
+"""Write to or compact a store repeatedly.
+
+Usage: load_generator.py ROOT SECONDS write|compact; prints how often it did it.
+"""
 
 import sys
 import time

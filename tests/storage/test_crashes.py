@@ -17,7 +17,7 @@ from .factories import (
 
 
 def deaths(template, folder, action):
-    """The stores that an action leaves when killed before each step, the one it leaves alive, the steps."""
+    """Return the stores after an action killed before each step, the completed one, and the steps."""
     steps = finish_script(start_script("kill_at_every_step.py", template, folder, action)).split()
     return [folder / str(step) for step in range(len(steps))], folder / str(len(steps)), steps
 

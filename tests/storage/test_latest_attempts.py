@@ -1,4 +1,4 @@
-"""Whoever follows a store sees what anybody sees who reads it anew, and reads no file twice."""
+"""A follower of a store sees its full contents, and reads no file twice."""
 
 from activemem.storage import Store, latest_attempts
 

@@ -1,4 +1,4 @@
-"""A lease: one process has an attempt at a time, and nobody else trains it while that process lives."""
+"""Leases: one process owns an attempt at a time, as long as it lives."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ TRIAL = make_trial_id(1)
 
 
 class Clock:
-    """A clock of one host; those of two hosts have nothing in common."""
+    """The monotonic clock of one host, unrelated to other hosts' clocks."""
 
     def __init__(self, now):
         self.now = now
@@ -35,7 +35,7 @@ def layout(root):
 
 
 def elsewhere(layout, host, now=0.0, **options):
-    """The leases as a process on another host sees them."""
+    """Return leases as made by a process on another host."""
     owner = Owner(host=host, pid=7, run=f"run on {host}", machine=f"boot of {host}", started="100")
     return Leases(layout, owner, clock=Clock(now), **options)
 

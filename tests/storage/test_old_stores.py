@@ -1,4 +1,4 @@
-"""Stores in `old_stores` were written by older releases of what we build on; each must read for ever."""
+"""Stores in `old_stores`, written with older dependencies, must remain readable."""
 
 from pathlib import Path
 

@@ -82,7 +82,7 @@ def test_bytes_that_are_no_file_of_ours_are_damaged(data):
 
 
 def places(root, number):
-    """A byte in each tenth of a trial's file, and the last."""
+    """Return a position in each tenth of a trial's file, and the last."""
     size = uncompacted_path(root, number).stat().st_size
     return [*range(0, size, size // 10), size - 1]
 
@@ -190,7 +190,7 @@ def test_a_damaged_file_that_cannot_be_moved_is_left_out_where_it_is(root, caplo
 
 
 def write_without_checksum(frame, path, version=None):
-    """What another tool would write."""
+    """Write a file as another tool would."""
     table = frame.to_arrow()
     table = table.replace_schema_metadata({"activemem.schema": version} if version else {})
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What has the name of a file and is none is refused at once."""
+"""Irregular files in place of a file are rejected at once."""
 
 import errno
 import os

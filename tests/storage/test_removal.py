@@ -1,4 +1,4 @@
-"""Trials are forgotten and studies renamed in whole, and not while somebody trains them."""
+"""Removing trials and renaming studies: complete, and rejected during training."""
 
 import pytest
 
@@ -18,7 +18,7 @@ ONE, TWO, THREE = map(make_trial_id, (1, 2, 3))
 
 @pytest.fixture
 def full(root):
-    """A store of three trials, two of them merged, with all that can be kept of them."""
+    """Return a store of three trials, two of them merged, with files of all kinds."""
     store = fill_store(root, [1, 2])
     store.upkeep.compact()
     row = make_trial_row(3)

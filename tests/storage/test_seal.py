@@ -1,4 +1,4 @@
-"""A sealed file is read only as it was written."""
+"""A file with checksum is read only if unchanged."""
 
 import random
 import zipfile
@@ -10,7 +10,7 @@ from activemem.storage.errors import DamagedError
 
 
 def write_archive(file):
-    """What torch writes is a zip archive of this kind."""
+    """Write a zip archive like torch's."""
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("data", bytes(range(256)) * 3)
 

@@ -1,4 +1,4 @@
-"""A store is checked to the last file, mended where it can be, and never the worse for it."""
+"""Checks and repairs of stores: every file, without losing intact data."""
 
 import io
 import os
@@ -62,7 +62,7 @@ def told(root, findings):
 
 @pytest.fixture
 def sound(root):
-    """A store with a file of every kind, in which nothing is wrong."""
+    """Return an intact store with a file of every kind."""
     store = fill_store(root, range(1, 151))
     store.upkeep.compact()
     fill_store(root, [201, 202])
@@ -199,7 +199,7 @@ def test_rows_that_were_written_without_metrics_are_complete(root):
 
 @pytest.fixture
 def leftovers(root):
-    """A store with a checkpoint for each way in which a trial can have ended, and a temporary file."""
+    """Return a store with a checkpoint for each way a trial can end, and a temporary file."""
     store = fill_store(root, [1])
     fill_store(root, [2], status="failed", reason="not a number at epoch 2")
     fill_store(root, [3], status="failed", reason="time limit of 5 s passed at epoch 2")

@@ -1,4 +1,4 @@
-"""What is told of a study with faults, and a study that has none yet."""
+"""Plans of studies with faults."""
 
 import pytest
 

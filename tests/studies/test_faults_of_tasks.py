@@ -1,4 +1,4 @@
-"""What a task cannot be given is told under the line where it stands."""
+"""Faults of task keys are reported with their lines."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from .fault_messages import TEXT, message
 
 
 def translation(models, key):
-    """What is told of a study that translates with these models and has this key in its task."""
+    """Return the fault of a translation study with these models and this task key."""
     text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
     text = text.replace('"sa", "conv(k=3)"', models)
     name = text[text.index("[task]") :].splitlines()[1]

@@ -1,4 +1,4 @@
-"""A study as it last ran, by its name: what is told where it cannot be read here."""
+"""A study from its last run, by name, and errors if it cannot be read here."""
 
 from dataclasses import replace
 

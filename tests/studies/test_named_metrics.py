@@ -1,4 +1,4 @@
-"""A metric that no shown trial can have is refused when the study is loaded."""
+"""A metric that no shown trial can have is rejected when the study is loaded."""
 
 from __future__ import annotations
 

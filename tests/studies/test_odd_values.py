@@ -1,4 +1,4 @@
-"""Whatever stands at any key of a shipped study, the study loads, or a StudyError tells what is wrong."""
+"""With any value at any key of an included study, it loads or raises a StudyError."""
 
 import random
 from pathlib import Path
@@ -18,7 +18,7 @@ ODD = [
 
 
 def keys_of_all_studies():
-    """Every key of the shipped studies once: the smallest study that has it, and where it stands there.
+    """Return every key of the included studies once, with the smallest study that has it and its place there.
 
     Names of factors and their levels are keys like any other; places in lists are not told apart.
     """
@@ -35,7 +35,7 @@ KEYS = keys_of_all_studies()
 
 
 def variants(text, place, values):
-    """The text with one value after the other in a place, and with the key of that place misspelt."""
+    """Yield the text with each value in one place, and with that place's key misspelt."""
     for value in values:
         yield text[: place.value[0]] + value + text[place.value[1] :]
     if place.key != place.value:

@@ -1,4 +1,4 @@
-"""Studies that nobody has run are counted without making their trials; all others are made."""
+"""Unrun studies are counted without creating their trials; others are created."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A study file becomes its trials: the full grid in the order of the file, holes filled, seeds paired."""
+"""From a study file to trials: the full grid in file order, filled holes, paired seeds."""
 
 from pathlib import Path
 

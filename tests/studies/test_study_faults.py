@@ -1,4 +1,4 @@
-"""Everything that is wrong with a study is told at once, each fault under the line where it stands."""
+"""All faults of a study are reported together, each with its line."""
 
 import pickle
 import re
@@ -179,7 +179,7 @@ wrong.toml: 27 faults
 
 
 def cases():
-    """Changes of the text above and what is said of them, from wrong.txt."""
+    """Return changes of the text above and the expected messages, from wrong.txt."""
     text = (Path(__file__).parent / "wrong.txt").read_text(encoding="utf-8")
     for block in text.removesuffix("\n").removeprefix("=== ").split("\n=== "):
         name, *changes, told = re.split(r"\n--- (?:old|new|told)\n", block)
@@ -230,7 +230,7 @@ def test_a_fault_of_an_override_stands_under_the_override():
 
 @pytest.fixture
 def last_token(monkeypatch):
-    """A pool, `last_token`, and `stretch`, which changes the length, for the length of a test."""
+    """Register a pool, `last_token`, and `stretch`, which changes the length, during a test."""
     for name, role in (("last_token", Role.POOL), ("stretch", Role.TRANSDUCER)):
         spec = Spec(
             name=name,

@@ -1,4 +1,4 @@
-"""The JSON Schema of study files accepts all shipped studies, and refuses what no study may hold."""
+"""The JSON Schema of study files accepts all included studies, and rejects invalid ones."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""What a study has otherwise than its paper, and does not set, has a source in its sheet that says so."""
+"""Deviations of a study from its paper have a source in its sheet."""
 
 import re
 import tomllib
@@ -55,7 +55,7 @@ def _sheet(name: str) -> SourceSheet:
 
 
 def _settings_of_the_paper(name: str) -> Iterator[tuple[str, object]]:
-    """The settings of a study that are the paper's or its program's; of holes, which cells fill, no value."""
+    """Yield the settings of a study with the paper or its program as source; holes have no value."""
     for setting in _sheet(name).settings:
         if not setting.is_default and setting.source is not None and setting.source.origin != "ours":
             yield setting.name, setting.value
@@ -75,7 +75,7 @@ def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _is_of_another_rule(setting: str, found: dict[str, SourcedSetting], like: str) -> bool:
-    """Whether a setting is of an optimiser or a schedule of another name, which its name tells."""
+    """Return whether a setting belongs to another optimiser or schedule."""
     name = f"{setting.rpartition('.')[0]}.name"
     theirs = {each.name: each.value for each in _sheet(like).settings}
     return name.startswith("train.") and name in found and found[name].value != theirs.get(name)

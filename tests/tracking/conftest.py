@@ -1,4 +1,4 @@
-"""A tiny study, trained once for all tests that read what trackers were told of it."""
+"""A tiny study, trained once for all tests of trackers."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ TINY = study_text(
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """The tiny study and a store with its four trials."""
+    """Return the tiny study and a store with its four trials."""
     torch.set_num_threads(1)
     study, store = load_study(TINY), Store(tmp_path_factory.mktemp("results"))
     run_study(study, store, local=True)

@@ -1,10 +1,10 @@
-"""A tracker that keeps what it is told, in memory or, if it is broken, not at all."""
+"""A tracker that records in memory, or fails if broken."""
 
 from activemem.tracking.contract import Known, Tracker
 
 
 class Recorder(Tracker):
-    """Knows trials by id; `fails` is called before everything else and may raise, or wait."""
+    """Knows trials by id; `fails` is called before every method and may raise or wait."""
 
     def __init__(self, fails=lambda what: None):
         self.fails, self.told, self.epochs, self.status = fails, [], {}, {}

@@ -1,4 +1,4 @@
-"""What the store has is told once, whole, and afterwards."""
+"""Exports of stored results: complete, and without repetition."""
 
 from activemem.engine.core.events import EpochFinished, Listener, Started
 from activemem.tracking.export import StudyExport, export_study

@@ -1,4 +1,4 @@
-"""Trackers are told each epoch once, in threads of their own, and what they are not told is counted."""
+"""Live tracking: each epoch is sent once, in separate threads, and losses are counted."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ def trial(trained):
 
 
 def run(listener, trial, *, first=0, last=3, ends=True):
-    """A trial's events from one epoch to another."""
+    """Send a trial's events from one epoch to another."""
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=first))
     for epoch in range(first + 1, last + 1):

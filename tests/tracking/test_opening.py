@@ -1,4 +1,4 @@
-"""What is missing for a tracker is told before anything runs."""
+"""Missing requirements of trackers are reported before a run."""
 
 from importlib.machinery import ModuleSpec
 

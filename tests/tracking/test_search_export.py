@@ -1,4 +1,4 @@
-"""Optuna itself finds in its storage each point of a search, once for each time that it ended."""
+"""Optuna finds each point of a search in its storage, once for each time that it ended."""
 
 import gc
 import re
@@ -46,7 +46,7 @@ def searched(tmp_path_factory):
 
 @pytest.fixture
 def storages():
-    """The storages in files by their paths, which are closed after the test."""
+    """Return the file storages by path, closed after the test."""
     opened = []
 
     def open_file(path):
@@ -151,7 +151,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def see(tmp_path, page, *words):
-    """The text of a page of the dashboard of Optuna, in a browser, once it has all the words."""
+    """Return the text of a page of Optuna's dashboard in a browser, once it has all words."""
     dashboard = pytest.importorskip("optuna_dashboard", reason="is not among what the tests install")
     application = dashboard.wsgi(f"sqlite:///{tmp_path}/search.db")
     with (

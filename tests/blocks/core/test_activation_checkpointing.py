@@ -1,4 +1,4 @@
-"""What training keeps where sub-layers are computed again: what the analysis says, to the byte."""
+"""Activation checkpointing: the saved bytes equal those of the analysis."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ RECIPES = [
 
 
 def make(recipe, checkpoints=True, **settings):
-    """A model that keeps the inputs of sub-layers alone, and its analysis."""
+    """Return a model that saves only the inputs of sub-layers, and its analysis."""
     settings = {"d_model": WIDTH, "vocab": 5, **settings}
     model = use_plain_operations(build(recipe, generator=make_generator(0), **settings)).train()
     for stack in outermost_stacks(model):

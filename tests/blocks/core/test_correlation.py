@@ -1,4 +1,4 @@
-"""Weights that slide along sequences: by frequencies as by definition, and where only positions will do."""
+"""Correlation along sequences: by FFT as by definition, and the cases that only use positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from activemem.blocks.core.correlation import WHOLE, choose_tile, correlate
 from activemem.blocks.layers.convolutions import Convolution
 
 SEQUENCES, LENGTH, WIDTH, OUTPUTS, TAPS = 32, 20, 32, 48, 10
-"""Large enough for frequencies."""
+"""Sizes that are large enough for the FFT."""
 
 SIZES = [
     (20, 10, 4, 5),  # length, taps, zeros before and after: as a convolution has them
@@ -31,24 +31,24 @@ SIZES = [
 
 @pytest.fixture(autouse=True)
 def _one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every processor takes frequencies at the same sizes here."""
+    """Use the FFT at the same sizes on every processor."""
     monkeypatch.setattr(correlation, "onednn_has_wider_vectors", lambda: False)
 
 
 def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Normal numbers that want a gradient."""
+    """Return random normal numbers with requires_grad."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype).requires_grad_()
 
 
 def large(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs, weights as large as if they were drawn for these sizes, and biases."""
+    """Return inputs, weights of the usual initial scale for these sizes, and biases."""
     x = draw(SEQUENCES, LENGTH, WIDTH, dtype=dtype)
     weight = draw(OUTPUTS, TAPS, WIDTH, seed=1, dtype=dtype).detach() / math.sqrt(TAPS * WIDTH)
     return x, weight.requires_grad_(), draw(OUTPUTS, seed=2, dtype=dtype)
 
 
 def by_definition(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int) -> Tensor:
-    """Each output by itself: a loop over positions and taps."""
+    """Compute each output with plain loops over positions and taps."""
     outputs, taps, _ = weight.shape
     positions: list[Tensor] = []
     for place in range(left + x.shape[1] + right - taps + 1):

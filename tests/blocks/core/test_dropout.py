@@ -97,7 +97,7 @@ def test_changes_of_inputs_go_forward_by_the_same_factors():
 
 
 class Numbers:
-    """A generator of a GPU, which can draw from the state of another."""
+    """A stand-in for a GPU generator that supports set_state."""
 
     def __init__(self, state, device="cuda"):
         self.device, self.state = torch.device(device), state

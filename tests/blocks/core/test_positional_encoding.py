@@ -1,4 +1,4 @@
-"""Learned and randomised positions: equal to plain loops, of each sequence its own, and no length unseen."""
+"""Learned and randomised positions: equal to plain loops, separate per sequence, bounded in length."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A text read in pieces is the text read at once; what is kept is enough, and no more; no future is seen."""
+"""Streaming: pieces give the outputs of the whole text, with the smallest sufficient state, and causally."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ CUTS = {"ones": [1] * 29, "even": [7, 7, 7, 7, 1], "growing": [1, 2, 5, 21], "sh
 
 
 def model(text, **given):
-    """A causal model in double precision, its heads seeing differently far if they learn how far."""
+    """Return a causal model in double precision; adaptive spans differ between heads."""
     settings = {
         "d_model": 8,
         "vocab": 7,
@@ -41,7 +41,7 @@ def tokens(seed=2):
 
 
 def streamed(built, inputs, cuts):
-    """The outputs of a stream that is cut so."""
+    """Return the outputs of a stream with these cuts."""
     stream, found = StreamState(), []
     for piece in inputs.split(cuts, 1):
         outputs, stream = built.forward_stream(piece, stream)

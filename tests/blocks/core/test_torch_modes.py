@@ -1,4 +1,4 @@
-"""Operations of ours with their own gradients under torch's compiler."""
+"""Custom autograd functions under torch.compile."""
 
 from __future__ import annotations
 

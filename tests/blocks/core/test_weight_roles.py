@@ -1,4 +1,4 @@
-"""Roles of weights: every block declares them, and decay, Muon, clipping and initialisation go by them."""
+"""Roles of weights: declared by every block, and used by decay, Muon, clipping and initialisation."""
 
 from types import MappingProxyType
 
@@ -26,11 +26,11 @@ VARIANTS = [
 ]
 
 DECAYING_NAMES = ("weight", "weight_x", "weight_h", "keys", "vectors", "left", "right", "begin", "candidate")
-"""The last parts of the names of weights that may decay where norms do not."""
+"""The last parts of weight names with weight decay, if norms have none."""
 
 
 def recipe_of(name):
-    """A block with all its defaults, and something small for what must be given."""
+    """Return a block with default arguments, and small values for required ones."""
     spec = lookup(name)
     given = {"integer": "3", "recipe": "lstm", "real": "0.5"}
     required = [each for each in spec.parameters if each.default is REQUIRED]
@@ -102,7 +102,7 @@ def test_maps_of_unequal_size_are_drawn_moved_and_clipped_one_by_one(span):
 
 
 class Foreign(nn.Module):
-    """What a plug-in may be made of."""
+    """A module as a plug-in might define it."""
 
     def __init__(self):
         super().__init__()

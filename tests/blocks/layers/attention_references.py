@@ -1,4 +1,4 @@
-"""Attention within windows once more: for every query of every head its keys gathered one by one."""
+"""Reference implementation of windowed attention: keys are collected one by one per query and head."""
 
 import math
 
@@ -9,12 +9,12 @@ from activemem.blocks.testing.references import register_reference
 
 
 def capped(score, cap):
-    """A score within a cap, if there is one."""
+    """Return a score limited by a cap, if set."""
     return cap * (1 - 2 / (1 + torch.exp(2 * score / cap))) if cap else score
 
 
 def attend(query, seen, cap=0.0):
-    """Softmax over `seen`, each a key, a value and a weight that its exponential is multiplied by."""
+    """Return softmax attention over `seen`: triples of key, value and factor of the exponential."""
     if not seen:
         return torch.zeros_like(query)
     scores = [capped(query @ key / math.sqrt(len(query)), cap) for key, _, _ in seen]
@@ -23,7 +23,7 @@ def attend(query, seen, cap=0.0):
 
 
 def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
-    """What position t of one head sees: (key, value, weight) of each position in its span."""
+    """Return (key, value, weight) for each position in the span of position t in one head."""
     nearest, furthest = (0 if itself else 1, span - itself) if causal else (-span, span)
     seen = []
     for source in range(len(keys)):
@@ -54,12 +54,12 @@ def persistent_vectors(block, head):
 
 
 def project_heads(weight, x, heads):
-    """(heads, length, head_width)."""
+    """Return heads of shape (heads, length, head_width)."""
     return torch.stack([x @ one.T for one in weight.chunk(heads)])
 
 
 def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
-    """Queries (heads, length, head_width), and what each sees of its window: [head][position]."""
+    """Return queries (heads, length, head_width), and the window of each query: [head][position]."""
     q = project_heads(block.query.weight, x, block.heads)
     k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
     return q, _windows(block, k, v, causal=causal, relative=relative, **settings)
@@ -80,7 +80,7 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
 
 
 def turned(rows):
-    """Each row (…, width) of a position as complex numbers, turned by angles that grow with the position."""
+    """Rotate each row (…, width) as complex numbers, by angles proportional to its position."""
     width = rows.shape[-1]
     rates = 1e4 ** -(torch.arange(0, width, 2, dtype=rows.dtype) / width)
     angles = torch.arange(rows.shape[-2], dtype=rows.dtype)[:, None] * rates
@@ -112,7 +112,7 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
 
 
 def bucket(distance, *, causal):
-    """The bucket of a distance as in the program of T5."""
+    """Return the bucket of a distance, as in T5's released program."""
     side, offset = (32, 0) if causal else (16, 16 * (distance < 0))
     steps, exact = max(0, distance) if causal else abs(distance), side // 2
     if steps < exact:
@@ -122,7 +122,7 @@ def bucket(distance, *, causal):
 
 
 def biased(block, x, q, k, v, *, pos, causal, cap):
-    """Attention with a number added to each score."""
+    """Return attention with a number added to each score."""
     outputs, heads = [], len(q)
     for h in range(heads):
         rows = []
@@ -215,7 +215,7 @@ def rms(rows, weight):
 
 
 def weighted(q, k, v, *, causal):
-    """Softmax attention of one head, a row at a time."""
+    """Return softmax attention of one head, computed row by row."""
     rows = []
     for t in range(len(q)):
         scores = torch.exp(k[: t + 1 if causal else None] @ q[t] / math.sqrt(q.shape[1]))

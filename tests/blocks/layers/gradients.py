@@ -1,4 +1,4 @@
-"""A block of a long sequence beside its reference, and the gradients of both."""
+"""Comparison of a block with its reference on a long sequence, with gradients."""
 
 import torch
 from torch.testing import assert_close

@@ -1,4 +1,4 @@
-"""Windows, position vectors, learnt spans and persistent vectors: against plain loops, in every piece."""
+"""Windows, position vectors, adaptive spans and persistent vectors against plain loops."""
 
 from functools import partial
 
@@ -70,7 +70,7 @@ NUMBERS = [
 
 
 def learnt(text, *, causal, **given):
-    """A block whose heads see differently far, if they learn how far."""
+    """Return a block in which adaptive spans differ between heads."""
     block = make_block(parse(text).root, causal=causal, **given)
     if "adaptive" in text:
         with torch.no_grad():
@@ -254,7 +254,7 @@ def test_persistent_vectors_in_a_sublayer_of_their_own_give_what_those_of_one_he
 
 
 def build_block(text):
-    """A causal block of width 128 as training begins with it."""
+    """Return a causal block of width 128 with initial weights."""
     block = make_block(parse(text).root, causal=True, width=128, dtype=torch.float32)
     initialise(block, make_generator(0))
     return block
@@ -270,7 +270,7 @@ def test_the_ramp_of_a_span_begins_at_the_position_before():
 
 
 class _Reads(TorchDispatchMode):
-    """Counts how often a number is read, for which a GPU would be waited for."""
+    """Count the reads of device numbers, each of which would synchronise with a GPU."""
 
     count = 0
 

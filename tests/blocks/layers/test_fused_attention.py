@@ -1,4 +1,4 @@
-"""Fused attention by kernels whose gradients are numbers."""
+"""Fused attention with kernels that provide first derivatives only."""
 
 import math
 from functools import partial
@@ -13,7 +13,7 @@ from activemem.blocks.layers.windows.pieces import MAX_UNFUSED_LENGTH
 
 
 def kernels():
-    """Whether torch may take cuDNN's, its own ones of both kinds, and plain products."""
+    """Return whether torch may use cuDNN, its flash and efficient kernels, and plain products."""
     found = torch.backends.cuda
     others = found.flash_sdp_enabled(), found.mem_efficient_sdp_enabled(), found.math_sdp_enabled()
     return found.cudnn_sdp_enabled(), *others

@@ -1,4 +1,4 @@
-"""Short convolutions and gates of heads: their gradients, and those in their turn."""
+"""Short convolutions and gates of heads: first and second derivatives."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Long convolutions: strips give what the sum over lags gives, for lengths that no piece divides."""
+"""Long convolutions in strips equal the sum over lags, for lengths that no piece size divides."""
 
 import pytest
 

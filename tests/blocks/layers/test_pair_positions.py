@@ -1,4 +1,4 @@
-"""Positions that mixers compare, drawn at random: in their order, and of each sequence by its own length."""
+"""Random pairwise positions: increasing, and drawn by each sequence's own length."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The pools against plain loops, and their fast path over mapped inputs against the modules themselves."""
+"""Pools against plain loops, and their fast path against the modules."""
 
 import pytest
 import torch
@@ -45,7 +45,7 @@ def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
 
 
 def parts(pool, act, dtype=torch.float64):
-    """An entrance of 2 columns and a body of width 48, biases drawn too."""
+    """Return an input map of 2 columns and a body of width 48, with random biases."""
     context = Context(config=ModelConfig(d_model=48, dropout=0.0, norm="none", residual=False))
     body = build_body(parse(f"activation(act={act}) >> {pool} >> dense(act={act})").root, context)
     entry = Linear(2, 48, bias=True)

@@ -1,4 +1,4 @@
-"""Recurrent blocks: fused kernels against the written-out steps, last states, traces, streams, beginnings."""
+"""Recurrent blocks: fused kernels against explicit steps, final states, traces, streams, initial states."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ either_mask = pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["whole", 
 
 
 def drawn_state(block, rows, dtype=torch.float64):
-    """A state that is not zero."""
+    """Return a random nonzero state."""
     shape = (rows, len(block.layers), block.width)
     parts = (
         torch.randn(shape, generator=make_generator(place), dtype=dtype)
@@ -38,7 +38,7 @@ def drawn_state(block, rows, dtype=torch.float64):
 
 
 def ran(block, x, start, mask):
-    """The valid outputs, the last states, and the gradients of all weights."""
+    """Return the valid outputs, the final states, and the gradients of all weights."""
     block.zero_grad()
     y, last = block.run(x, start, mask)
     valid = y if mask is None else y[mask]
@@ -161,7 +161,7 @@ def test_a_gpu_has_its_kernel_for_no_single_position_of_which_it_would_keep_the_
 @either_mask
 @pytest.mark.parametrize("text", ["lstm(layers=3)", "gru(layers=3)"])
 def test_the_kernels_are_given_what_cudnn_asks_for(text, lengths, monkeypatch):
-    """Of RNN.cpp: hx and cx are contiguous, and what is to have gradients was computed in training."""
+    """As in RNN.cpp: hx and cx must be contiguous, and gradients need a forward pass in training mode."""
     block, found = make_block(parse_block(text), causal=True), []
 
     def watched(kernel):

@@ -1,4 +1,4 @@
-"""Attention of several models within a vmap, where a GPU's fused kernel keeps nothing for its gradient."""
+"""Attention of several models under vmap; a GPU's fused kernel would save nothing for its gradient."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ NONE = Dropout(0.0)
 
 
 def numbers(length, device="cpu"):
-    """Queries, keys and values of three models, (models, batch, heads, length, head_width)."""
+    """Return queries, keys and values of three models, (models, batch, heads, length, head_width)."""
     drawn = torch.Generator().manual_seed(0)
     shape = (3, 2, 2, length, 8)
     return [torch.randn(shape, generator=drawn).to(device).requires_grad_() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What the program of Sukhbaatar et al. 2019 saves and computes, written out position by position.
+"""Reference implementation of the model and checkpoint of Sukhbaatar et al. 2019, position by position.
 
 Its weights are a dict of tensors under its own names, as `torch.nn.DataParallel` saves them.
 """
@@ -26,7 +26,7 @@ def random_weights(
     cutoffs=(),
     tied=True,
 ):
-    """Weights of every layer in the program's order and shapes; spans all over their range."""
+    """Return random weights in the program's order and shapes, with spans over their whole range."""
     generator, head_width = torch.Generator().manual_seed(0), width // heads
     weights = {}
 
@@ -86,7 +86,7 @@ def random_weights(
 
 
 class Program:
-    """The model of such weights, which reads streams in blocks from behind zero vectors."""
+    """The model with such weights, which reads streams in chunks after zero vectors."""
 
     def __init__(self, weights, *, heads, ramp=32, cutoffs=(), dtype=torch.float64):
         self.weights = {name.removeprefix("module."): each.to(dtype) for name, each in weights.items()}
@@ -122,7 +122,7 @@ class Program:
         return whole * whole.shape[-1] ** 0.5
 
     def attend(self, layer, h, seen):
-        """Each position by itself: the positions before it, up to the span, and the persistent vectors."""
+        """Attend at each position to those before it within the span, and to the persistent vectors."""
         batch, length, width = h.shape
         head_width = width // self.heads
         outputs = torch.zeros_like(h)

@@ -1,4 +1,4 @@
-"""Clusters of symbols: embeddings and softmax against the equations written out, and the plain ones."""
+"""Adaptive embeddings and softmax against explicit equations and plain versions."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Behind a bottleneck all is said from the last position: equal to plain loops, and counted as it is."""
+"""Models with a bottleneck predict all from the last position: equal to plain loops, exact costs."""
 
 import pytest
 import torch

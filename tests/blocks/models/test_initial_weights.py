@@ -1,4 +1,4 @@
-"""How the weights of a model begin: each rule's spread, and what depends on depth."""
+"""Initial weights of a model: the standard deviation of each rule, and its dependence on depth."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What stands around the body: each setting against a plain reference, and counted as it is."""
+"""Model settings around the body: each against a plain reference, with exact costs."""
 
 import math
 from itertools import product

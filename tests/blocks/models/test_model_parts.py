@@ -1,4 +1,4 @@
-"""The parts that the analysis tells of a whole model have the parameters of the modules that are built."""
+"""The parts in the analysis of a whole model have the parameters of the built modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from activemem.grammar import PartKind, analyse
 
 
 def told(text: str) -> dict[str, int]:
-    """The parameters of each part of a transducer."""
+    """Return the parameters of each part of a transducer."""
     tree = analyse(text, d_model=12, length=5, vocab=6, source_vocab=7).tree
     (whole,) = (part for part in tree.parts if part.kind is PartKind.TRANSDUCER)
     return {part.label: part.parameters + sum(part.shared.values()) for part in whole.parts}

@@ -1,4 +1,4 @@
-"""A built model in hands that know nothing of this package: a plain training loop, files, pickles."""
+"""A built model without the rest of this package: a plain training loop, files, pickles."""
 
 import pickle
 
@@ -17,7 +17,7 @@ SIZES = {"d_model": 12, "vocab": 7}
 
 
 def trained(recipe, steps=30):
-    """A model after a loop as any tutorial has it, its losses, and a batch."""
+    """Return a model after a plain training loop, its losses, and a batch."""
     model = build(recipe, **SIZES, dropout=0.1, generator=make_generator(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     tokens = torch.randint(7, (8, 6), generator=make_generator(1))

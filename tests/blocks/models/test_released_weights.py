@@ -1,4 +1,4 @@
-"""Weights of the adaptive-span program in our models: what they compute, and what does not fit."""
+"""Weights of the adaptive-span program in our models: equal outputs, and rejected checkpoints."""
 
 import re
 
@@ -42,7 +42,7 @@ CASES = {
 
 
 def saved(path, weights):
-    """A checkpoint as the program saves it after some steps."""
+    """Write a checkpoint like the program after some steps."""
     logged = {"step": [1000], "train_bpc": [1.5], "val_bpc": [1.6]}
     optimizer = {
         "state": {0: {"step": 3, "sum": torch.ones(2)}},

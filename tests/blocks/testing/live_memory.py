@@ -1,4 +1,4 @@
-"""How much memory a computation holds at once: the bytes of tensors alive, counted after each operation."""
+"""Peak memory of a computation: the bytes of live tensors, counted after each operation."""
 
 import weakref
 
@@ -43,7 +43,7 @@ class LiveMemory(TorchDispatchMode):
 
 
 def step_memory(block, x):
-    """The bytes that live behind a block's forward pass, its output left out, and the most of both passes."""
+    """Return the bytes that a block's forward pass leaves, without its output, and the peak of a step."""
     with LiveMemory([x, *block.parameters()]) as live:
         y = block(x)
         kept = live.bytes - y.nbytes
@@ -52,7 +52,7 @@ def step_memory(block, x):
 
 
 def has_own_backward(module, x):
-    """Whether a torch.autograd.Function written in Python is in what computes a module's gradients."""
+    """Return whether a module's gradients use a torch.autograd.Function written in Python."""
     pending, seen = [module(x).grad_fn], set()
     while pending:
         node = pending.pop()

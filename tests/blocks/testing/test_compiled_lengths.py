@@ -1,4 +1,4 @@
-"""Of which blocks torch compiles a program for each length, as their specifications say."""
+"""The blocks that torch compiles separately for each length are those with such a specification."""
 
 import pytest
 import torch

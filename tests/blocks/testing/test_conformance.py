@@ -1,4 +1,4 @@
-"""Every block of the vocabulary holds to the conformance suite, and the suite finds what does not."""
+"""Every block of the vocabulary passes the conformance suite, and the suite detects violations."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def test_a_gpu_gives_the_same(name, causal):
 
 
 class Sound(Block):
-    """y_t = W · (the mean of the valid positions), or of those up to t."""
+    """y_t = W · (mean of the valid positions), or of positions up to t if causal."""
 
     def __init__(self, *, width, causal):
         super().__init__()
@@ -55,7 +55,7 @@ class Sound(Block):
         return cls(width=context.width, causal=context.causal)
 
     def weights(self, x, mask):
-        """(batch, queries, keys)."""
+        """Return weights (batch, queries, keys)."""
         seen = x.new_ones(x.shape[1], x.shape[1])
         seen = (seen.tril() if self.causal else seen).expand(len(x), -1, -1)
         return seen if mask is None else seen * mask[:, None, :]
@@ -67,7 +67,7 @@ class Sound(Block):
 
 
 class Counting(Sound):
-    """Keeps the sum and the number of the inputs so far, where it hides the future."""
+    """Streams by the sum and the number of inputs so far, if causal."""
 
     state_is_bounded = True
 
@@ -79,7 +79,7 @@ class Counting(Sound):
 
 
 class Hoarding(Counting):
-    """Says that what it keeps is bounded, and keeps all."""
+    """Claims a bounded state but stores everything."""
 
     def step_with_grad(self, x, state):
         seen = x if state is None else torch.cat([state, x], 1)
@@ -87,14 +87,14 @@ class Hoarding(Counting):
 
 
 class Forgetful(Counting):
-    """Begins anew with each piece."""
+    """Loses the state between pieces."""
 
     def step_with_grad(self, x, state):
         return super().step_with_grad(x, None)
 
 
 class Severed(Counting):
-    """Hands on a state without a gradient where one is asked for."""
+    """Returns a state without gradient although one is needed."""
 
     def step_with_grad(self, x, state):
         y, state = super().step_with_grad(x, state)
@@ -102,14 +102,14 @@ class Severed(Counting):
 
 
 class Aside(Sound):
-    """Takes the past for the sequence."""
+    """Mistakes the past for the sequence."""
 
     def forward_with_past(self, x, past):
         return self(torch.cat([x, past], 1))[:, : x.shape[1]]
 
 
 class Misled(Sound):
-    """Has a gradient that is a tenth too small in one number."""
+    """Has a gradient with one element 10 % too small."""
 
     def forward(self, x, mask=None):
         mixed = x.clone()
@@ -118,14 +118,14 @@ class Misled(Sound):
 
 
 class Doubled(Sound):
-    """Computes another equation."""
+    """Computes a different equation."""
 
     def forward(self, x, mask=None):
         return 2 * super().forward(x, mask)
 
 
 class Leaking(Sound):
-    """Hides no future."""
+    """Is not causal."""
 
     def weights(self, x, mask):
         causal, self.causal = self.causal, False
@@ -135,21 +135,21 @@ class Leaking(Sound):
 
 
 class Unmasked(Sound):
-    """Reads what stands at padding."""
+    """Ignores the padding mask."""
 
     def forward(self, x, mask=None):
         return super().forward(x, None)
 
 
 class Mixing(Sound):
-    """Lets the sequences of a batch see each other."""
+    """Mixes the sequences of a batch."""
 
     def forward(self, x, mask=None):
         return super().forward(x, mask) + x.mean(0, keepdim=True)
 
 
 class Reckless(Sound):
-    """Draws from the global generator."""
+    """Uses the global generator."""
 
     def __init__(self, *, width, causal):
         super().__init__(width=width, causal=causal)
@@ -157,7 +157,7 @@ class Reckless(Sound):
 
 
 class Branching(Sound):
-    """Goes another way for other data."""
+    """Has data-dependent control flow."""
 
     def forward(self, x, mask=None):
         return super().forward(x, mask) * (1.0 if x.sum() > 0 else 2.0)
@@ -174,7 +174,7 @@ def reach(_settings, context):
 
 @pytest.fixture
 def known(monkeypatch):
-    """Make a block of a class known as `tried` for the length of a test."""
+    """Register a block class as `tried` during the test."""
 
     def make_known(cls):
         words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
@@ -187,7 +187,7 @@ def known(monkeypatch):
 
 
 def failures(*, causal):
-    """The checks that `tried` fails."""
+    """Return the checks that `tried` fails."""
     failed = set()
     for check in CHECKS:
         try:

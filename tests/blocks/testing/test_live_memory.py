@@ -1,4 +1,4 @@
-"""A step holds no more than the analysis and the documents say, where a backward of one's own decides it."""
+"""Peak memory of a step with a custom backward is within the limit of the analysis and the documents."""
 
 import pytest
 import torch
@@ -32,21 +32,21 @@ MOST = {
     "sa(heads=4, head_width=16, pos=relative, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
 }
-"""Blocks whose backward is their own, and the most that both passes hold as a multiple of what is kept."""
+"""Blocks with a custom backward, and the limits of a step's peak relative to the saved bytes."""
 
 FUSED = {
     "sa(heads=4, head_width=16, span=600)": 1.4,
     "sa(heads=4, head_width=16, span=100)": 1.7,
     "sa(heads=4, head_width=16, pos=alibi)": 2.1,
 }
-"""Blocks by torch's fused attention, likewise."""
+"""Blocks with torch's fused attention, and the same limits."""
 
 LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in text else (256, 512))]
-"""They are tried at these; windows of few scores have plain products."""
+"""The tested lengths; windows with few scores use plain products."""
 
 
 def measured(text, length):
-    """The bytes stated as kept, those that are kept with the input, and the most that live during a step."""
+    """Return the stated bytes, the saved bytes including the input, and the peak of a step."""
     node = parse_block(text)
     config = ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)
     stated = block_memory(node, config, length=length, batch=TOKENS // length)

@@ -1,4 +1,4 @@
-"""The bytes that training keeps for the backward pass, measured on meta, are those that torch saves."""
+"""The bytes for the backward pass, measured on the meta device, are those that torch saves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Norms and positions conform, those of plug-ins too, and the suites find what does not."""
+"""Norms and positions conform, including plug-ins, and the suites detect violations."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ class Learnt(PluginPosition):
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
-    """Both are known to the tests of this file alone."""
+    """Register both only for the tests of this file."""
     register_norm("test_rms", source="Zhang and Sennrich 2019")(RmsNorm)
     register_position("test_learnt", source="Gehring et al. 2017")(Learnt)
     yield
@@ -101,7 +101,7 @@ def test_the_suite_finds_what_positions_do_not_keep_to(check, changes, monkeypat
 
 
 class ByParity(torch.nn.Module):
-    """Vectors of even positions and of odd ones."""
+    """Position vectors that depend only on parity."""
 
     def __init__(self, width):
         super().__init__()

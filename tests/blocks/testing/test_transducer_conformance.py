@@ -1,4 +1,4 @@
-"""Every transducer of the vocabulary holds to the conformance suite; the model around it; what is refused."""
+"""Every transducer passes the conformance suite; the model around it; rejected recipes."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def model(text, *, source_vocab=6, vocab=9, d_model=8, **settings):
 
 
 def tokens(vocab, lengths, *, seed):
-    """Symbols from 1 on, padded with 0: (len(lengths), the longest)."""
+    """Return symbols from 1 on, padded with 0: (len(lengths), longest)."""
     found = torch.randint(1, vocab, (len(lengths), max(lengths)), generator=make_generator(seed))
     return found * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
 

@@ -62,7 +62,7 @@ def transduction_equals_the_reference(text: str) -> None:
 def run_stepwise(
     transducer: AnyTransducer, source: Tensor, target: Tensor, source_mask: Tensor | None, lengths: Tensor
 ) -> Tensor:
-    """Return all outputs, each from a step of its own; behind each step the rows change places."""
+    """Return all outputs, one step at a time, permuting the rows of the batch after each step."""
     state, outputs = transducer.begin(source, source_mask, lengths), []
     order = torch.arange(len(source), device=source.device)  # which sequence each row of the state is of
     for place in range(target.shape[1]):
@@ -88,7 +88,7 @@ def steps_give_what_forward_gives(text: str) -> None:
 
 
 def later_targets_are_hidden(text: str) -> None:
-    """Check that no output moves with a target behind it, and some output moves with the source."""
+    """Check that outputs do not depend on later targets, and do depend on the source."""
     transducer, (source, target) = make_transducer(text), _padded_pair()
     expected = transducer(source, target)
     for place in range(5):
@@ -101,7 +101,7 @@ def later_targets_are_hidden(text: str) -> None:
 
 
 def padding_changes_nothing(text: str) -> None:
-    """Check that a padded batch gives what its pairs give alone, whatever stands at the padding."""
+    """Check that a padded batch equals its single pairs, with arbitrary values as padding."""
     transducer, (source, target) = make_transducer(text), _padded_pair()
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
     outputs = transducer(source, target, *masks)
@@ -131,14 +131,14 @@ def gradients_are_right(text: str) -> None:
 
 
 def parameters_are_counted(text: str) -> None:
-    """Check that the model has exactly as many numbers as the analysis says."""
+    """Check that the number of parameters equals that of the analysis."""
     model, analysis = _build_and_analyse(text, length=4)
     counted = sum(parameter.numel() for parameter in model.parameters())
     assert counted == analysis.parameters, f"expected {analysis.parameters} as stated, got {counted}"
 
 
 def flops_are_counted(text: str) -> None:
-    """Check that products and sums are counted to one percent, at two lengths of source and target."""
+    """Check that FLOPs agree within one percent, at two lengths of source and target."""
     for length, batch in ((3, 200), (20, 50)):  # what is done once a batch must not count
         model, analysis = _build_and_analyse(text, length=length)
         run = partial(use_plain_operations(model).eval(), *_tokens(batch, length))
@@ -164,17 +164,17 @@ def training_memory_is_stated(text: str) -> None:
 
 
 def state_dict_restores(text: str) -> None:
-    """Check that a state dict makes another transducer the same, and a copy is one of its own."""
+    """Check that a state dict restores the outputs, and that a copy shares no weights."""
     assert_state_dict_restores(lambda seed: make_transducer(text, seed=seed), *_padded_pair())
 
 
 def seed_decides(text: str) -> None:
-    """Check that a seed decides the weights, and the global generator is left alone."""
+    """Check that a seed determines the weights without the global generator."""
     assert_seed_decides(lambda seed: make_transducer(text, seed=seed), *_padded_pair())
 
 
 def weights_can_be_stacked(text: str) -> None:
-    """Check that three trials as one batched computation give the outputs of each alone."""
+    """Check that three stacked models equal three separate ones."""
     made = [make_transducer(text, seed=seed) for seed in range(3)]
     source, target = (torch.stack([random_sequences(3, 5, seed=s + k) for s in range(3)]) for k in (0, 9))
     masks = prefix_mask([5, 2, 4], 5), prefix_mask([3, 5, 1], 5)
@@ -184,13 +184,13 @@ def weights_can_be_stacked(text: str) -> None:
 
 
 def dropout_acts_in_training(text: str) -> None:
-    """Check that in evaluation nothing is dropped; in training something is, each time something else."""
+    """Check that dropout is random in training and off in evaluation."""
     dropping, plain = (_build_and_analyse(text, length=7, dropout=rate)[0] for rate in (0.5, 0.0))
     assert_dropout_acts(dropping, plain, *_tokens(2, 7))
 
 
 def gpu_gives_the_same(text: str) -> None:
-    """Check that a GPU gives the same outputs and steps; not among the checks."""
+    """Check that a GPU gives the same outputs and steps; run separately from the other checks."""
     here, there = make_transducer(text), make_transducer(text).cuda()
     pair, full = _padded_pair(), torch.full((4,), 5)
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)

@@ -1,4 +1,4 @@
-"""The Neural GPU family once more, slow and plain: loops over positions, columns and taps, one sequence.
+"""Reference implementation of the Neural GPU family: loops over positions, columns and taps.
 
 An image is (length, width, maps); the tape is kept whole, and convolved whole at every step.
 """
@@ -11,7 +11,7 @@ from ..references import hardsig
 
 
 def convolve(weight, image):
-    """Weight (outputs, k across the width, k along the length, inputs), zeros around the image."""
+    """Convolve an image with weights (outputs, k across, k along, inputs), zero-padded."""
     length, width, _ = image.shape
     kernel = weight.shape[1]
     before = (kernel - 1) // 2
@@ -27,7 +27,7 @@ def convolve(weight, image):
 
 
 def cgru_step(cell, image, tape=None):
-    """One CGRU; with a tape the one of the decoder."""
+    """Return one CGRU step; with a tape, the decoder's."""
     weights = [*cell.gates.chunk(2), cell.candidate]
     biases = [*cell.gates_bias.chunk(2), cell.candidate_bias]
     tapes = [None] * 3 if tape is None else cell.tape.chunk(3)
@@ -47,7 +47,7 @@ def layer_norm(norm, x):
 
 
 def encode_image(reader, source, length):
-    """The image after as many steps as it is long; source (n, inputs)."""
+    """Return the image after `length` steps; source (n, inputs)."""
     if reader.norm is None:
         start = apply_linear(reader.entry, source)
         image = start.new_zeros(length, reader.width, start.shape[1])

@@ -1,4 +1,4 @@
-"""Encoder-decoders once more, slow and plain: loops over positions, one pair of sequences at a time.
+"""Reference implementation of encoder-decoders: loops over positions, one pair of sequences at a time.
 
 Stacks are pre-norm, with residuals and without timing, as the conformance suite builds them.
 """
@@ -15,7 +15,7 @@ from ..references import gru_layer, lstm_layer, norm, timing
 
 
 def layered(block, x, starts):
-    """The outputs of recurrent layers from a state for each, and the last state of each."""
+    """Return the outputs of recurrent layers with initial states, and each layer's final state."""
     lasts = []
     for layer, start in zip(block.layers, starts, strict=True):
         steps = (lstm_layer if len(start) == 2 else gru_layer)(layer, x, *start)
@@ -25,7 +25,7 @@ def layered(block, x, starts):
 
 
 def attended(alignment, h, values, positions):
-    """The weights of one state (width,) over values (n, width), and their mean."""
+    """Return the attention weights of one state (width,) over values (n, width), and the context."""
     keys = alignment.keys.weight
     signal = timing(len(values), positions) if positions else torch.zeros(len(values), 0)
     known = [keys @ torch.cat([value, place]) for value, place in zip(values, signal, strict=True)]
@@ -40,7 +40,7 @@ def attended(alignment, h, values, positions):
 
 
 def crossed(layer, x, known):
-    """A residual attention of x (m, width) to known (n, width), pre-norm, one position and head at a time."""
+    """Return residual pre-norm cross-attention of x (m, width) to known (n, width), by position and head."""
     y = norm(layer.norm, x)
     keys, values = layer.keys_values.weight.chunk(2)
     heads = [w.unflatten(0, (layer.heads, -1)) for w in (layer.queries.weight, keys, values)]
@@ -56,7 +56,7 @@ def crossed(layer, x, known):
 
 
 def unrolled(node):
-    """The sub-layers of a stack, one after another, repeats written out."""
+    """Return the sub-layers of a stack in order, with repeats expanded."""
     match node:
         case SeriesNode():
             return [sublayer for part in node.parts for sublayer in unrolled(part)]
@@ -69,7 +69,7 @@ def unrolled(node):
 
 
 def apply_part(module, node, x, *, causal):
-    """What one sub-layer computes on its normalised input."""
+    """Return a sub-layer's output for its normalised input."""
     match node:
         case BlockNode():
             return apply_reference(node, module, x, causal=causal)
@@ -81,7 +81,7 @@ def apply_part(module, node, x, *, causal):
 
 
 def apply_stack(module, node, x, *, causal, attend=lambda _place, x: x):
-    """A residual stack; `attend` follows each sub-layer, told by its place among those with weights."""
+    """Return a residual stack's output; `attend` runs after each sub-layer, with its index."""
     for place, sublayer in zip(module.order, unrolled(node), strict=True):
         layer = module.layers[place]
         x = x + apply_part(layer.part, sublayer, norm(layer.norm, x), causal=causal)
@@ -90,7 +90,7 @@ def apply_stack(module, node, x, *, causal, attend=lambda _place, x: x):
 
 
 def encode(module, node, source):
-    """What a source (n, width) becomes, and the last state of each layer of a recurrent encoder."""
+    """Return the encoding of a source (n, width), and each layer's final state if recurrent."""
     if not hasattr(module, "layer_class"):
         return norm(module.norm, apply_stack(module.body, node, source, causal=False)), None
     return layered(module, source, first_states(module))
@@ -102,7 +102,7 @@ def first_states(block):
 
 
 def fed(decoder, target, states, values, positions):
-    """The outputs of a decoder whose inputs are made of those it is given and of the mean before them."""
+    """Return the outputs of a decoder with input feeding."""
     context, rows = torch.zeros_like(states[0][0]), []
     for x in target:
         joined = decoder.merge.weight @ torch.cat([x, context]) + decoder.merge.bias

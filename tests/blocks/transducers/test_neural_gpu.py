@@ -1,4 +1,4 @@
-"""The Neural GPU family: equal to its references, what depends on what, masks, counts, how it begins."""
+"""The Neural GPU family: equal to references, dependencies, masks, costs, initial weights."""
 
 import math
 
@@ -47,7 +47,7 @@ def pair(batch, source, target, **settings):
 
 
 def stepped(model, source, target, source_mask, lengths):
-    """What the model gives step by step, and after each step the rows in their order again."""
+    """Return stepwise outputs, permuting rows after each step and undoing that at the end."""
     state, outputs = model.begin(source, source_mask, lengths), []
     for t in range(target.shape[1]):
         output, state = model.step(state, target[:, t])
@@ -138,7 +138,7 @@ def test_the_image_beyond_a_sequence_stays_zero(name):
 
 
 def moved(model, source, target, masks=(None, None)):
-    """Which outputs move when what was written before one of them does: (written, outputs)."""
+    """Return which outputs depend on which previous target: (target, outputs)."""
     before, rows = model(source, target, *masks), []
     for place in range(target.shape[1]):
         other = target.clone()
@@ -288,7 +288,7 @@ def test_the_compiled_model_gives_the_same(name):
 
 
 def likelihood(name, *, steps):
-    """The mean loss in nats a symbol after training: each target is its source, or all of it one higher."""
+    """Return the mean loss in nats per symbol after training on copying, or on adding one."""
     generator = make_generator(0)
     model = build(f"{name}(width=2)", d_model=24, source_vocab=10, vocab=11, dropout=0.0, generator=generator)
     optimiser, losses = torch.optim.Adam(model.parameters(), lr=2e-3), []

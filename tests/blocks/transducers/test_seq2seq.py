@@ -1,4 +1,4 @@
-"""Encoder-decoders equal plain loops over positions; where they begin, what they share and attend to."""
+"""Encoder-decoders equal plain loops over positions; initial states, sharing and attention."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Kinds of names that `list` and `show` know beside blocks and tasks."""
+"""Kinds of names in `list` and `show` other than blocks and tasks."""
 
 import json
 from pathlib import Path

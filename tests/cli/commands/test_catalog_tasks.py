@@ -1,4 +1,4 @@
-"""Tasks: every task is listed, and one is shown with the keys that it takes."""
+"""Tasks: all are listed, and each is shown with its keys."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Claims on the command line: for eyes in eighty columns, for programs in JSON, for scripts as a status."""
+"""Claims on the command line: text in eighty columns, JSON, and the exit status."""
 
 import json
 import re
@@ -61,7 +61,7 @@ SHOWN = """\
 
 @pytest.fixture
 def claiming(tiny):
-    """A store in which a study with claims has run; more claims may be given, and fewer values."""
+    """Return a store with a study with claims; more claims or fewer values are optional."""
 
     def write(claims=CLAIMS, values=VALUES):
         path = Path(tiny)
@@ -102,7 +102,7 @@ def test_what_a_papers_verdict_hangs_on_is_told_beside_it(run, claiming):
 
 
 def _sources(text):
-    """A table [source] for a study: all of the paper but the size of its batches."""
+    """Return a table [source] in which all settings but the batch size come from the paper."""
     keys = {"model": "model", "task": "task", "factors": "factors"}
     told = "".join(f'{key} = "paper: 4.2"\n' for key in keys)
     train = "".join(

@@ -27,7 +27,7 @@ select.task = "not"
 
 @pytest.fixture
 def drawn(tiny):
-    """The tiny study with two figures, run in part."""
+    """Return the tiny study with two figures, partly run."""
     path = Path(tiny)
     path.write_text(path.read_text(encoding="utf-8") + CURVES, encoding="utf-8")
     make_partial_store(tiny)

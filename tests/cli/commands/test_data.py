@@ -189,7 +189,7 @@ def test_a_folder_without_the_text_is_told(run, tmp_path):
 
 @pytest.fixture
 def hosted_text():
-    """A corpus that a host on this machine has, while it runs."""
+    """Serve a corpus on this machine."""
     text = b"one two three\n"
     digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
     source = SourceFile(names=("verses.txt",), size=len(text), digest=digest)

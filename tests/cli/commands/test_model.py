@@ -1,4 +1,4 @@
-"""What `activemem model` says of the models that a study has kept, and what it makes of them."""
+"""`activemem model` with the saved models of a study."""
 
 import json
 from pathlib import Path
@@ -33,14 +33,14 @@ seed = [0]
 
 @pytest.fixture
 def kept(tiny, run):
-    """The trials of two models that answer line by line."""
+    """Return the trials of two models that predict line by line."""
     assert run("study", "run", tiny, *KEPT).exit_code == 0
     return [model["trial"] for model in json.loads(run("model", "list", "--json").stdout)["models"]]
 
 
 @pytest.fixture
 def language_model(tmp_path, run):
-    """The trial of a model of a text."""
+    """Return the trial of a language model."""
     (tmp_path / "verses.txt").write_text("the cat sees the old dog\nand the dog sees the cat\n" * 50)
     (tmp_path / "verses.toml").write_text(TEXT)
     assert run("study", "run", "verses.toml", "--local").exit_code == 0

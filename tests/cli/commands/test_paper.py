@@ -1,4 +1,4 @@
-"""`activemem paper show` prints the sheet of a paper in columns, as Markdown and as JSON."""
+"""`activemem paper show` prints the sheet of a paper as text, Markdown and JSON."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A block in a plug-in file that does not do what it states, or fails, is reported by its file."""
+"""A plug-in block that fails or violates its statements is reported with its file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `activemem probe run` says, and what tables, figures and claims make of what it has stored."""
+"""`activemem probe run`, and tables, figures and claims of its results."""
 
 import csv
 import json
@@ -68,7 +68,7 @@ holds = "memory_change[model=LUONG] < 1 and gamma[4, model=LUONG] > 0"
 
 
 def a_store(*models, more="", **options):
-    """The study in a file, and its trials in a store, as if they had been trained."""
+    """Write the study and a store of untrained placeholders for its trials."""
     study, store = make_study(*models, more=more), Store("results")
     Path("memories.toml").write_text(study.text, encoding="utf-8")
     store_outcomes(store, study, **options)
@@ -203,7 +203,7 @@ def test_tables_figures_and_claims_show_what_was_measured(run):
 
 
 def a_trained_translation(monkeypatch, *models):
-    """The study of translations in a file, trained, with searches to try and a table of what they give."""
+    """Write and train the translation study, with tuning of its decoding and a table of results."""
     register_numbers(Path.cwd(), monkeypatch)
     table = {"name": "tuned", "rows": "model", "value": ["bleu_tuned", "beam_tuned"]}
     text = translation_text(*models, decode={"beam": [1, 3]}, table=[table])

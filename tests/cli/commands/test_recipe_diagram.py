@@ -1,4 +1,4 @@
-"""A recipe as an SVG: well formed, complete, and its figures add up."""
+"""A recipe as an SVG: well formed and complete, with consistent numbers."""
 
 from xml.etree import ElementTree
 
@@ -10,7 +10,7 @@ NESTED = "2 * (3 * (conv(k=3) + 2 * (sa >> ff(8)) >> ff(9))) >> tied(2 * persist
 
 @pytest.fixture
 def drawn(run):
-    """Draw a recipe: the root of the SVG."""
+    """Draw a recipe and return the root of the SVG."""
 
     def draw(text, *options):
         result = run("recipe", "show", text, *SIZES, "--format", "svg", *options)
@@ -21,7 +21,7 @@ def drawn(run):
 
 
 def texts(root, mark=None):
-    """The texts of the picture, or those of one class."""
+    """Return the texts of the picture, optionally of one class."""
     found = root.iter("{http://www.w3.org/2000/svg}text")
     return [text.text for text in found if mark is None or mark in (text.get("class") or "").split()]
 

@@ -1,4 +1,4 @@
-"""Architectures drawn from recipes with choices, on the command line."""
+"""Sampling of architectures on the command line."""
 
 import json
 

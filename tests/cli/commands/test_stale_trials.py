@@ -1,4 +1,4 @@
-"""The source of plug-ins is part of what a trial is: changed code trains anew, and the plan says so."""
+"""The source of plug-ins is part of a trial's id: changed code trains again, and the plan says so."""
 
 import json
 import shutil
@@ -85,14 +85,14 @@ print(urllib.request.urlopen(f"http://127.0.0.1:{server.port}/study/scaling").re
 
 @pytest.fixture
 def scaling():
-    """A plug-in with a block and a study of it, in the working directory."""
+    """Write a plug-in with a block, and a study of it, to the working directory."""
     Path("scaled.py").write_text(BLOCK, encoding="utf-8")
     Path("scaling.toml").write_text(STUDY, encoding="utf-8")
     return ("scaling.toml", "--plugin", "scaled.py")
 
 
 def trials(process, *options):
-    """The ids and the statuses of a plan, those that plug-ins bring first."""
+    """Return the ids and statuses in a plan, first those with plug-ins."""
     plan = json.loads(process("study", "plan", *options, "--json").stdout)
     return [each["id"] for each in plan["trials"]], [each["status"] for each in plan["trials"]]
 

@@ -1,4 +1,4 @@
-"""`activemem store`: what a person sees of damage, and what mends it."""
+"""`activemem store`: messages about damage, and repairs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A study that ran is told to another program, and a run tells it as activemem.toml says."""
+"""Export of a study to another program, and tracking of a run as configured."""
 
 import json
 from pathlib import Path

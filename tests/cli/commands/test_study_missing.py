@@ -1,4 +1,4 @@
-"""`study missing`: what a reviewer will ask for, with its cost, and the study that trains it."""
+"""`study missing`: missing ablations with their costs, and the study that trains them."""
 
 import json
 from pathlib import Path

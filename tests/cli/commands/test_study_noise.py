@@ -1,4 +1,4 @@
-"""`study noise` and `agent-guide`: what a program must know before it believes a difference."""
+"""`study noise` and `agent-guide`: guidance for programs."""
 
 import json
 import re

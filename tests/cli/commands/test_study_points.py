@@ -1,4 +1,4 @@
-"""`activemem study propose` and `study tell`: lines of JSON out, lines of JSON in."""
+"""`activemem study propose` and `study tell`: JSON lines out and in."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Studies that really run, in this process and in processes of their own."""
+"""Studies that really run, in this process and in others."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def _one_thread():
 
 
 def without_times(text):
-    """The text with a sign in place of what a clock said."""
+    """Replace times in a text by a placeholder."""
     return re.sub(r"in \d+(\.\d)? (s|min)\b", "in ?", text)
 
 
@@ -148,7 +148,7 @@ def test_a_stream_that_cannot_carry_a_sign_shows_another(run_python):
 
 
 def begin(*arguments):
-    """A study that runs in a process of its own, after it has trained for a while."""
+    """Start a study in its own process, and return once it has trained for a while."""
     running = start_command("study", "run", "tiny.toml", *arguments)
     deadline = time.monotonic() + 600
     while not any(Path("results").glob("checkpoints/*/state.pt")):
@@ -158,7 +158,7 @@ def begin(*arguments):
 
 
 def epochs_of(trial):
-    """The epochs in a trial's checkpoint, which may be about to be replaced."""
+    """Return the number of epochs in a trial's checkpoint, which may be replaced at any time."""
     path = next(path for path in map(trial.__truediv__, 2 * ("state.pt", "previous.pt")) if path.exists())
     try:
         return torch.load(path, weights_only=True)["totals"]["epochs"]

@@ -1,4 +1,4 @@
-"""`study show --best` and `study promote`: what a search's best points are, and the study that decides."""
+"""`study show --best` and `study promote`: a search's best points, and the confirming study."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from ...reporting.search.conftest import POINTS, WITH_BASELINE, fill_search
 
 @pytest.fixture
 def searched():
-    """A search that has run in the default store."""
+    """Return a search that has run in the default store."""
     study, store = load_study(WITH_BASELINE), Store("results")
     fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
     store.records.save(study.name, {"text": study.text, "overrides": []})

@@ -18,7 +18,7 @@ PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "
 
 
 def display(width=80, name="small", **options):
-    """A display of a study of two trials, one of them at half of its epochs, and what it draws on."""
+    """Return a display for two trials, one half trained, and its console."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
     shown = Display(name, StudyProgress(total=2, stored={}), console, TrialNameColumns(), PLAIN)
     shown.on_planned(PAIR)
@@ -28,7 +28,7 @@ def display(width=80, name="small", **options):
 
 
 def drawn(shown, console):
-    """What stands on the terminal, without colours."""
+    """Return the text on the terminal, without colours."""
     with console.capture() as capture:
         console.print(shown.render())
     return re.sub(r"\x1b\[[0-9;]*m", "", capture.get()).splitlines()

@@ -1,4 +1,4 @@
-"""`study run --until-decided`: seeds are trained where claims are undecided, and what cannot be is told."""
+"""`study run --until-decided`: seeds are added while claims are undecided, and limits are reported."""
 
 from pathlib import Path
 from statistics import mean, stdev
@@ -14,7 +14,7 @@ CLAIM = '\n[[claim]]\nname = "longer kernels go further"\nholds = "loss[mixer=co
 
 @pytest.fixture
 def study(tmp_path):
-    """A study of one cell with three seeds, to which two may be added, and a claim."""
+    """Write a study with one cell, three seeds, two possible more, and a claim."""
 
     def write(holds="> 0.5", header="max_seeds = 5\n", claim=CLAIM):
         text = study_text(factors={"mixer": ["conv(k=3)"], "task": ["reverse"], "seed": [0, 1, 2]})

@@ -1,4 +1,4 @@
-"""A study that runs elsewhere is shown by its store alone, and watching it stops nothing."""
+"""Watching a study that runs elsewhere, from its store alone, without affecting it."""
 
 import io
 import json
@@ -65,7 +65,7 @@ def test_a_study_that_has_ended_is_summed_up_at_once_and_failures_are_its_status
 
 @pytest.fixture
 def under_way(tiny, tmp_path):
-    """A study at a moment: one trial done, one failed, one that is trained, and one that nobody trains."""
+    """Store a running study: one trial done, one failed, one in training, one abandoned."""
     study, store = load_study(tiny), Store(tmp_path / "results")
     done, failed, running, stopped, *_ = study.trials
     store.write(made_row(done, {"max_length": 20.0, "accuracy": 0.5}, 0), [])

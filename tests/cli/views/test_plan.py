@@ -1,4 +1,4 @@
-"""What a plan says of designs, equal parameters and budgets."""
+"""Designs, equal parameters and budgets in plans."""
 
 import json
 from pathlib import Path
@@ -74,7 +74,7 @@ equal · Equal parameters
 
 @pytest.fixture
 def study():
-    """The study's file, in the working directory."""
+    """Write the study's file to the working directory."""
     Path("equal.toml").write_text(STUDY, encoding="utf-8")
     return "equal.toml"
 

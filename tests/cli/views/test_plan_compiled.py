@@ -1,4 +1,4 @@
-"""What a plan says of trials whose models torch compiles for each of their lengths."""
+"""Plans of trials whose models torch compiles separately for each length."""
 
 import re
 
@@ -17,7 +17,7 @@ GROWN, FIXED = {"curriculum": {"start": 5}}, {"curriculum": {"start": 5, "end": 
 
 @pytest.fixture
 def compile_note(tmp_path):
-    """Tells what the plan of a study says under `compile`; None for nothing."""
+    """Return a function for the `compile` line of a plan; None without one."""
 
     def note(mixers, task=None, model=None, *, compiled=True, **train):
         factors = {"mixer": mixers, "seed": [0]}

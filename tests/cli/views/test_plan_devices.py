@@ -1,4 +1,4 @@
-"""Where a plan says that trials train, on machines with a GPU of a size that is told."""
+"""The training device in plans, on machines with a simulated GPU."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ STEP = StepMemory(
 
 @pytest.fixture(name="told")
 def _told(monkeypatch):
-    """What a plan of steps of eight gigabytes says of H100s and CPUs."""
+    """Return a function for the plan's device text, with H100s and steps of 8 GB."""
 
     def told(gpus, *, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None, left=None):
         gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)

@@ -1,4 +1,4 @@
-"""What a plan says of trials that can train together, where packs are asked for."""
+"""Packs in plans."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FACTORS = {"mixer": ["sa(heads=2)", "conv(k=3)"], "task": ["sort", "remember"], 
 
 
 def plan(run, monkeypatch, pack, *arguments, factors=FACTORS, **tables):
-    """The line of a study's plan that tells of packs, as one; None where there is none."""
+    """Return the packs line of a study's plan as one string; None without one."""
     if pack is not None:
         monkeypatch.setenv("ACTIVEMEM_PACK", pack)
     tables = {"study": {"name": "packed", "title": "Packed"}, **tables}
@@ -62,7 +62,7 @@ def test_where_all_train_alone_the_reason_is_told_once(run, monkeypatch):
 
 
 def plan_search(run, monkeypatch, pack, *changes):
-    """What a plan of a search of rungs, changed, tells of packs."""
+    """Return the packs line of a plan of a modified rungs search."""
     monkeypatch.setenv("ACTIVEMEM_PACK", pack)
     Path("rungs.toml").write_text(replaced(SEARCH_OF_RUNGS, *changes), encoding="utf-8")
     (told,) = (

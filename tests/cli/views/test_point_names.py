@@ -1,4 +1,4 @@
-"""Each point of a search is named by its own values, however many others there are."""
+"""Each point of a search is named by its own values, independent of other points."""
 
 from activemem.cli.views.trial_names import PointNames
 from activemem.studies.study import load_study

@@ -15,11 +15,11 @@ from ..trial_factories import make_trial
 METRICS = {"loss": 0.01, "accuracy": 0.998, "length": 19.0, "max_length": 18.0, "tokens_per_s": 1e4}
 
 PLAIN = Headline(replace(load_study("quickstart"), tables=()))
-"""The headline of a study that has no metric of its own."""
+"""The headline of a study without a metric of its own."""
 
 
 def running(*trials, total=144):
-    """A progress in which these trials have trained 61 of 100 epochs, a second each."""
+    """Return a progress in which these trials have trained 61 of 100 epochs of one second."""
     progress = StudyProgress(total=total, stored={f"{number:016x}": "done" for number in range(60)})
     progress.on_planned(trials)
     for each in trials:

@@ -1,4 +1,4 @@
-"""How the lines of a running study name its trials."""
+"""Names of trials in the lines of a running study."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ LENGTHS, RATES = (50, 1000), (0.01, 0.0003)
 
 
 def trial(seed=0, **levels):
-    """A trial that is called by these levels, whatever it trains."""
+    """Return a trial named by these levels."""
     return replace(small(seed=seed), levels={**levels, "seed": seed})
 
 
@@ -32,7 +32,7 @@ def line(columns, each, room):
 
 
 def both(trials, room):
-    """The lines of the first and the last trial among all of them."""
+    """Return the lines of the first and last of these trials."""
     columns = TrialNameColumns(trials)
     return [line(columns, each, room) for each in (trials[0], trials[-1])]
 

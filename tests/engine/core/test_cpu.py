@@ -1,4 +1,4 @@
-"""Memory of a step stays with its process, and goes back to the system between trainings."""
+"""Memory of steps stays in the process, and returns to the system between trainings."""
 
 import subprocess
 import sys

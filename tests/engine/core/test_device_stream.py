@@ -1,4 +1,4 @@
-"""The stream of a training on its device: its own, and one that goes on on a device of another kind."""
+"""Random streams on devices: restored on the same kind, or continued on another kind."""
 
 import torch
 

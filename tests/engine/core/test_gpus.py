@@ -1,4 +1,4 @@
-"""Which GPUs a machine has for its trials, what is free of them, and why CUDA has none."""
+"""The GPUs of a machine, their free memory, and reasons why CUDA fails."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ SERVICE = "Error 805: MPS client failed to connect to the MPS control daemon or 
 
 @pytest.fixture(name="fails_by")
 def _fails_by(monkeypatch):
-    """A machine with the driver of a GPU on which torch begins, or fails, as it is told."""
+    """Simulate a machine with a GPU driver on which torch works or fails."""
 
     def fails_by(told):
         def init():

@@ -1,4 +1,4 @@
-"""The file of a trained model gives back what was written, or says why not; nothing in it is run."""
+"""Model files restore the saved data or report a fault, and execute no code."""
 
 import json
 import random
@@ -53,7 +53,7 @@ def path(tmp_path, file):
 
 
 def rewrite(path, weights, **changes):
-    """Write a file as activemem does, but for some of its description."""
+    """Write a model file with a changed description."""
     with safe_open(path, "pt") as opened:
         description = json.loads(opened.metadata()["activemem"])
     del description["crc32"]

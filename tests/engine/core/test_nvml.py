@@ -1,4 +1,4 @@
-"""What the library of NVIDIA's driver says of a GPU; one of the same functions stands in for it."""
+"""The interface to NVIDIA's management library, with a stand-in library."""
 
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ int opened_by_now(void) { return opened; }
 
 @pytest.fixture(name="library")
 def _library(tmp_path, monkeypatch):
-    """A library that knows one device, and whose functions return what is told."""
+    """Return a library with one device and given return values."""
 
     def library(name, begins, tells):
         source, built = tmp_path / "nvml.c", tmp_path / "nvml.so"

@@ -1,4 +1,4 @@
-"""States of plug-ins come back to where their tensors were: a checkpoint is read on the CPU."""
+"""States of plug-ins return to their device: checkpoints are loaded on the CPU."""
 
 import io
 
@@ -14,11 +14,11 @@ from ..training_parts import part_examples  # noqa: F401 -- registers them
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 HERE = {"drift": {"generator": torch.arange(8), "rows": [(torch.ones(2), 1)]}, "empty": {}}
-"""What is on the CPU, whatever the device is."""
+"""A state on the CPU."""
 
 
 def read(saved):
-    """What is read of a checkpoint, with all that was on the device on the CPU."""
+    """Return a checkpoint as loaded, with all tensors on the CPU."""
     file = io.BytesIO()
     torch.save(to_device(saved, CPU), file)
     file.seek(0)

@@ -7,13 +7,13 @@ from ...cli.trial_factories import make_trial
 
 
 def follow(progress, *events):
-    """Tell a progress of (time, event) pairs."""
+    """Feed (time, event) pairs to a progress."""
     for now, event in events:
         progress.on_event(event, now)
 
 
 def epochs(each, times, first=1):
-    """One event for each epoch of a trial, at the given times."""
+    """Return one event per epoch of a trial, at the given times."""
     return [
         (now, EpochFinished(trial=each.id, epoch=epoch, metrics={})) for epoch, now in enumerate(times, first)
     ]

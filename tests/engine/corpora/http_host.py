@@ -1,4 +1,4 @@
-"""A host of files on this machine that can break off, refuse parts, and notes what it is asked."""
+"""A local file server that can interrupt, reject ranges, and record requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpora from a host and from folders: whole, broken off, and not what they should be."""
+"""Corpora from a server and from folders: complete, interrupted, or wrong."""
 
 import hashlib
 import io
@@ -53,7 +53,7 @@ def corpus(*urls, published=PUBLISHED, name="text.zip", size=None):
 
 
 def silent(name, size, whole):
-    """No progress."""
+    """Ignore progress."""
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_the_first_bytes_of_a_longer_text_may_be_all_that_counts(tmp_path):
 
 
 def fault(tmp_path, name, content):
-    """What is said of a text in such a file."""
+    """Return the fault that is reported for such a text."""
     (tmp_path / "verses").mkdir()
     (tmp_path / "verses" / name).write_bytes(content)
     found = check_availability(corpus(), tmp_path, verify=True)

@@ -1,4 +1,4 @@
-"""Pairs and treebanks from a host and from folders: the same ways as texts, and what only they need."""
+"""Pairs and treebanks from a server and from folders."""
 
 import gzip
 import hashlib
@@ -58,7 +58,7 @@ def pairs(home="pairs", **more):
 
 
 def packed(host):
-    """Pairs whose files are published one by one."""
+    """Return pairs published in separate files."""
     files = {}
     for split in SPLITS:
         texts = {side: f"{split} {side}\n".encode() for side in "ab"}
@@ -75,7 +75,7 @@ def packed(host):
 
 
 def archived(host):
-    """Pairs that are published in one archive, within which nothing has a checksum."""
+    """Return pairs published in one archive, without checksums of its members."""
     files = {
         split: (
             PairFiles(
@@ -104,13 +104,13 @@ def bank(*downloads, **more):
 
 
 def published(host):
-    """A treebank that is published in one archive."""
+    """Return a treebank published in one archive."""
     download = Download(name="bank.zip", urls=(f"{host.address}/bank.zip",), digest=digest(BANK, "md5"))
     return bank(download, digest=digest(b"".join(TREES.values())))
 
 
 def silent(name, size, whole):
-    """No progress."""
+    """Ignore progress."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The longest batch of a training, as its prepared data say: what objectives draw has no longer one."""
+"""The longest batch of a training, predicted from prepared data."""
 
 import json
 from itertools import islice
@@ -44,7 +44,7 @@ LINES = study_text(
 
 
 def drawn_batches(settings, folder, most):
-    """The first batches of a training, whose data are prepared by them."""
+    """Return the first batches of a training."""
     return list(islice(build_objective(settings, CPU, folder)._iter_batches(0), most))
 
 

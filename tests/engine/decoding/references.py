@@ -1,4 +1,4 @@
-"""Searches as one would write them for one sentence, each likelihood from a pass over the whole beginning."""
+"""Reference decoders for one sentence, which compute each likelihood from the whole prefix."""
 
 import itertools
 import math
@@ -27,7 +27,7 @@ SIZED = [kind for kind in KINDS if "neural_gpu" in kind]
 
 
 def make_model(kind, *, vocab=7, sharpness=6.0, end_bias=-2.0, seed=1):
-    """A model in double precision whose likelihoods are far from equal; the bias of the end is given."""
+    """Return a model in double precision with peaked distributions and a given bias of the end symbol."""
     sizes = {"d_model": 8, "source_vocab": 9, "vocab": vocab}
     model = build(KINDS.get(kind, kind), **sizes, generator=make_generator(seed)).double().eval()
     with torch.no_grad():
@@ -38,19 +38,19 @@ def make_model(kind, *, vocab=7, sharpness=6.0, end_bias=-2.0, seed=1):
 
 
 def make_sources(lengths, *, seed=3):
-    """Sources with an end, padded."""
+    """Return padded sources with an end symbol."""
     found = torch.randint(3, 9, (len(lengths), max(lengths)), generator=make_generator(seed))
     steps, lengths = torch.arange(max(lengths)), torch.tensor(lengths)[:, None]
     return torch.where(steps == lengths - 1, END, found * (steps < lengths))
 
 
 def log_likelihood(model, source, tokens):
-    """The log-probability of an output of one source (1, n), with teacher forcing."""
+    """Return the log-probability of an output for one source (1, n), by teacher forcing."""
     return -float(model.nll(source, torch.tensor([tokens])).sum())
 
 
 def next_log_probs(model, source, written, size):
-    """The log-probabilities of the symbol after those written, of an output of so many; and its weights."""
+    """Return log-probabilities of the next symbol for an output of a given size, and attention weights."""
     target = torch.tensor([[*written, *[END] * (size - len(written))]])
     logs = torch.log_softmax(model(source, target)[0, len(written)], -1)
     if not hasattr(model.body, "alignment"):
@@ -60,13 +60,13 @@ def next_log_probs(model, source, written, size):
 
 
 def length_bounds(model, source, max_length):
-    """The fewest and the most symbols."""
+    """Return the minimum and maximum number of symbols."""
     least = max_length if model.body.depends_on_target_length and max_length > source.shape[1] else 1
     return least, max_length
 
 
 def greedy(model, source, max_length):
-    """The likeliest symbol at each place."""
+    """Return the likeliest symbol at each place."""
     (least, max_length), tokens = length_bounds(model, source, max_length), []
     while END not in tokens:
         logs, _ = next_log_probs(model, source, tokens, max_length)
@@ -78,7 +78,7 @@ def greedy(model, source, max_length):
 
 
 def rank_score(model, source, tokens, length_penalty, coverage_penalty):
-    """What outputs are compared by."""
+    """Return the score that ranks outputs."""
     value = log_likelihood(model, source, tokens) / ((5 + len(tokens)) / 6) ** length_penalty
     if coverage_penalty:
         _, weights = next_log_probs(model, source, tokens[:-1], len(tokens))
@@ -87,7 +87,7 @@ def rank_score(model, source, tokens, length_penalty, coverage_penalty):
 
 
 def beam(model, source, max_length, width, length_penalty=0.0, coverage_penalty=0.0):
-    """The beam search that Search describes, for one sentence."""
+    """Return the result of the beam search that Search describes, for one sentence."""
     least, max_length = length_bounds(model, source, max_length)
     alive, found = [(0.0, [])], []
     while alive:
@@ -110,7 +110,7 @@ def beam(model, source, max_length, width, length_penalty=0.0, coverage_penalty=
 
 
 def iter_outputs(vocab, min_length, max_length):
-    """All outputs of these lengths."""
+    """Yield all outputs of these lengths."""
     others = [symbol for symbol in range(vocab) if symbol not in (PAD, END)]
     for length in range(min_length, max_length + 1):
         for written in itertools.product(others, repeat=length - 1):

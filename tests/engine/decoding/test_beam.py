@@ -1,4 +1,4 @@
-"""Greedy and beam search: the scores of teacher forcing, the outputs of plain searches, the best of all."""
+"""Greedy and beam search: scores as by teacher forcing, outputs as by reference searches."""
 
 import math
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ def _without_gradients():
 
 
 def alone(sources, row):
-    """One source without padding."""
+    """Return one source without padding."""
     return sources[row : row + 1, : int((sources[row] != 0).sum())]
 
 
 def found(model, sources, longest, **search):
-    """The outputs alone."""
+    """Return only the outputs."""
     return [each.tokens for each in decode(model, sources, max_length=torch.tensor(longest), **search)]
 
 
@@ -168,7 +168,7 @@ class Place(State):
 
 
 class Scripted(nn.Module):
-    """Gives a row of logits at each place, whatever was written."""
+    """A model with fixed logits at each place."""
 
     depends_on_target_length = False
 
@@ -184,7 +184,7 @@ class Scripted(nn.Module):
 
 
 def test_ends_that_are_unlikely_do_not_stop_a_beam():
-    """A model that is sure of what it writes has an end as the second best way at most places."""
+    """A confident model for which the end symbol is second best at most places."""
     model, going, ending = make_model("lstm", vocab=4), [-99.0, -20.0, -9.0, 0.0], [-99.0, -20.0, 0.0, -9.0]
     model.body, model.output = Scripted([*[going] * 5, ending]), nn.Identity()
     for beam in (1, 2, 3):

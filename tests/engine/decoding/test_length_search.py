@@ -1,4 +1,4 @@
-"""The search over sizes: every size by itself, the likeliest one, then a beam; or one that is estimated."""
+"""The search over sizes: greedy for each size, then a beam at the best; or an estimated size."""
 
 import subprocess
 import sys
@@ -28,12 +28,12 @@ def _without_gradients():
 
 
 def alone(sources, row):
-    """One source without padding."""
+    """Return one source without padding."""
     return sources[row : row + 1, : int((sources[row] != 0).sum())]
 
 
 def likeliest_size(model, source, longest):
-    """The size of the best of all greedy outputs, each decoded by itself."""
+    """Return the size of the best greedy output, decoding each size separately."""
     n = source.shape[1]
     outputs = {
         size: plain.greedy(model, source, size) for size in range(min(n, longest), min(2 * n, longest) + 1)
@@ -111,12 +111,12 @@ def test_parts_hold_as_many_outputs_as_fit_and_at_least_one():
 
 
 def far_from_five(tokens):
-    """A cost that an untrained model does not keep small by itself."""
+    """Return a cost that an untrained model does not minimise by chance."""
     return 50.0 * abs(len(tokens) - 5)
 
 
 class FarFromFive(OutputCosts):
-    """That cost, of many outputs."""
+    """The same cost for batches of outputs."""
 
     def total(self, sentences, symbols):
         return 50.0 * ((symbols != 0).sum(1) - 5).abs().double()
@@ -152,7 +152,7 @@ def test_a_beam_with_a_dearer_output_than_the_greedy_one_is_left_out(kind):
 
 
 def likely_size(model, source):
-    """The size of the greedy output that is worth most."""
+    """Return the size of the greedy output with the best score."""
     n = source.shape[1]
     outputs = {size: plain.greedy(model, source, size) for size in range(n, 2 * n + 1)}
     return max(

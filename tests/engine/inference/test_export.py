@@ -1,4 +1,4 @@
-"""Exported programs, over the whole vocabulary; docs/how-to/trained-models.md lists what has none."""
+"""Exported programs for the whole vocabulary; docs/how-to/trained-models.md lists unsupported blocks."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ BY_SETTING = {
     "sa(span=…)": "sa(heads=2, head_width=4, span=8)",
     "base_conv(filter=implicit)": "base_conv(k=4, filter=implicit)",
 }
-"""What is documented with a setting, and a block that has it."""
+"""Blocks that are documented together with a setting, with an example."""
 
 EXPORTED = [
     *(render(example_block(name)) for name in BLOCKS if name not in {*DOCUMENTED, "sa"}),
@@ -44,7 +44,7 @@ NOT_EXPORTED = [
 
 
 def untrained(recipe, folder):
-    """Return a model with its first weights, and its file; behind a pool the task is one of numbers."""
+    """Return an untrained model and its file; after a pool the task is a regression."""
     pooled = output_kind(parse(recipe).root) == VECTOR
     train = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 2, "epochs": 1, "steps_per_epoch": 1}
     settings = TrialSettings.model_validate(

@@ -1,4 +1,4 @@
-"""A model in its file does what it did in its trial, and nothing of its study is needed any more."""
+"""A model file works as in its trial, without the study."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 
 
 def train(settings, folder, data):
-    """Train, keep the model in a file, and load it: the model of the file, its file, the last metrics."""
+    """Train, save and load a model: return the loaded model, its file, and the last metrics."""
     training = Training(settings, CPU, data)
     while not training.finished:
         metrics = training.advance()
@@ -87,7 +87,7 @@ def language_model(request, data, tmp_path_factory):
 
 
 def next_symbols(trained, beginning, count):
-    """The likeliest symbols, each from a pass over all before it."""
+    """Return the likeliest symbols, each computed from the whole prefix."""
     symbols = list(beginning)
     for _ in range(count):
         with torch.no_grad():

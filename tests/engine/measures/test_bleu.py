@@ -1,4 +1,4 @@
-"""BLEU, by length too, and perplexities."""
+"""BLEU, also by length, and perplexities."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Classes and their probabilities, against what their definitions say, example by example."""
+"""Classification metrics against their definitions, computed example by example."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from activemem.engine.objectives.labelled import BINS, ClassificationScore
 
 
 def plainly(logits, labels):
-    """Loss, accuracy, macro F1 and calibration error, as they are defined."""
+    """Return loss, accuracy, macro F1 and calibration error by their definitions."""
     probabilities = logits.softmax(-1).double()
     confidences, answers = (each.tolist() for each in probabilities.max(-1))
     right = [answer == label for answer, label in zip(answers, labels.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""Bracket scores by the rules of EVALB under COLLINS.prm, one case a rule, counted by hand."""
+"""Bracket scores by the rules of EVALB with COLLINS.prm: one hand-counted case per rule."""
 
 import pytest
 

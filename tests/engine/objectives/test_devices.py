@@ -1,4 +1,4 @@
-"""The data of a trial: drawn on the CPU, whatever device trains on them."""
+"""Data of a trial are generated on the CPU, independent of the training device."""
 
 import pytest
 import torch
@@ -19,11 +19,11 @@ TRIALS = {
 
 
 class GivenError(Exception):
-    """Carries what a model is given."""
+    """Raised by a model with its inputs."""
 
 
 class Model:
-    """Stops at whatever is asked of it, and tells what it was given."""
+    """A model that raises its inputs on any call."""
 
     def __call__(self, *given):
         raise GivenError(*given)
@@ -49,7 +49,7 @@ def objective(kind, device, folder):
 
 
 def first_batch(trained):
-    """The tensors that the model is given in the first step."""
+    """Return the model's input tensors in the first step."""
     trained.begin_batch(1)
     with pytest.raises(GivenError) as given:
         trained.loss(Model(), 0, 1)

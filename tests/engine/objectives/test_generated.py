@@ -1,4 +1,4 @@
-"""Tasks whose examples are drawn by the class of their settings, as those of plug-ins are."""
+"""Tasks that generate examples in their settings class, as in plug-ins."""
 
 import math
 import pickle
@@ -27,12 +27,12 @@ SCORED = ("loss", "accuracy", "exact", "scaled_accuracy")
 
 
 class Previous(GeneratedTask):
-    """The symbol before, of some tokens, in sequences of several lengths."""
+    """Predict the previous symbol, in sequences of several lengths."""
 
     vocab: int = Field(default=7, ge=2)
-    """how many symbols there are"""
+    """the vocabulary size"""
     fault: str = ""
-    """what is wrong with what is drawn"""
+    """the kind of fault in generated examples"""
 
     @property
     def sizes(self):
@@ -68,7 +68,7 @@ class Previous(GeneratedTask):
 
 
 class Sums(GeneratedTask):
-    """The sum of two columns' first numbers."""
+    """Predict the sum of two columns' first numbers."""
 
     @property
     def sizes(self):
@@ -80,10 +80,10 @@ class Sums(GeneratedTask):
 
 
 class Focal(Previous):
-    """The same, by the focal loss."""
+    """The same task with the focal loss."""
 
     sharp: float = Field(default=2.0, ge=0)
-    """how little it minds what is right already; 0 is the cross-entropy"""
+    """the exponent of the focal loss; 0 is the cross-entropy"""
 
     def losses(self, outputs, targets):
         if self.fault == "losses":
@@ -93,7 +93,7 @@ class Focal(Previous):
 
 
 class LooksAhead(Block):
-    """The next input."""
+    """Returns the next input."""
 
     @classmethod
     def build(cls, settings, context):
@@ -105,7 +105,7 @@ class LooksAhead(Block):
 
 @pytest.fixture(autouse=True)
 def _tasks():
-    """Four tasks for the length of a test."""
+    """Register four tasks during a test."""
     about = {"summary": "something", "source": "here"}
     for name, kind, task in (
         ("previous", "causal_tagging", Previous),

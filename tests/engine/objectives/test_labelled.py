@@ -1,4 +1,4 @@
-"""Labels of one's own: what is learnt and scored of a batch is what its sequences give one by one."""
+"""Labelled data of one's own: losses and scores of batches equal those of single sequences."""
 
 import json
 
@@ -32,7 +32,7 @@ def label_of(kind, words):
 
 @pytest.fixture(params=KINDS)
 def trial(request, tmp_path):
-    """The settings of a trial, the folder of its data, and its rows as the file has them."""
+    """Return the settings of a trial, its data folder, and the rows of its file."""
     kind, (recipe, keys) = request.param, KINDS[request.param]
     sequences = [[WORDS[(start + step) % 5] for step in range(1 + start % 9)] for start in range(90)]
     rows = [
@@ -64,13 +64,13 @@ def made(trial):
 
 
 def numbers_of(objective, row):
-    """A row's sequence in numbers."""
+    """Return a row's sequence as numbers."""
     text = row["text"] if isinstance(row["text"], str) else " ".join(row["text"])
     return objective._corpus.vocabulary.encode(text)
 
 
 def answers_one_by_one(objective, model, rows):
-    """What the model says of each label, and the labels, each sequence by itself."""
+    """Return the model's output for each label, and the labels, one sequence at a time."""
     corpus = objective._corpus
     outputs, labels = [], []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Language models in training: interrupted anywhere, in parts, and scored on every token once."""
+"""Language models in training: interruption, accumulation, and scoring of every token once."""
 
 import math
 import pickle
@@ -30,7 +30,7 @@ TIMED = "tokens_per_s"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder of data with one small corpus, which is known while these tests run."""
+    """Return a data folder with one small corpus, registered during these tests."""
     folder = tmp_path_factory.mktemp("data")
     with tiny_corpus(folder):
         yield folder
@@ -198,7 +198,7 @@ STUDY = study_text(
 
 @pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
 def test_bits_per_byte_are_of_the_text_and_not_of_its_tokens(kind):
-    """A model that gives each byte of the text two bits has two bits per byte in any vocabulary."""
+    """A model with two bits for each byte of the text has two bits per byte with any vocabulary."""
     text = "naïve words\n\nand Größen of them\n".encode() * 30
     contents = {
         "characters": lambda: bytes(sorted(set(text) - {10})),
@@ -218,7 +218,7 @@ def test_bits_per_byte_are_of_the_text_and_not_of_its_tokens(kind):
     )
 
     class Even(torch.nn.Module):
-        """Gives each token the same share of all nats."""
+        """A model with equal loss for each token."""
 
         recipe, config = parse("conv(k=3)"), ModelConfig(d_model=8, vocab=4)
 

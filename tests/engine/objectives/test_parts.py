@@ -1,4 +1,4 @@
-"""The parts in which a batch comes: of as many sequences or one more, and together they are the batch."""
+"""Accumulation: sizes of the parts of a batch differ by at most one, and their union is the batch."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Registered metrics are given what the objective of each kind is scored on, every token or sequence once."""
+"""Registered metrics get the scored data of each kind of objective, every token or sequence once."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ STREAM = {"name": "language_model", "corpus": "paradise-lost", "dev_tokens": 200
 
 
 class Mean:
-    """A mean over everything, by a function of both arguments."""
+    """A mean over all data of a function of both arguments."""
 
     def __init__(self, of):
         self.of, self.total, self.count = of, 0.0, 0
@@ -39,7 +39,7 @@ def chosen_nats(scores, symbols):
 
 @pytest.fixture
 def register():
-    """Register a metric for the length of a test."""
+    """Return a function that registers a metric during a test."""
     names = []
 
     def add(kind, of):

@@ -1,4 +1,4 @@
-"""Models of two sequences in training: interrupted, in parts, with their own guesses, and what they write."""
+"""Seq2seq models in training: interruption, accumulation, scheduled sampling, and outputs."""
 
 import math
 import pickle
@@ -40,7 +40,7 @@ def settings(recipe=NAIVE, task="reverse_copy", seed=0, **train):
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch):
-    """Few sequences, so that a split is scored in no time."""
+    """Use few sequences, for fast scoring."""
     for name, problem in list(TASKS.items()):
         if isinstance(problem, DegradationProblem):
             replace_entry(TASKS, name, replace(problem, sequences=400, test_sequences=40))

@@ -1,4 +1,4 @@
-"""The algorithmic tasks at lengths that are drawn or grow, with fixed test sequences: accuracy by length."""
+"""The algorithmic tasks with random or growing lengths and fixed test sequences: accuracy by length."""
 
 import hashlib
 import pickle
@@ -121,7 +121,7 @@ def test_dev_sequences_are_spread_over_all_lengths():
 
 
 class Copier:
-    """Copies a sequence of at most ten symbols without a fault; of a longer one it misses the last symbol."""
+    """Copies sequences of up to ten symbols; of longer ones it misses the last symbol."""
 
     def __call__(self, inputs):
         missed = inputs.clone()

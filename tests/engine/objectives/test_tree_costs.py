@@ -1,4 +1,4 @@
-"""What keeps outputs from being trees, as the program counts it, and the least that a beginning comes to."""
+"""The number of bracket faults in outputs, as in the released program, and its lower bound for prefixes."""
 
 from itertools import product
 
@@ -20,7 +20,7 @@ FEW = SymbolVocabulary(["(S", ")S", "NN"], 8)
 
 
 def program_faults(words, symbols):
-    """The rule of the program of Kaiser and Bengio 2016, which knows tags by a list of them: its symbols."""
+    """Return the faults by the program of Kaiser and Bengio 2016, with tags given as a list of symbols."""
     theirs = [each.replace(")", "/") if each.startswith(")") else each for each in symbols]
     closing = len([each for each in theirs if each[0] == "/"])
     tags = len([each for each in theirs if each in TAGS])
@@ -81,7 +81,7 @@ def test_the_least_that_a_beginning_costs_is_that_of_the_best_way_to_go_on(words
 
 
 class Blind(OutputCosts):
-    """Costs of trees that are known of whole outputs alone."""
+    """Costs of trees without bounds for prefixes."""
 
     def __init__(self, costs):
         self.costs = costs

@@ -1,4 +1,4 @@
-"""Optimisers: those of torch as they are there, ours as their papers write them, and a plug-in's."""
+"""Optimisers: torch's unchanged, ours as in their papers, and a plug-in's."""
 
 import pickle
 
@@ -23,7 +23,7 @@ def model():
 
 
 def steps(made, rule, count=3):
-    """A model's weights after some steps along gradients that depend on nothing but the step."""
+    """Return a model's weights after some steps with fixed pseudo-random gradients."""
     drawn = torch.Generator().manual_seed(7)
     for _ in range(count):
         for weight in made.parameters():
@@ -33,7 +33,7 @@ def steps(made, rule, count=3):
 
 
 def assert_same(settings, expected, tolerance=1e-6):
-    """That our optimiser moves a model as another one does."""
+    """Assert that our optimiser updates a model like another one."""
     ours, theirs = model(), model()
     found = steps(ours, build_optimizer(OwnOptimizerSettings(**settings), ours))
     for one, other in zip(found, steps(theirs, expected(theirs)), strict=True):
@@ -48,7 +48,7 @@ def test_sgd_has_the_momentum_of_torch():
 
 
 def test_momentum_begins_with_the_first_gradient_of_each_weight():
-    """Some weights have no part in the first steps, such as those that short sequences leave out."""
+    """Some weights get no gradient in the first steps, for example with short sequences."""
     found = []
     for make in (
         lambda made: build_optimizer(OwnOptimizerSettings(name="sgd", lr=0.1, momentum=0.9), made),
@@ -212,9 +212,9 @@ def test_a_momentum_is_for_rules_that_have_one():
 
 class Signs(PluginOptimizer):
     share: float = Field(default=1.0, ge=0, le=1)
-    """how much of each step is taken"""
+    """the fraction of each step to apply"""
     flaw: str = ""
-    """what is wrong with it"""
+    """the kind of flaw"""
 
     def build(self, model):
         weights = list(model.parameters())
@@ -230,7 +230,7 @@ class Signs(PluginOptimizer):
 
 @pytest.fixture
 def signs():
-    """An optimiser for the length of a test."""
+    """Register an optimiser during a test."""
     register_optimizer("signs", source="here")(Signs)
     yield
     OPTIMIZERS.unregister("signs")

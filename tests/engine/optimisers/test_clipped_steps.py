@@ -1,4 +1,4 @@
-"""Optimisers: the rule of Adagrad, gradients and steps clipped map by map."""
+"""Optimisers: the rule of Adagrad, and clipping of gradients and steps per map."""
 
 import sys
 

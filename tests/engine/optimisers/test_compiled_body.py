@@ -1,4 +1,4 @@
-"""A body whose lengths torch cannot compile runs them by themselves, or as they are, and warns once."""
+"""A compiled body falls back to separate or eager runs for some lengths, and warns once."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from activemem.engine.trial.training import Training
 
 @pytest.fixture
 def body(monkeypatch):
-    """A body that is compiled for any length from 4 on, and for itself from 2 on, and the ways it was run."""
+    """Return a body with simulated compile failures by length, and a log of its runs."""
     ways = []
 
     def compiled(call, mode=None, dynamic=None):

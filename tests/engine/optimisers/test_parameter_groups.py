@@ -1,4 +1,4 @@
-"""Groups of weights by patterns of their names: as torch's groups made by hand, known before a run."""
+"""Groups of weights by name patterns: as torch's groups, with errors before a run."""
 
 import io
 import json
@@ -35,7 +35,7 @@ def model():
 
 
 def steps(made, rule, share=(1.0, 0.5, 0.25)):
-    """A model's weights after steps of falling rates along gradients that depend on nothing but the step."""
+    """Return a model's weights after steps with falling rates and fixed pseudo-random gradients."""
     drawn = torch.Generator().manual_seed(7)
     schedule = torch.optim.lr_scheduler.LambdaLR(rule, lambda done: (*share, 0.0)[done])
     for _ in share:
@@ -48,7 +48,7 @@ def steps(made, rule, share=(1.0, 0.5, 0.25)):
 
 
 def by_hand(made, rule):
-    """The weights in four groups, told apart by hand."""
+    """Return the weights in four groups, selected by hand."""
     lr, decay = 0.1, 0.01
     norms, biases, rest = [], [], []
     for name, weight in made.named_parameters():

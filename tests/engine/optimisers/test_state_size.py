@@ -1,4 +1,4 @@
-"""The memory of an optimiser's state in a plan is what the optimiser really allocates, to the byte."""
+"""The optimiser memory in a plan equals the allocated memory to the byte."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def settings(optimizer, groups=(), recipe="sa(heads=2, head_width=4) + conv(k=3)
 
 
 def allocated(trial):
-    """The bytes of the state's tensors after a step, counters of steps apart, and of the gradients."""
+    """Return the bytes of state tensors after a step, without step counters, and of the gradients."""
     model = build_model(trial.model, trial.task.interface, torch.Generator().manual_seed(0))
     optimizer = build_optimizer(trial.train.optimizer, model, trial.train.groups)
     for weight in model.parameters():

@@ -1,4 +1,4 @@
-"""The moving average of weights: torch's, resumed bit for bit, with which a model is evaluated and kept."""
+"""The moving average of weights: as torch's, resumable, and used for evaluation and saved models."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Trials of tasks that draw examples of one shape train together as they do alone, and others do not."""
+"""Trials of tasks with one example shape train together as they do alone; others do not."""
 
 import pytest
 import torch
@@ -22,10 +22,10 @@ TASKS_OF_ONE_SHAPE = {
 
 
 class Shifted(GeneratedTask):
-    """The symbol before, by a loss of its own."""
+    """Predict the previous symbol with a custom loss."""
 
     fault: str = ""
-    """what is wrong with what is drawn"""
+    """the kind of fault in generated examples"""
 
     @property
     def sizes(self):
@@ -48,7 +48,7 @@ class Shifted(GeneratedTask):
 
 
 class Sums(GeneratedTask):
-    """The sum of two columns' first numbers."""
+    """Predict the sum of two columns' first numbers."""
 
     @property
     def sizes(self):
@@ -65,7 +65,7 @@ class Sums(GeneratedTask):
 
 @pytest.fixture(autouse=True)
 def _tasks():
-    """Two tasks for the length of a test."""
+    """Register two tasks during a test."""
     for name, kind, task in (("shifted", "causal_tagging", Shifted), ("sums", "regression", Sums)):
         register_task(name, kind=kind, summary="something", source="here")(task)
     yield
@@ -90,7 +90,7 @@ def settings(task, recipe="2 * (sa(heads=2) >> ff(16))", seed=0, **keys):
 
 
 def assert_trained_as_alone(task, recipe, **keys):
-    """After an epoch together all is as it is alone, and so is the epoch after it, whose steps are alone."""
+    """Assert that an epoch in a pack, and a later one alone, equal separate training."""
     alone, packed = (
         [Training(settings(task, recipe, seed, **keys), CPU) for seed in range(3)] for _ in range(2)
     )

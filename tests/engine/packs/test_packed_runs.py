@@ -1,4 +1,4 @@
-"""Studies whose trials train together: their rows are those of trials alone, whatever happens on the way."""
+"""Studies with packs: their rows equal those of separate trials, despite interruptions."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def run(study, store, notes, pack=4, **options):
 
 
 def final_metrics(store):
-    """By trial; without what depends on the machine."""
+    """Return the final metrics by trial, without machine-dependent ones."""
     return {
         row["trial"]: {
             each["name"]: each["value"] for each in row["metrics"] if each["name"] != "tokens_per_s"

@@ -1,4 +1,4 @@
-"""Searches whose points have several seeds, which train together: their rows are those of trials alone."""
+"""Searches whose points train their seeds as packs: rows equal those of separate trials."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from ...study_texts import study_text
 
 
 def search(**settings):
-    """One of the learning rate of two mixers, each point with three seeds."""
+    """Return a search over the learning rates of two mixers, with three seeds per point."""
     return load_study(
         study_text(
             model={"recipe": "2 * ({mixer} >> ff(8))", "dropout": 0.1},
@@ -38,7 +38,7 @@ def run(study, store, notes, pack, **machine):
 
 
 def assert_rows_equal(packed, alone):
-    """By trial the same status and metrics; without what depends on the machine."""
+    """Assert equal statuses and metrics by trial, without machine-dependent ones."""
     found, expected = (
         {
             row["trial"]: {each["name"]: each["value"] for each in row["metrics"]} | {"status": row["status"]}

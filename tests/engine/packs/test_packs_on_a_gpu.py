@@ -1,4 +1,4 @@
-"""Packs on a GPU: a step together gives each trial what its step alone gives, for every block."""
+"""Packs on a GPU: a joint step equals separate steps, for every block."""
 
 import pytest
 import torch
@@ -17,12 +17,12 @@ DRAWN = [
     ("lstm", "randomised"),
     ("sa(heads=2, pos=rope)", "randomised_pairs"),
 ]
-"""Recipes, of models that are one module and of one that is mapped over, and positions that are drawn."""
+"""Recipes for modules with and without a vmap, and random positions."""
 
 
 @pytest.fixture
 def make(settings):
-    """Makes a training, in double precision if that is asked for."""
+    """Return a factory of trainings, optionally in double precision."""
 
     def made(seed, recipe, *, double=False, dropout=0.1, position="timing"):
         chosen = settings(recipe, seed=seed, task="reverse", optimizer={"name": "sgd", "lr": 0.1})
@@ -38,7 +38,7 @@ def make(settings):
 
 
 def take_one_step(make, tolerance, *given, **options):
-    """Each alone, and all together: states are equal, what is drawn to the bit."""
+    """Take one step separately and jointly; random states must be identical, weights close."""
     alone, packed = ([make(seed, *given, **options) for seed in range(3)] for _ in range(2))
     for training in alone:
         training.take_steps()

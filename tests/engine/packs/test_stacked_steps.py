@@ -1,4 +1,4 @@
-"""What trainings compute together is what each computes alone: every block, rule and choice of [train]."""
+"""Joint training equals separate training: every block, optimiser and choice of [train]."""
 
 import copy
 from weakref import ref
@@ -21,7 +21,7 @@ PROGRAM = {"optimizer": {"name": "sgd", "lr": 0.1}}
 
 @pytest.fixture
 def make(settings):
-    """Makes a training, with dropout; in double precision if that is asked for."""
+    """Return a factory of trainings with dropout, optionally in double precision."""
 
     def made(
         seed,
@@ -46,7 +46,7 @@ def make(settings):
 
 
 def take_together(trainings, steps):
-    """Steps together, twice, so that what was stacked is taken apart and stacked again."""
+    """Take joint steps twice, so that weights are unstacked and stacked again."""
     for part in (1, steps - 1):
         with StackedSteps(trainings) as stacked:
             for _ in range(part):
@@ -54,7 +54,7 @@ def take_together(trainings, steps):
 
 
 def assert_equal(alone, packed, tolerance):
-    """The states are equal: weights and what the optimiser keeps within a tolerance, streams to the bit."""
+    """Assert equal states: weights and optimiser within a tolerance, random streams exactly."""
     for one, other in zip(alone, packed, strict=True):
         expected, found = one.state(), other.state()
         for name, weight in expected["model"].items():
@@ -68,7 +68,7 @@ def assert_equal(alone, packed, tolerance):
 
 
 def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
-    """Alone, and together but for the last step, which is taken from what is kept of that."""
+    """Train separately and jointly, with the last step after a restore."""
     alone = [make(seed, *given, **options) for seed in seeds]
     packed = [make(seed, *given, **options) for seed in seeds]
     for training in alone:
@@ -233,7 +233,7 @@ def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
 
 
 def storages(training):
-    """Where the weights of a training are."""
+    """Return the storages of a training's weights."""
     return [weight.data_ptr() for weight in training.model.parameters()]
 
 

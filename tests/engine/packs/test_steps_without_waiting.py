@@ -1,4 +1,4 @@
-"""A training step never waits for the device, and all of its tensors are on one device."""
+"""A training step never synchronises with the device, and keeps all tensors on one device."""
 
 from contextlib import nullcontext
 
@@ -21,7 +21,7 @@ WAITING = ("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "uni
 
 
 class NothingIsAwaited(TorchDispatchMode):
-    """Operations are refused for which a GPU's work would be waited for."""
+    """Rejects operations that would synchronise with a GPU."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         packet = func.overloadpacket
@@ -36,7 +36,7 @@ class NothingIsAwaited(TorchDispatchMode):
 
 @pytest.fixture
 def make(settings):
-    """Makes a training with dropout."""
+    """Return a factory of trainings with dropout."""
 
     def made(seed, recipe, position="timing"):
         chosen = settings(recipe, seed=seed, task="reverse")

@@ -1,4 +1,4 @@
-"""A study of models with memories, stored as if they had been trained."""
+"""A study of models with memories, stored as if trained."""
 
 from datetime import UTC, datetime
 
@@ -31,7 +31,7 @@ def make_study(*models, more="", task="reverse_copy"):
 
 
 def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
-    """Store each trial as if it had been trained; its weights are those that it began with."""
+    """Store each trial as if trained, with its initial weights."""
     for number, trial in enumerate(study.trials):
         row = trial_row(
             Job(trial=trial, attempt=0, run="r"),
@@ -49,7 +49,7 @@ def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
 
 
 def make_model(trial, number):
-    """A model with larger weights than at the beginning, so that its gates move."""
+    """Return a model with larger weights than at initialisation, so that its gates vary."""
     settings = trial.settings
     model = build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(number))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Maximal updates: what they change of a model and its rates, and what the coordinate check makes of them."""
+"""μP: its effect on a model and its rates, and the coordinate check."""
 
 import pytest
 import torch

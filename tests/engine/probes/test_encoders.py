@@ -1,4 +1,4 @@
-"""What is measured inside of trained models, against plain loops over written-out cells."""
+"""Probes of encoders, against plain loops over explicit cells."""
 
 import math
 from itertools import pairwise
@@ -45,7 +45,7 @@ def stored(store, trial):
 
 
 def sources(study, count):
-    """The first sources of the test split, as lists."""
+    """Return the first sources of the test split as lists."""
     side = PairData(study.trials[0].settings, None).test.source
     lines, tokens = side.lines.tolist(), side.tokens.tolist()
     return [tokens[lines[number] : lines[number + 1]] for number in range(count)]
@@ -56,7 +56,7 @@ def sigmoid(x):
 
 
 def lstm_by_hand(model, source):
-    """The cell states, forget gates and updates of a source, step by step in double precision."""
+    """Return cell states, forget gates and updates of a source, step by step in double precision."""
     held = {name: weight.double().numpy() for name, weight in model.state_dict().items()}
     layer = {name: held[f"body.encoder.layers.0.{name}"] for name in ("weight_x", "weight_h", "bias")}
     width = len(layer["bias"]) // 4
@@ -78,7 +78,7 @@ def cosines(cells):
 
 
 def by_hand(study, number, count):
-    """The cosines of all sources in a row, and by step the products of gates, the gates and the updates."""
+    """Return the cosines of all sources, and by step the gate products, gates and updates."""
     model, changes, kept, gates, added = make_model(study.trials[number], number), [], {}, {}, {}
     for source in sources(study, count):
         cells, forget, updates = lstm_by_hand(model, source)

@@ -1,4 +1,4 @@
-"""Probes of plug-ins see the test examples of every kind of task; the suite finds what does not conform."""
+"""Probes of plug-ins get the test examples of every kind of task; the suite detects violations."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ def width(model, batches):
 
 @pytest.fixture(autouse=True)
 def _registered():
-    """A probe of all kinds of task, which other tests do not see."""
+    """Register a probe of all kinds of task during these tests."""
     register_probe("test_width", title="Width of the outputs")(width)
     yield
     restore_entries()  # else the replaced probe would come back after it is gone

@@ -1,4 +1,4 @@
-"""Searches are chosen on the dev split with kept weights, and nothing is written twice."""
+"""Decoding parameters are tuned on the dev split with saved weights, and outputs written once."""
 
 import shutil
 import time
@@ -27,7 +27,7 @@ DECODE = {"beam": [1, 3], "length_penalty": [0.0, 1.0], "coverage_penalty": [0.0
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The folder of the corpus, and of a store in which three models have been trained on it."""
+    """Return the corpus folder and a store with three trained models."""
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as monkeypatch:
         register_numbers(folder, monkeypatch)
@@ -39,7 +39,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def store(trained, tmp_path, monkeypatch):
-    """A store of its own for each test."""
+    """Return a separate copy of the store for each test."""
     register_numbers(tmp_path, monkeypatch)
     shutil.copytree(trained / "results", tmp_path / "results")
     return Store(tmp_path / "results")

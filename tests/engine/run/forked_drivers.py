@@ -1,10 +1,10 @@
-"""Starts drivers of shared.toml on one store, each a process of its own, forked so that torch is loaded once.
+"""Start forked drivers of shared.toml on one store, which share one import of torch.
 
 Usage: forked_drivers.py [STORE], in a folder with shared.toml. LEASE_S in the environment is the length of
-leases, and PACK how many trials train together. It reads lines of a name, or of a name and a
-share like 3/4, and answers each with the number of the process that runs the study, or its share, from then
-on and writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the
-names of those that ended well.
+leases, and PACK how many trials train together. It reads lines of a name, or of a name and a share like 3/4,
+and answers each with the number of the process that runs the study, or its share, from then on and writes
+what it hears to NAME.log. At the end of its input it waits for all of them, and prints the names of those
+that ended well.
 """
 
 import os
@@ -24,7 +24,7 @@ from activemem.studies.study import load_study
 
 
 class Log(Listener):
-    """Writes a line for each event: its kind, its trial, its epoch."""
+    """A listener that writes a line per event: kind, trial, epoch."""
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, Started | EpochFinished | Ended):
@@ -33,7 +33,7 @@ class Log(Listener):
 
 
 def drive(name: str, share: str) -> int:
-    """Start a driver of a share of the study, or of all; return its process."""
+    """Start a driver of all trials or a share of them; return its process id."""
     if child := os.fork():
         return child
     try:

@@ -1,4 +1,4 @@
-"""Four drivers of one study, of which two are killed amid a trial and started again."""
+"""Four drivers of one study, of which two are killed during a trial and restarted."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ TRIALS = 12  # of these seeds each of four shares has three
 
 
 def run_four_drivers(folder, study, *store, shares=False):
-    """Run a study in a folder to its end; each trial must end once, and each epoch of it be trained once.
+    """Run a study in a folder to its end; each trial and each of its epochs must be trained once.
 
     A killed driver's trials that had not been told as ended may be trained again, from where they were saved
     last.
@@ -57,12 +57,12 @@ def run_four_drivers(folder, study, *store, shares=False):
 
 
 def _has_trained(folder, name):
-    """Whether a driver has trained an epoch, or never will, as the others have ended all trials."""
+    """Return whether a driver has trained an epoch, or cannot since all trials have ended."""
     logs = [line[0] for log in folder.glob("*.log") for line in _told(folder, log.stem)]
     return logs.count("Ended") == TRIALS or any(line[0] == "EpochFinished" for line in _told(folder, name))
 
 
 def _told(folder, name):
-    """What a driver has heard, a list of words for each event."""
+    """Return a driver's events as lists of words."""
     log = folder / f"{name}.log"
     return [line.split() for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []

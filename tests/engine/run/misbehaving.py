@@ -1,4 +1,4 @@
-"""A plug-in by which trainings misbehave: each seed as ACTIVEMEM_TEST_MODES says, parted by commas."""
+"""A plug-in with misbehaving trainings, by seed as in the comma-separated ACTIVEMEM_TEST_MODES."""
 
 import ctypes
 import importlib
@@ -15,17 +15,17 @@ from activemem.engine.trial.training import Training
 
 
 def loop():
-    """Never end, in Python, whatever is raised."""
+    """Loop forever in Python, ignoring exceptions."""
     while True:
         with suppress(Exception):
             time.sleep(0.01)
 
 
 def native():
-    """Never come back to Python, and let no other thread run; the file says that it has begun.
+    """Block forever in native code while holding the GIL; a file marks the start.
 
-    It waits for a lock that it has itself, with Python's: a signal does not end that, and it takes no time
-    of the processor.
+    It waits for a lock that it has itself, with Python's: a signal does not end that, and it takes no time of
+    the processor.
     """
     Path(os.environ["ACTIVEMEM_TEST_FOLDER"], "native").touch()
     lock, library = ctypes.create_string_buffer(128), ctypes.PyDLL(None)
@@ -38,13 +38,13 @@ lost = []
 
 
 def use_gpu():
-    """As on a GPU whose kernels have failed in this process."""
+    """Simulate a process whose GPU kernels have failed."""
     if lost:
         raise RuntimeError("CUDA error: device-side assert triggered\nand more")
 
 
 def lose_gpu():
-    """Have a kernel fail, and all that is asked of the GPU from then on."""
+    """Simulate a failed kernel, after which every GPU call fails."""
     lost.append(True)
     use_gpu()
 

@@ -1,4 +1,4 @@
-"""Ray nodes on loopback as an operator starts them, each with folders and packages of its own."""
+"""Ray nodes on loopback, started as by an operator, with separate folders and packages."""
 
 import os
 import shutil
@@ -25,13 +25,13 @@ ENVIRONMENT = os.environ | {
 
 
 def can_mount():
-    """Whether this user may have mounts of its own."""
+    """Return whether this user may create mounts."""
     return subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode == 0
 
 
 @contextmanager
 def head():
-    """The head of a cluster without cores, and its address."""
+    """Start a cluster's head without cores; return its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -43,7 +43,7 @@ def head():
 
 @contextmanager
 def worker(address, number, *, without=None, path=None, awaited=True, gpus=0):
-    """A node; it does not see the folder `without`, and imports what is in `path` before anything else.
+    """Start a node that cannot see the folder `without`, with `path` first on its import path.
 
     Ray is told that it has so many `gpus`.
 
@@ -62,7 +62,7 @@ def worker(address, number, *, without=None, path=None, awaited=True, gpus=0):
 
 @contextmanager
 def other_version(folder):
-    """A folder with this package under another version."""
+    """Return a folder with this package under another version."""
     target = folder / "activemem"
     ignored = shutil.ignore_patterns(".*", "tests", "docs", "results", "build", "__pycache__")
     shutil.copytree(ROOT, target, ignore=ignored)
@@ -75,7 +75,7 @@ def other_version(folder):
 
 @contextmanager
 def _node(words, **environment):
-    """A node's process; it is killed with all that it has started."""
+    """Start a node's process, which is killed with its children."""
     with ExitStack() as stack:
         process = subprocess.Popen(
             words,
@@ -96,7 +96,7 @@ def _kill(process):
 
 
 def _count_nodes(address):
-    """How many nodes the cluster has, as its head tells it."""
+    """Return the number of nodes according to the cluster's head."""
     words = [RAY, "status", "--address", address]
     shown = subprocess.run(words, env=ENVIRONMENT, check=False, capture_output=True, text=True).stdout
     return shown.count(" node_")

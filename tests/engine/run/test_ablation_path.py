@@ -1,4 +1,4 @@
-"""A path is run round by round, each keeping the best change, and every command knows how far it is."""
+"""A path runs in rounds, each keeping the best change, and every command knows its progress."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def study(*overrides, seeds=(0, 1), **keys):
 
 
 def train(found, store, loss):
-    """Store a loss by its levels for each trial that has none."""
+    """Store a loss by its levels for each missing trial."""
     known = set(store.trials()["trial"])
     for number, trial in enumerate(found.trials):
         if trial.id not in known and (value := loss(trial.levels)) is not None:
@@ -40,7 +40,7 @@ def train(found, store, loss):
 
 
 def worth(levels):
-    """Tied is worth most; after it norm is worth more than p, before it less."""
+    """Return a loss in which `tied` helps most, then `norm` more than `p`, but before it less."""
     gain = 3.0 * levels["tied"] + (levels["p"] == 0.1)
     return (
         9.0

@@ -1,4 +1,4 @@
-"""Nodes of a cluster that cannot train, or that do not see the store, are named and left out."""
+"""Unfit nodes of a cluster, and nodes without access to the store, are reported and skipped."""
 
 import os
 import pickle
@@ -74,7 +74,7 @@ def test_what_no_node_has_room_for_is_told_with_what_would_do(monkeypatch, tmp_p
 
 
 def look(**others):
-    """What this process says of itself as a node."""
+    """Return this process's report as a node."""
     versions = {"activemem": __version__, "torch": torch.__version__}
     asked = {
         "gpu": False,

@@ -1,4 +1,4 @@
-"""Cohorts of a grid: how large they are, and how long workers take with them, by simulated clocks."""
+"""Cohorts of a grid: their sizes and total times, with simulated clocks."""
 
 import heapq
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from ...study_texts import study_text
 
 
 def jobs(seconds, expected=None):
-    """Tasks that take so long, and are expected to."""
+    """Return tasks with these true and expected durations."""
     expected = seconds if expected is None else expected
     return [
         SimpleNamespace(trial=SimpleNamespace(id=str(place), settings=known), seconds=took, turn=0)
@@ -28,7 +28,7 @@ def jobs(seconds, expected=None):
 
 
 def makespan(tasks, workers, speed=3.0, pack=1):
-    """When the last of the workers ends, each of which asks for a cohort as soon as it has none."""
+    """Return the time until all workers have ended, each requesting a cohort when idle."""
     now = driver = 0.0
     source = GridCohorts(tasks, pack=pack, work=lambda trial: speed * trial.settings, clock=lambda: now)
     idle, running, sizes = workers, [], []
@@ -52,7 +52,7 @@ def ideal(tasks, workers):
 
 
 def one_by_one(tasks, workers):
-    """When the last of the workers ends where each task is handed out alone, the largest on paper first."""
+    """Return that time if tasks are handed out singly, the largest expected one first."""
     free, driver = [0.0] * workers, 0.0
     for job in sorted(tasks, key=lambda job: -job.trial.settings):
         driver = max(driver, heapq.heappop(free)) + SCHEDULING_S
@@ -61,7 +61,7 @@ def one_by_one(tasks, workers):
 
 
 def alike_on_paper(count):
-    """Of what is expected to take as long a third takes a second, a third four, a third forty."""
+    """Return tasks with equal expectations, which take one, four or forty seconds."""
     mixed = np.repeat([1.0, 4.0, 40.0], count // 3)
     alike = np.full(count, 10.0)
     shuffled = np.random.default_rng(0).permutation(mixed)

@@ -1,4 +1,4 @@
-"""Whatever is killed in mid-study, the same command again ends in the same table, and nothing runs twice."""
+"""After any kill during a study, the same command ends in the same table without repeated work."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The table of a run in one process that nothing happens to."""
+    """Return the table of an undisturbed run in one process."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "crash.toml").write_text(STUDY, encoding="utf-8")
     words = ["study", "run", "crash.toml", "--results", "results", "--local"]
@@ -54,7 +54,7 @@ def command(*words):
 
 
 def begin(folder, *options):
-    """The study in a process of its own."""
+    """Start the study in its own process."""
     words = ["study", "run", "crash.toml", "--results", "results", *options]
     return subprocess.Popen(
         command(*words),
@@ -71,13 +71,13 @@ def stored(folder):
 
 
 def until(folder, trials, process):
-    """Wait until so many trials are stored and the process still runs."""
+    """Wait until this many trials are stored and the process still runs."""
     wait_for(lambda: stored(folder) >= trials or process.poll() is not None)
     assert process.poll() is None, process.communicate()[0]
 
 
 def descendants(process, name):
-    """The processes under one, by a part of their command line."""
+    """Return the descendants of a process, filtered by their command lines."""
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         try:
@@ -90,7 +90,7 @@ def descendants(process, name):
 
 @contextmanager
 def all_end(process):
-    """Behind it a process and all under it have ended; Ray's agents, which wait for a minute, are killed."""
+    """Wait at the end of a context until a process and its descendants have ended, killing Ray's agents."""
     family = psutil.Process(process.pid).children(recursive=True)
     agents = [each for each in descendants(process, "Agent") if each in family]
     yield
@@ -115,7 +115,7 @@ def table(folder):
 
 
 def untouched(folder, before):
-    """The rows of a store, among which those of before are as they were."""
+    """Return the rows of a store after checking that the earlier ones are unchanged."""
     after = rows(folder)
     assert {trial: after[trial] for trial in before} == before
     return after
@@ -129,7 +129,7 @@ def free_port():
 
 @contextmanager
 def node(*options):
-    """A Ray node of one core as an operator starts it; it is killed with all its processes at the end."""
+    """Start a Ray node with one core, which is killed with its children at the end."""
     words = [str(Path(sys.executable).parent / "ray"), "start", "--num-cpus=1", "--block", *options]
     process = subprocess.Popen(
         words, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -147,7 +147,7 @@ def node(*options):
 
 @contextmanager
 def cluster():
-    """Two nodes on this machine, and their address."""
+    """Start two nodes on this machine; return their address."""
     port = free_port()
     address = f"127.0.0.1:{port}"
     head = ["--head", f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false"]

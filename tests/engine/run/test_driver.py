@@ -1,4 +1,4 @@
-"""A study in the calling process: what is missing is run, and nothing else."""
+"""A study in the calling process: only missing trials run."""
 
 import errno
 import os

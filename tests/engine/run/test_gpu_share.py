@@ -1,4 +1,4 @@
-"""Which device trains where `gpus = "auto"`, and how many trials share one."""
+"""The training device with `gpus = "auto"`, and the number of trials that share a GPU."""
 
 import os
 import subprocess
@@ -144,7 +144,7 @@ def test_a_row_tells_which_share_of_a_gpu_its_trial_had(tmp_path, tiny, monkeypa
 
 @pytest.fixture(name="two_gpus")
 def _two_gpus(monkeypatch):
-    """Two GPUs, of which others leave free what is told of each."""
+    """Simulate two GPUs with given free memory."""
 
     def two_gpus(*free):
         sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}

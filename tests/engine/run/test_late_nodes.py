@@ -1,4 +1,4 @@
-"""Nodes that join a cluster while a study runs are looked at before a trial runs there."""
+"""Nodes that join a cluster during a study are checked before trials run there."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ TRIALS = 32
 
 
 def begin(folder, address):
-    """A study in a process of its own, on the cluster."""
+    """Start a study on the cluster in its own process."""
     words = ["study", "run", "tiny.toml", "--address", address, "--set", "train.epochs=40"]
     return subprocess.Popen(
         [sys.executable, "-m", "activemem", *words],

@@ -1,4 +1,4 @@
-"""Trials whose epochs alone were raised go on from the kept ends of shorter ones, to the same last bit."""
+"""Trials with more epochs continue from stored shorter ones, with identical results."""
 
 import polars as pl
 import pytest
@@ -15,7 +15,7 @@ from activemem.studies.study import load_study
 
 @pytest.fixture
 def text(tiny):
-    """A study of two trials that keeps their last states, and the weights to compare."""
+    """Return a study of two trials that saves final states and weights."""
     small = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
     return small.replace("[study]", "[study]\nkeep_checkpoints = true\nkeep_weights = true")
 
@@ -25,14 +25,14 @@ def study(text, epochs, *overrides):
 
 
 def run(text, folder, epochs, notes, *overrides):
-    """Run the study with so many epochs; its store."""
+    """Run the study with a number of epochs; return its store."""
     store = Store(folder)
     run_study(study(text, epochs, *overrides), store, listener=notes, local=True)
     return store
 
 
 def values(store, trials):
-    """All that was measured, but for times."""
+    """Return all measurements except times."""
     metrics = store.metrics(trials).filter(pl.col("name") != "tokens_per_s")
     rows = store.trials().filter(pl.col("trial").is_in(trials))
     weights = [load_file(store.files.weights_file(trial)) for trial in trials]

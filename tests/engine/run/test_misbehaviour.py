@@ -1,4 +1,4 @@
-"""A trial that loops, exits or aborts has its own outcome; what the machine lacks is no trial's failure."""
+"""A trial that loops, exits or aborts has its own outcome; machine faults fail no trial."""
 
 import os
 import signal
@@ -20,14 +20,14 @@ PATIENCE_S = 300
 
 @pytest.fixture
 def folder(tmp_path, tiny):
-    """A working directory with a study of four trials, two of them with the seed that misbehaves."""
+    """Return a working directory with a study of four trials, two with the misbehaving seed."""
     text = tiny.replace('["not", "reverse"]', '["not"]')
     (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
     return tmp_path
 
 
 def begin(folder, mode, *options, **environment):
-    """The study in a process of its own, in which seed 0 misbehaves."""
+    """Start the study in its own process, with seed 0 misbehaving."""
     return start_command(
         *("study", "run", "tiny.toml", "--local", *options),
         cwd=folder,
@@ -41,7 +41,7 @@ def begin(folder, mode, *options, **environment):
 
 
 def run(folder, mode, *options, **environment):
-    """The exit status and the lines of standard error."""
+    """Return the exit status and the lines of standard error."""
     process = begin(folder, mode, *options, **environment)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert stdout == ""

@@ -18,7 +18,7 @@ TINY = study_text(
 
 
 class Handle:
-    """The place of an output, as IPython returns it."""
+    """A display handle like IPython's."""
 
     def __init__(self, shown):
         self.shown = shown
@@ -29,7 +29,7 @@ class Handle:
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What a notebook shows, one after the other; IPython is no dependency, so its two functions stand in."""
+    """Return the displayed outputs of a notebook, with stand-ins for IPython's two functions."""
     texts, package, display = [], ModuleType("IPython"), ModuleType("IPython.display")
     package.get_ipython = object
 

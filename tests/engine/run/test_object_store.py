@@ -1,4 +1,4 @@
-"""A study in a bucket ends as it does in a folder, whoever is killed and however many drivers share it."""
+"""A study in a bucket gives the results of one in a folder, despite kills and several drivers."""
 
 import subprocess
 
@@ -35,7 +35,7 @@ def server(monkeypatch):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The store of a run in a folder that nothing happens to."""
+    """Return the store of an undisturbed run in a folder."""
     store = Store(tmp_path_factory.mktemp("alone") / "results")
     run_study(load_study(KEPT), store, Machine(), local=True)
     return store
@@ -46,7 +46,7 @@ def table(store):
 
 
 def assert_as(store, alone):
-    """The same table, rows, metrics and weights; each trial once."""
+    """Assert equal tables, rows, metrics and weights, and one attempt per trial."""
     assert (table(store), values(store)) == (table(alone), values(alone))
     for trial in alone.trials()["trial"]:
         ours, others = (read_model_file(each.files.weights_file(trial)).weights for each in (store, alone))

@@ -1,4 +1,4 @@
-"""Many drivers on one store: each trial is trained once, whoever is killed, and nobody spoils another's."""
+"""Many drivers on one store: each trial trains once, despite kills."""
 
 import errno
 import os
@@ -40,14 +40,14 @@ def store(tmp_path):
 
 
 def values(store):
-    """What does not depend on the clock."""
+    """Return the time-independent values."""
     rows = store.trials().select("trial", "status", "epochs", "steps", "flops").rows()
     metrics = store.metrics().filter(pl.col("name") != "tokens_per_s")
     return rows, metrics.drop("attempt").rows()
 
 
 def table(study, store):
-    """The study's table, but for the day of its latest trial."""
+    """Return the study's table without the date of its latest trial."""
     day = str(store.trials()["finished"].max().date())
     return StudyResults(study, store).table().render("markdown").replace(day, "DAY")
 
@@ -71,7 +71,7 @@ def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, st
 
 
 def claim_first(study, store, run="other"):
-    """An attempt at the first trial by another driver, as far as its first epoch."""
+    """Claim the first trial as another driver, and train its first epoch."""
     attempt = Attempt(Job(trial=study.trials[0], attempt=0, run=run), store, CPU)
     attempt.advance()
     attempt.advance()
@@ -106,7 +106,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
     other = claim_first(study, store)
 
     def sleep(_):
-        """The other driver ends while this one waits."""
+        """End the other driver while this one waits."""
         while not other.ended:
             other.advance()
 
@@ -222,7 +222,7 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
 
 
 class LostCheckpoint(Checkpoint):
-    """A checkpoint whose trial another process takes over and ends at the worst moment: amid a save."""
+    """A checkpoint whose trial is taken over and ended by another process during a save."""
 
     def __init__(self, folder, job, store):
         super().__init__(folder)
@@ -324,7 +324,7 @@ def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost
 
 
 def _has_ended(folder, text, shares):
-    """Whether all trials of a driver are stored."""
+    """Return whether all trials of a driver are stored."""
     study = load_study(text)
     wanted = len(select_shard(study, "1/2")) if shares else 4 if study.search else len(study.trials)
     return len(Store(folder / "results").trials()) == wanted
@@ -335,7 +335,7 @@ def test_what_ends_while_a_run_is_planned_is_not_trained_once_more(tiny, store, 
     other = claim_first(study, store)
 
     def end_before(settings):
-        """The other driver ends after this one has looked what is missing."""
+        """End the other driver after this one has listed the missing trials."""
         while not other.ended:
             other.advance()
 

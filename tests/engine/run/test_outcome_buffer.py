@@ -1,4 +1,4 @@
-"""Short trials are stored some at once, and told as ended only then."""
+"""Short trials are stored in groups, and reported as ended only afterwards."""
 
 import errno
 from dataclasses import replace
@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 
 
 class Empty:
-    """A training that is over before it begins."""
+    """A training that ends immediately."""
 
     parameters = epoch = step = packed_steps = 0
     devices = 1
@@ -54,7 +54,7 @@ def jobs(settings):
 
 
 class Held(OutcomeBuffer):
-    """Outcomes of trainings that take no time, by a clock that stands still."""
+    """Buffered outcomes of instant trainings, with a stopped clock."""
 
     def __init__(self, store):
         super().__init__(store, lambda: self.now)
@@ -162,7 +162,7 @@ def test_a_cohort_of_a_worker_leaves_one_file(tmp_path, jobs):
 
 @pytest.fixture
 def held(tmp_path, jobs):
-    """Something was stored just now."""
+    """Return a buffer that has just stored outcomes."""
     found = Held(Store(tmp_path))
     assert list(found.stored(sequentially(found.attempts(jobs[:1]))))
     return found

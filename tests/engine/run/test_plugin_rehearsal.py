@@ -1,4 +1,4 @@
-"""Plug-in code that raises is reported with its file and line before anything trains."""
+"""Exceptions in plug-in code are reported with file and line before training."""
 
 import math
 

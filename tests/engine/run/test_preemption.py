@@ -1,4 +1,4 @@
-"""A run that is preempted amid a long epoch is saved there, and goes on to the same rows."""
+"""A run preempted during a long epoch saves a checkpoint, and resumes with the same rows."""
 
 import signal
 
@@ -20,7 +20,7 @@ ONE = ("--only", "mixer=conv(k=3)", "--only", "task=not", "--only", "seed=0")
 
 
 def begin(folder, results, *options, long=LONG):
-    """The study in a process of its own; one trial of it, of two epochs that take seconds each."""
+    """Start the study in its own process, with one trial of two epochs of some seconds."""
     return start_command(
         *("study", "run", "tiny.toml", "--results", results, *long, *ONE, *options),
         cwd=folder,
@@ -29,20 +29,20 @@ def begin(folder, results, *options, long=LONG):
 
 
 def finish(process):
-    """The exit status and standard error of a run that ends by itself."""
+    """Return the exit status and standard error of a run."""
     _, stderr = process.communicate(timeout=300)
     return process.returncode, stderr
 
 
 def saved(folder):
-    """The steps of the one trial that is saved, and those of its epoch under way."""
+    """Return the saved trial's total steps, and its steps in the current epoch."""
     (path,) = folder.glob("checkpoints/*/state.pt")
     state = torch.load(path, weights_only=True)["state"]
     return state["progress"][1], state["epoch"]["taken"]
 
 
 def rows(folder):
-    """What a store says, but for times and attempts."""
+    """Return the rows of a store without times and attempts."""
     store = Store(folder)
     metrics = store.metrics().filter(pl.col("name") != "tokens_per_s").drop("attempt")
     return metrics.rows(), store.trials().select("trial", "status", "epochs", "steps", "flops").rows()
@@ -50,7 +50,7 @@ def rows(folder):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The rows of a run that nothing happens to."""
+    """Return the rows of an undisturbed run."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
     assert finish(begin(folder, "whole", "--local"))[0] == 0

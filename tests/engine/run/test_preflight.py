@@ -1,4 +1,4 @@
-"""A block that sees the future is found before a causal task is trained, whatever it states."""
+"""A block that is not causal is detected before a causal task trains."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def asked(recipe, task="language_model"):
 
 @pytest.fixture
 def leaky(monkeypatch):
-    """A convolution that says that it is causal, and is not."""
+    """A convolution that claims to be causal but is not."""
 
     class Leaky(Conv):
         @classmethod

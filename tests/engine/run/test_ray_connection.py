@@ -1,4 +1,4 @@
-"""How Ray starts on this machine, and which code its workers run."""
+"""Starting Ray on this machine, and checking the code of its workers."""
 
 import signal
 import sys

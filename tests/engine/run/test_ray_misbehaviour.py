@@ -1,4 +1,4 @@
-"""Under Ray a trial that ends its worker has its own reason, and what a worker lacks ends the run at once."""
+"""Under Ray, a trial that ends its worker has its own reason, and worker faults end the run."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ PATIENCE_S = 300
 
 @pytest.fixture
 def folder(tmp_path, tiny):
-    """A working directory with a study of four seeds, whose batches have two parts at most."""
+    """Return a working directory with a study of four seeds and at most two parts per batch."""
     tiny = tiny.replace("batch_size = 8", "batch_size = 2")
     text = tiny.replace('["not", "reverse"]', '["not"]').replace('"sa(heads=2, head_width=8)", ', "")
     (tmp_path / "tiny.toml").write_text(text.replace("[0, 1]", "[0, 1, 2, 3]"), encoding="utf-8")
@@ -28,7 +28,7 @@ def folder(tmp_path, tiny):
 
 
 def begin(folder, modes="", **environment):
-    """The study in a process of its own, whose seeds misbehave in these ways."""
+    """Start the study in its own process, with these misbehaving seeds."""
     return subprocess.Popen(
         [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--ray"],
         cwd=folder,
@@ -46,7 +46,7 @@ def begin(folder, modes="", **environment):
 
 
 def last_line(process):
-    """The last line that a run tells, whose store then has nothing."""
+    """Return the last printed line of a run whose store stays empty."""
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2, stderr
     return stderr.splitlines()[-1]

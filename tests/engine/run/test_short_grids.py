@@ -1,4 +1,4 @@
-"""Short grids train in the driver's process; everything else is left to Ray."""
+"""Short grids train in the driver's process; others use Ray."""
 
 from dataclasses import replace
 

@@ -24,7 +24,7 @@ def grid(mixers=("conv(k=3)", "sa(heads=1, head_width=4)"), seeds=(0, 1), **keys
 
 
 def started(study, store, notes, **options):
-    """Train what is missing and return the mixer and seed of each trial, in the order of their starts."""
+    """Train the missing trials; return the mixer and seed of each, in order of their starts."""
     before, trials = len(notes.of(Started)), {trial.id: trial.levels for trial in study.trials}
     run_study(study, store, Machine(), notes, local=True, **options)
     levels = [trials[event.trial] for event in notes.of(Started)[before:]]

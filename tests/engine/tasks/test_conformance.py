@@ -1,4 +1,4 @@
-"""Every task that draws its examples conforms, and the suite finds what does not."""
+"""Every generated task conforms, and the suite detects violations."""
 
 from dataclasses import replace
 from typing import get_args
@@ -41,7 +41,7 @@ SYNTHETIC = {
     "pathfinder": {"side": 16, "contour": 3, "test_contours": [2, 3], "test_examples": 50},
     "mqar": {"vocab": 32, "length": 16, "pairs": 3, "tests": [[16, 2], [20, 3]]},
 }
-"""Those of the engine's rules, with settings that are small."""
+"""The built-in generated tasks with small settings."""
 QUICK = [check for check in CHECKS if check is not other_processes_draw_the_same]
 
 
@@ -98,7 +98,7 @@ def test_another_process_draws_the_same(name):
 
 class Flawed(GeneratedTask):
     flaw: str = ""
-    """what is wrong with it"""
+    """the kind of flaw"""
 
     @property
     def sizes(self):
@@ -147,7 +147,7 @@ class Flawed(GeneratedTask):
 
 @pytest.fixture
 def flawed():
-    """A task with a flaw, for the length of a test."""
+    """Register a task with a flaw during a test."""
     register_task("flawed", kind="causal_tagging", summary="x", source="here")(Flawed)
     yield
     TASKS.unregister("flawed")

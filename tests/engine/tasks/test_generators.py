@@ -1,4 +1,4 @@
-"""The generators against plain Python: targets, draws, seeds, precisions."""
+"""The generators against plain Python: targets, samples, seeds, precisions."""
 
 import operator
 from collections import Counter
@@ -31,7 +31,7 @@ def seeded(seed=0):
 
 
 def lengths(name):
-    """From the shortest, over the limbs' edges, to operands and products far beyond 64 bits."""
+    """Return lengths from the shortest, around limb boundaries, to operands far beyond 64 bits."""
     odd = get_task(name).spec.odd_lengths_only
     return (5, 7, 33, 35, 63, 65, 67, 105, 129, 131, 203, 301) if odd else (1, 2, 5, 6, 40, 104, 150)
 
@@ -56,7 +56,7 @@ def gated(name, row):
 
 
 def reference(name, row):
-    """The targets of one row of inputs, slowly and obviously."""
+    """Return the targets of one row of inputs by a slow, obvious method."""
     half = row[: len(row) // 2]
     if name in GATES:
         return gated(name, row)

@@ -1,4 +1,4 @@
-"""The long-term problems: their sequences against plain rules, and trainings that end when all is right."""
+"""The long-term problems: sequences by plain rules, and trainings that end once solved."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def settings(**changes):
 
 
 def answer(name, row):
-    """The target of one sequence, from its marks."""
+    """Return the target of one sequence from its marks."""
     one, other = (number for number, mark in row if mark == 1.0)
     return 0.5 + (one + other) / 4 if name == "recall_addition" else one * other
 
@@ -110,7 +110,7 @@ def test_where_lengths_vary_each_batch_has_one_of_its_own():
     seen = []
 
     class Noting(torch.nn.Module):
-        """Answers nothing, and notes what it is asked."""
+        """A model that records its inputs and outputs nothing."""
 
         def forward(self, inputs, lengths):
             seen.append((len(inputs), inputs.shape[1], lengths.tolist()))
@@ -131,7 +131,7 @@ def test_where_lengths_vary_each_batch_has_one_of_its_own():
 
 
 class Knowing(torch.nn.Module):
-    """Answers from the marks, but errs by as much as it is told to, for so many sequences."""
+    """A model that answers from the marks, with a given error on a given number of sequences."""
 
     def __init__(self, error=0.0, wrong=0):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The toy problems on which memory degrades: each as its paper generates it."""
+"""The toy problems of memory degradation, generated as in the paper."""
 
 import math
 from collections import Counter
@@ -27,7 +27,7 @@ def few(name, sequences=2000, **changes):
 
 
 def symbols(rows):
-    """The symbols of each row, counted from 0, once its frame is checked."""
+    """Return the symbols of each row, counted from 0, after checking its frame."""
     found = []
     for row in rows.tolist():
         end = row.index(END)
@@ -39,7 +39,7 @@ def symbols(rows):
 
 
 def pairs(splits: SequenceSplits):
-    """All sources with their targets."""
+    """Return all sources with their targets."""
     return [
         pair
         for split in (splits.train, splits.dev, splits.test)
@@ -79,7 +79,7 @@ def test_reverse_copy_has_3_to_18_uniform_symbols():
 
 
 def runs(source):
-    """The lengths of runs of equal symbols."""
+    """Return the lengths of runs of equal symbols."""
     found = [1]
     for left, right in pairwise(source):
         if left == right:

@@ -1,4 +1,4 @@
-"""How far answers lie from their questions, proved by trying every input of short sequences."""
+"""The reach that tasks need, proved by enumerating all inputs of short sequences."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def _one_thread():
 
 
 def every_input(name, length):
-    """All inputs that the task can draw, of symbols 0 and 1 where it has more; (inputs, tokens)."""
+    """Return all inputs of the task with symbols 0 and 1; (inputs, tokens)."""
     if name in ARITHMETIC:
         numbers = list(itertools.product((0, 1), repeat=length // 2))[:-1]
         return torch.tensor([[*a, 2, *b] for a in numbers for b in numbers])
@@ -32,14 +32,14 @@ def every_input(name, length):
 
 
 def groups(visible):
-    """The number of the set of equal rows that each row belongs to, and how many sets there are."""
+    """Return the group number of each row, with equal rows in one group, and the number of groups."""
     keys = (visible * 3 ** torch.arange(visible.shape[1])).sum(dim=1)
     distinct, group = keys.unique(return_inverse=True)
     return group, len(distinct)
 
 
 def furthest_dependence(name, length):
-    """The greatest distance on each side over which one changed symbol changes an output."""
+    """Return the largest distance on each side at which changing a symbol changes an output."""
     inputs = every_input(name, length)
     targets = get_task(name).solve(inputs)
     left = right = 0
@@ -59,7 +59,7 @@ def furthest_dependence(name, length):
 
 
 def best_guess(name, length, left, right):
-    """How often the best possible model of that reach is right at its hardest output."""
+    """Return the accuracy of the best possible model with that reach on its hardest output."""
     inputs = every_input(name, length)
     targets = get_task(name).solve(inputs)
     chances = []

@@ -1,4 +1,4 @@
-"""Evaluations of pairs that take no longer than others."""
+"""Faster evaluations of sentence pairs."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from activemem.engine.objectives import seq2seq
 
 @pytest.fixture
 def short_pairs(monkeypatch):
-    """Drawn pairs are scored on a few symbols, not on all of a thousand sequences."""
+    """Score random pairs on a few symbols instead of a thousand sequences."""
     truncate = seq2seq._truncate
     monkeypatch.setattr(seq2seq, "_truncate", lambda split, _: truncate(split, 300))

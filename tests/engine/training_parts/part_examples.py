@@ -14,7 +14,7 @@ SOURCE = "a test"
 )
 class Activity(LossTerm):
     match: str = Field(default="body.layers.*.part")
-    """the modules whose outputs are kept small"""
+    """the modules with small outputs"""
 
     @property
     def watches(self):
@@ -28,7 +28,7 @@ class Activity(LossTerm):
 @register_loss_term("surprise", title="How far the loss is from what it was", source=SOURCE)
 class Surprise(LossTerm):
     noise: float = Field(default=0.1, ge=0)
-    """how much is drawn"""
+    """the scale of the noise"""
 
     def compute(self, step):
         found = step.outputs.float().square().mean()
@@ -40,7 +40,7 @@ class Surprise(LossTerm):
 @register_loss_term("shown", title="Nothing", source=SOURCE)
 class Shown(LossTerm):
     flaw: str = ""
-    """what is wrong with it"""
+    """the kind of flaw"""
 
     def compute(self, step):
         match self.flaw:
@@ -63,7 +63,7 @@ class Shown(LossTerm):
 )
 class Drift(Callback):
     flaw: str = ""
-    """what is wrong with it"""
+    """the kind of flaw"""
 
     def on_start(self, moment):
         moment.state["first"] = {name: each.detach() for name, each in moment.model.named_parameters()}
@@ -103,7 +103,7 @@ class Count(Callback):
 
 
 SEEN = []
-"""The shapes of what `shown` was shown, and the step."""
+"""The shapes of the tensors that `shown` received, and the step."""
 
 INTERRUPTED = []
-"""The epochs at whose end `count` is still to be left midway."""
+"""The epochs at whose end `count` is interrupted once."""

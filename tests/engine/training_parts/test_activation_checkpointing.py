@@ -1,4 +1,4 @@
-"""Activations that are computed again: the numbers of those that are kept, to the last bit, and less kept."""
+"""Activation checkpointing: identical numbers with less memory."""
 
 import copy
 import logging

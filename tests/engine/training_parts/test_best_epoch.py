@@ -1,4 +1,4 @@
-"""The best epoch is tested and kept as if the training had ended there, wherever it is broken off."""
+"""The best epoch is tested and saved as if training had ended there, despite interruptions."""
 
 import io
 import math
@@ -20,7 +20,7 @@ TASK = {"name": "reverse", "test_lengths": [9], "test_sequences": 8, "dev_sequen
 
 
 def settings(task=TASK, **train):
-    """A trial whose loss rises and falls, since its steps are too long."""
+    """Return a trial whose loss rises and falls because of a large step size."""
     table = {
         "optimizer": {"name": "adam", "lr": 0.2},
         "batch_size": 4,
@@ -33,7 +33,7 @@ def settings(task=TASK, **train):
 
 
 def trained(of, tmp_path):
-    """A training at its end, and the metrics of its epochs without its speed."""
+    """Return a finished training, and the metrics of its epochs without speeds."""
     training, course = Training(of, CPU, tmp_path), []
     while not training.finished:
         course.append({name: value for name, value in training.advance().items() if name != "tokens_per_s"})
@@ -71,7 +71,7 @@ def test_a_trial_that_is_broken_off_anywhere_keeps_the_same_epoch(tmp_path, aver
     expected, course = trained(of, tmp_path)
 
     class LeftError(Exception):
-        """The training is left between two steps."""
+        """Raised to interrupt a training between two steps."""
 
     def leave():
         raise LeftError

@@ -1,4 +1,4 @@
-"""Callbacks of plug-ins: beside the training, which stays the same to the last bit."""
+"""Callbacks of plug-ins do not change the training by a bit."""
 
 import math
 
@@ -36,7 +36,7 @@ def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
 
 
 def test_callbacks_compute_in_the_precision_of_the_training(tmp_path, monkeypatch):
-    """Torch's own is TF32 for convolutions on a GPU."""
+    """Torch's default is TF32 for convolutions on a GPU."""
     seen, call = [], Callbacks._call
 
     def note(self, name, hook, *rest):

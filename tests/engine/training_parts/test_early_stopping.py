@@ -1,4 +1,4 @@
-"""Early stopping: after how many epochs, on which metrics, and the same wherever a trial is broken off."""
+"""Early stopping: number of epochs, supported metrics, and equality after interruptions."""
 
 import polars as pl
 import pytest
@@ -34,7 +34,7 @@ TEXT = study_text(
 
 
 def patience(values, metric="dev_loss", **keys):
-    """How many epochs have been waited after each value, up to the end."""
+    """Return the count of epochs without improvement after each value, until training stops."""
     settings = EarlyStoppingSettings(metric=metric, **keys)
     state, waited = Patience(), []
     for value in values:
@@ -56,7 +56,7 @@ def test_epochs_without_a_better_value_in_a_row_end_a_training():
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """The study, run to its end."""
+    """Return a store with the completed study."""
     folder = tmp_path_factory.mktemp("stopped")
     run_study(load_study(TEXT), Store(folder), local=True)
     return Store(folder)

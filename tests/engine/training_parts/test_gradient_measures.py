@@ -1,4 +1,4 @@
-"""Norm and noise of gradients are what they are by hand and by definition, and no bit of a training moves."""
+"""Norm and noise of gradients against their definitions; measuring does not change a training."""
 
 import pytest
 import torch

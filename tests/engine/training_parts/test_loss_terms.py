@@ -1,4 +1,4 @@
-"""Loss terms of plug-ins: what they see of each kind of task, what they add, and how they are refused."""
+"""Loss terms of plug-ins: inputs for each kind of task, effects, and rejection."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""How the program of Sukhbaatar et al. 2019 computes and trains, written out plainly for small models.
+"""Reference implementation of the model and training of Sukhbaatar et al. 2019, for small models.
 
 A stream begins behind zero vectors; spans multiply the weights behind the softmax, which are then divided by
 their sum; and Adagrad sums squares of gradients as they are, while the rate of a weight whose gradient is too
@@ -12,7 +12,7 @@ from torch.nn import functional
 
 
 class Program:
-    """A model and its training, its weights copied from ours and split into those that the program has."""
+    """A model and its training, with weights copied from ours into the program's layout."""
 
     def __init__(self, weights, *, layers, heads, span, ramp, lr, warmup, clip, span_loss):
         self.layers, self.heads, self.span, self.ramp = layers, heads, span, ramp
@@ -29,7 +29,7 @@ class Program:
         self.held, self.steps = None, 0
 
     def step(self, tokens, targets):
-        """Train on a block of every row; its loss in nats a token."""
+        """Train on a block of every row; return the loss in nats per token."""
         self.steps += 1
         for weight in self.weights.values():
             weight.grad = None
@@ -48,7 +48,7 @@ class Program:
         return loss.item()
 
     def logits(self, tokens):
-        """(batch, length, symbols), and the inputs of each layer are held for the next block."""
+        """Return (batch, length, symbols), keeping the inputs of each layer for the next block."""
         h = self.weights["embedding.weight"][tokens]
         if self.held is None:
             self.held = [torch.zeros(len(h), self.span, h.shape[-1])] * self.layers

@@ -1,4 +1,4 @@
-"""A checkpoint that is damaged costs an epoch, and never a number."""
+"""A damaged checkpoint costs an epoch but never changes a number."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
 SAMPLE = 40
-"""How many of the flipped bits are tried, at places that a fixed seed draws."""
+"""The number of tested bit flips, at places drawn with a fixed seed."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def job(settings):
 
 @pytest.fixture
 def store(tmp_path, job):
-    """A store with a trial that was interrupted after three epochs."""
+    """Return a store with a trial that was interrupted after three epochs."""
     store = Store(tmp_path / "results")
     attempt = Attempt(job, store, CPU)
     for _ in range(4):
@@ -50,7 +50,7 @@ def folder(store, job):
 
 
 def finish(job, store):
-    """Go on to the end: the epoch that it went on from, its losses, and its weights."""
+    """Finish a trial; return the epoch of its resumption, its losses, and its weights."""
     attempt = Attempt(job, store, CPU)
     first = attempt.advance()
     assert isinstance(first, Started)
@@ -62,7 +62,7 @@ def finish(job, store):
 
 
 def flips(data, count=SAMPLE):
-    """The data with one bit flipped at each of some places."""
+    """Yield the data with one bit flipped, at several places."""
     chance = random.Random(14)
     for _ in range(count):
         place, bit = chance.randrange(len(data)), chance.randrange(8)

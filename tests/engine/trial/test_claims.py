@@ -1,4 +1,4 @@
-"""Claims: what other processes have stored meanwhile is not trained again, whatever clocks say."""
+"""Claims: trials stored meanwhile by other processes are not trained again, whatever the clocks show."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a process has said before it died decides whether its trial has failed by that alone."""
+"""A process's last words decide whether its death is the trial's own failure."""
 
 import faulthandler
 import os
@@ -9,7 +9,7 @@ TIMEOUT = "Timeout (0:00:12)!\nThread 0x1 (most recent call first):\n"
 
 
 def die(folder, text, limit_s=None):
-    """As a process does that says something and is no more."""
+    """Simulate a process that prints a text and dies."""
     with recording_crashes(folder, limit_s) as descriptor:
         os.write(descriptor, text.encode())
     return take_crash_report(folder)

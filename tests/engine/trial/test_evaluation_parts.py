@@ -1,4 +1,4 @@
-"""An evaluation that memory is too short for is computed in smaller batches, and measures the same."""
+"""An evaluation that exceeds the memory is computed in smaller batches with equal results."""
 
 from dataclasses import replace
 

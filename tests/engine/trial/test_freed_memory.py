@@ -1,4 +1,4 @@
-"""What an ended trial has held is free at once, without a search for cycles; no compiled code piles up."""
+"""An ended trial's memory is freed without garbage collection; compiled code does not accumulate."""
 
 import gc
 import subprocess
@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 OF_TORCH = torch._dynamo.config.patch(
     recompile_limit=8, accumulated_recompile_limit=256, fail_on_recompile_limit_hit=True
 )
-"""Its own limits stand before and behind a test; what it would not compile raises."""
+"""Torch's limits around a test; exceeding them raises."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def no_search_for_cycles():
 
 @pytest.fixture(name="watched")
 def _watched(tmp_path, settings):
-    """An attempt at a trial in this store, and references to what it will hold."""
+    """Return an attempt at a trial in this store, and weak references to its contents."""
 
     def watched(**given):
         held = []

@@ -1,4 +1,4 @@
-"""What a model of two sequences has written is kept beside its weights, whatever happens at its end."""
+"""Outputs of seq2seq models are stored with their weights, whatever interrupts the end."""
 
 import json
 from dataclasses import replace

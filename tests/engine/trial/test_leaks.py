@@ -1,4 +1,4 @@
-"""A model that sees its future fails, however far it looks and whenever it has learnt to."""
+"""A model that is not causal fails, at any distance and from any epoch."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,7 +37,7 @@ COMPRESSION = {"name": "mad", "problem": "compression", "length": 64, "train_exa
 
 
 class LooksAhead(Block):
-    """x_t and, with some weight, x_(t + distance)."""
+    """Outputs x_t plus a weighted x_(t + distance)."""
 
     distance = 50
     weight = 1.0
@@ -59,7 +59,7 @@ class LooksTwelveAhead(LooksAhead):
 
 
 class GatedNeighbour(LooksAhead):
-    """What comes next, behind a gate that begins closed."""
+    """Outputs the next input through a gate that is initially closed."""
 
     distance = 1
     weight = 0.0
@@ -67,7 +67,7 @@ class GatedNeighbour(LooksAhead):
 
 @pytest.fixture(autouse=True)
 def _blocks(monkeypatch):
-    """Three blocks that say that they are causal, and are not."""
+    """Register three blocks that claim to be causal but are not."""
     conv = lookup("conv")
     for name, module in (("far", LooksAhead), ("twelve", LooksTwelveAhead), ("gated", GatedNeighbour)):
         stated = replace(conv, name=name, reach=lambda settings, context: Reach(left=0, right=0))
@@ -77,7 +77,7 @@ def _blocks(monkeypatch):
 
 @pytest.fixture
 def few(monkeypatch):
-    """Few sequences, so that a split is scored in no time."""
+    """Use few sequences, for fast scoring."""
     problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
     replace_entry(TASKS, "reverse_copy", replace(problem, sequences=400, test_sequences=40))

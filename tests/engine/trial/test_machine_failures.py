@@ -1,4 +1,4 @@
-"""What is told of a machine: what CUDA says of a GPU that nobody can use is no trial's failure."""
+"""Machine failures: CUDA's messages about unusable GPUs fail no trial."""
 
 from types import SimpleNamespace
 

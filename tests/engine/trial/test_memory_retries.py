@@ -1,4 +1,4 @@
-"""A trial that runs out of memory is tried again alone, then with its batches in parts, before it fails."""
+"""A trial that runs out of memory is retried alone, then with accumulation, before it fails."""
 
 import math
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ def job(settings):
 
 
 def outcome(folder, job, make_training=Training):
-    """The events of a trial, and its row."""
+    """Return the events of a trial, and its row."""
     store = Store(folder)
     attempt, events = Attempt(job, store, CPU, make_training=make_training), []
     while not attempt.ended:
@@ -52,7 +52,7 @@ def outcome(folder, job, make_training=Training):
 
 
 def room_for(rows, tries):
-    """A kind of training that runs out of memory amid its second epoch if it computes more rows at once."""
+    """Return a training that runs out of memory in its second epoch with more rows at once."""
 
     class Small(Training):
         def advance(self, between_steps=lambda: None):
@@ -83,7 +83,7 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
 
 
 def bytes_for(held):
-    """The memory of the smallest GPU that has room for so much."""
+    """Return the memory of the smallest GPU that fits this much."""
     return math.ceil((held + GPU_CONTEXT) / 0.9)
 
 

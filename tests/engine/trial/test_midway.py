@@ -1,4 +1,4 @@
-"""A training left between two steps, or in the evaluation after them, goes on to the same last bit."""
+"""A training interrupted between steps or in evaluation resumes with identical bits."""
 
 import io
 import itertools
@@ -14,7 +14,7 @@ from activemem.studies.schema.settings import TrialSettings
 CPU = torch.device("cpu")
 STEPS, EPOCHS = 4, 2
 LEFT_AFTER = {"stream": (1, STEPS + 2), "lines": (STEPS + 2,), "varied": (STEPS + 2,)}
-"""Where the slow kinds are left: amid an epoch; the others also before an evaluation."""
+"""The steps of interruptions of slow kinds; other kinds are also interrupted before an evaluation."""
 LANGUAGE = {"name": "language_model", "corpus": "paradise-lost", "context": 16, "dev_tokens": 200}
 KINDS = {
     "tagging": (
@@ -78,7 +78,7 @@ def make_training(kind, folder):
 
 
 def finish(training):
-    """The metrics of the epochs that are left, without their speed."""
+    """Return the metrics of the remaining epochs, without speeds."""
     history = []
     while not training.finished:
         history.append({name: value for name, value in training.advance().items() if name != "tokens_per_s"})
@@ -86,7 +86,7 @@ def finish(training):
 
 
 def leave_after(training, steps):
-    """Train that many steps of all, then leave; the metrics of the epochs before."""
+    """Train this many steps in all, then interrupt; return the metrics of complete epochs."""
     history, taken = [], itertools.count(1)
 
     def leave():
@@ -101,7 +101,7 @@ def leave_after(training, steps):
 
 
 def carried(training, kind, folder):
-    """The same training in another process, by way of a file."""
+    """Return the training restored from a file, as in another process."""
     assert training.can_be_saved
     file = io.BytesIO()
     torch.save(training.state(), file)
@@ -112,7 +112,7 @@ def carried(training, kind, folder):
 
 
 def bits(training):
-    """All of its state but times, each tensor as its bytes, all else as a text."""
+    """Return the state without times: tensors as bytes, all else as text."""
     state = training.state()
     state["progress"] = [each for place, each in enumerate(state["progress"]) if place != 2]
     state["epoch"] = {name: value for name, value in state["epoch"].items() if name != "seconds"}
@@ -120,7 +120,7 @@ def bits(training):
 
 
 def leaves(state, path=""):
-    """What a nested state holds, each beside its path."""
+    """Yield the leaves of a nested state with their paths."""
     if isinstance(state, torch.Tensor):
         yield path, state.dtype, state.shape, state.detach().reshape(-1).view(torch.uint8).numpy().tobytes()
     elif isinstance(state, dict | list | tuple):
@@ -132,7 +132,7 @@ def leaves(state, path=""):
 
 @pytest.fixture(autouse=True)
 def _short_evaluations(monkeypatch):
-    """Pairs are scored on a few symbols and not generated, which would take a hundred times as long."""
+    """Score pairs on a few symbols without generation, which would be a hundred times slower."""
     truncate = seq2seq._truncate
     monkeypatch.setattr(seq2seq, "_truncate", lambda split, _: truncate(split, 300))
     monkeypatch.setattr(seq2seq, "generate", lambda *_, **__: [])

@@ -1,4 +1,4 @@
-"""Neural GPUs as translation and parsing have them are trained, write the test split, and are scored."""
+"""Neural GPUs for translation and parsing: training, outputs of the test split, and scores."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ FILES = {"train": range(1, 13), "dev": range(13, 15), "test": range(15, 17)}
 
 
 def register_trees(folder, monkeypatch):
-    """Put a treebank of cats that see dogs into the folder of all data."""
+    """Register a treebank of cats that see dogs in the data folder."""
     subjects = [f"(NP (DT the) (NN {noun}))" for noun in NOUNS]
     phrases = ["(VP (VBZ sleeps))", *(f"(VP (VBZ sees) {whom})" for whom in subjects[:3])]
     trees = [f"( (S {who} {does}) )\n" for who in subjects for does in phrases]
@@ -45,7 +45,7 @@ def register_trees(folder, monkeypatch):
 
 
 def train(recipe, task, store, folder):
-    """Train a model for some seconds; its study."""
+    """Train a model for some seconds; return its study."""
     text = study_text(
         study={"keep_weights": True},
         model={
@@ -109,13 +109,13 @@ def test_of_the_lengths_that_are_tried_trees_are_preferred(tmp_path, monkeypatch
 
 
 def faults(source, output):
-    """How far an output is from a tree of its source."""
+    """Return the number of bracket faults of an output for its source."""
     kinds = [bracket_of(symbol) for symbol in output.split(" ")]
     return 10 * abs(kinds.count(0) - len(source.split(" "))) + abs(sum(kinds))
 
 
 def rewrite(study, store, folder, *, prefer_trees):
-    """What the trained model writes, whether trees are preferred or not."""
+    """Return the outputs of the trained model, with or without preferring trees."""
     (trial,) = study.trials
     task = trial.settings.task.model_copy(update={"prefer_trees": prefer_trees})
     settings = trial.settings.model_copy(update={"task": task})

@@ -1,4 +1,4 @@
-"""An optimiser whose settings change amid a training, which is the same in pieces as in one."""
+"""An optimiser that changes during training gives equal results after interruptions."""
 
 import pickle
 
@@ -12,7 +12,7 @@ CHANGES = [{"after": 1, "lr": 0.003, "betas": [0.8, 0.99]}, {"after": 3, "weight
 
 
 def trained(training, epochs):
-    """The weights after so many epochs in all."""
+    """Return the weights after this many epochs."""
     while training.epoch < epochs:
         training.advance()
     return {name: weight.clone() for name, weight in training.state()["model"].items()}

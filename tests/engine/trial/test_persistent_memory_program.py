@@ -1,4 +1,4 @@
-"""All-attention and its Transformer train as the program of Sukhbaatar et al. 2019 trains them."""
+"""All-attention and its Transformer train as in the program of Sukhbaatar et al. 2019."""
 
 import math
 from itertools import islice
@@ -21,7 +21,7 @@ RECIPES = {
 
 @pytest.fixture
 def in_double_precision():
-    """Early steps of Adagrad are as long for a gradient that is nothing but rounding as for any other."""
+    """Use double precision: early steps of Adagrad have full length even for rounding errors."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)

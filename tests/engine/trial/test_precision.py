@@ -1,4 +1,4 @@
-"""A precision is the same for all operations, recorded, and no device has another one unasked."""
+"""A precision applies to all operations, is recorded, and is never changed silently."""
 
 import json
 
@@ -22,7 +22,7 @@ CHOSEN = {"float32": "ieee", "tf32": "tf32", "bf16": "ieee"}
 
 
 def precisions():
-    """What torch does with float32 products, by operation."""
+    """Return torch's precision of float32 products, by operation."""
     of_matrices, cudnn, mkldnn = torch.backends.cuda.matmul, torch.backends.cudnn, torch.backends.mkldnn
     operations = (of_matrices, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
     return [operation.fp32_precision for operation in operations]
@@ -30,7 +30,7 @@ def precisions():
 
 @pytest.fixture
 def choose():
-    """Chooses a precision for this process, until the end of the test, by torch's older setting."""
+    """Return a function that sets this process's precision through torch's older API during a test."""
     yield torch.set_float32_matmul_precision
     torch.set_float32_matmul_precision("highest")
 

@@ -1,4 +1,4 @@
-"""Where a row comes from: the code of a clone with what differs from it, and what trained."""
+"""Provenance of a row: the commit of a clone with its changes, and the hardware."""
 
 import subprocess
 
@@ -9,7 +9,7 @@ from activemem.engine.trial.outcome import describe_code
 
 @pytest.fixture
 def clone(tmp_path):
-    """A clone with one Python file, a test and a document."""
+    """Return a clone with one Python file, a test and a document."""
     for name in ("code.py", "tests/test_code.py", "docs/page.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("one\n")

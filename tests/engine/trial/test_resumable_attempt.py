@@ -1,4 +1,4 @@
-"""An attempt: whatever happens to a trial becomes one stored outcome, and what it did is never lost."""
+"""An attempt: any course of a trial becomes one stored outcome, and work is never lost."""
 
 import gc
 import json
@@ -51,7 +51,7 @@ def row(store, task):
 
 
 def reached(store, task):
-    """The epoch that people are told, and the metrics."""
+    """Return the displayed epoch, and the metrics."""
     far = store.files.checkpoint_note(task.trial.id)
     return None if far is None else (far.epoch, set(far.metrics))
 

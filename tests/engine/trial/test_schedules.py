@@ -1,4 +1,4 @@
-"""Schedules: torch's schedulers give the rates of the rules to the last bit, interrupted anywhere."""
+"""Schedules: torch's schedulers give exactly the rates of the formulas, also after interruptions."""
 
 import io
 import math
@@ -23,7 +23,7 @@ STEP_LOSSES = [5.0 - 0.01 * step + 0.3 * math.sin(step) for step in range(60)] +
 
 
 class Rates:
-    """An optimiser with its schedule, and the rate of each step that it has taken."""
+    """An optimiser with its schedule, and the rate of each step."""
 
     def __init__(self, settings, lr):
         self.optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=lr)
@@ -41,7 +41,7 @@ class Rates:
 
 
 def rates_of_the_rule(settings, lr):
-    """Every rate, written out: the rise, the rule, and a tenth after each `patience` of worse epochs."""
+    """Return every rate by the formulas: warmup, decay, and a tenth after `patience` worse epochs."""
     tenths, best, worse = 1.0, math.inf, 0
     for step in range(1, TOTAL + 1):
         yield lr * factor(settings, step, TOTAL) * tenths
@@ -124,7 +124,7 @@ def test_milestones_belong_to_their_schedule():
 
 
 def program_rates(lr, every):
-    """The rule of the program of Kaiser and Bengio 2016: perplexities, and a list that begins with five."""
+    """Return rates by the program of Kaiser and Bengio 2016: perplexities, and a list of five initially."""
     previous, losses = [1000000.0] * 5, []
     for loss in STEP_LOSSES:
         yield lr
@@ -177,7 +177,7 @@ def test_a_rate_warms_up_stays_and_decays():
 
 class Halves(PluginSchedule):
     every: int = Field(default=10, ge=1)
-    """steps after which the rate is halved"""
+    """the number of steps between halvings of the rate"""
 
     def share(self, step, total_steps):
         assert step <= total_steps + 1

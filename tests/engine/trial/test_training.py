@@ -1,4 +1,4 @@
-"""A training: equal for equal settings, to be interrupted anywhere, and as fast as its length allows."""
+"""A training: reproducible, interruptible anywhere, and with speed according to its lengths."""
 
 import math
 import pickle
@@ -17,7 +17,7 @@ TIMED = "tokens_per_s"
 
 
 def trained(settings, epochs=None, device=CPU):
-    """A training after its epochs, and the metrics of each without its speed."""
+    """Return a training after its epochs, and the metrics of each without speeds."""
     training, history = Training(settings, device), []
     while not training.finished and (epochs is None or training.epoch < epochs):
         history.append({name: value for name, value in training.advance().items() if name != TIMED})

@@ -1,4 +1,4 @@
-"""A step of a training asks its device for nothing: a GPU that is asked is waited for.
+"""A training step never reads values from its device, which would synchronise with a GPU.
 
 The model is on torch's device `meta`, whose tensors have shapes and no values, so that whatever asks for one
 raises. What depends on values all the same is named here, and raises there alone.
@@ -78,7 +78,7 @@ ASKING = {
 
 @pytest.fixture(autouse=True)
 def _without_autocast(monkeypatch):
-    """Torch has no autocast for the device without values."""
+    """Disable autocast, which torch lacks on the meta device."""
     monkeypatch.setattr("activemem.engine.trial.training.autocast", lambda *_: nullcontext())
 
 
@@ -97,7 +97,7 @@ def test_what_depends_on_values_asks_for_them(kind, tmp_path):
 
 
 def training_on_meta(asked, folder):
-    """A training whose data are drawn as ever, and whose model has no values."""
+    """Return a training with normal data and a model on the meta device."""
     task, model, train = asked
     settings = {
         "model": {"d_model": 8, **model},
@@ -119,7 +119,7 @@ def training_on_meta(asked, folder):
 
 
 def without_values(settings, interface, device):
-    """The weights, on the device without values."""
+    """Return the weights on the meta device."""
     made = Weights(make_weights(settings, interface, device).model.to(META), settings.train)
     for group in made.optimizer.param_groups:
         group["fused"] = False  # its kernels are for devices that have values

@@ -1,4 +1,4 @@
-"""Costs and reach from the text, against figures worked out by hand."""
+"""Costs and reach of recipes, against hand-computed numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs that are measured once are remembered, in memory and in a file that may be damaged."""
+"""Measured costs are cached in memory and in a file, which may be damaged."""
 
 import json
 
@@ -14,7 +14,7 @@ CONFIG = ModelConfig(d_model=24, dropout=0.0)
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A cache file of this test, and nothing in memory."""
+    """Use a separate cache file, and an empty memory cache."""
 
     def forget():
         measured_costs.measure.cache_clear()

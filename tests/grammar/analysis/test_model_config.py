@@ -1,4 +1,4 @@
-"""What stands around the body, counted by hand; the models of the all-attention paper as it counts them."""
+"""Costs around the body, computed by hand; the models of the all-attention paper by its numbers."""
 
 from __future__ import annotations
 

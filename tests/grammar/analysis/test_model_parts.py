@@ -1,4 +1,4 @@
-"""Whole models taken apart: which parts they have, and that the parts are all there is."""
+"""Parts of whole models: their names, and sums of their numbers."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ FIGURES = ("parameters", "flops", "state", "window")
 
 
 def whole(text: str, **settings) -> ModelPart:
-    """The tree of a model with a width of 12, on sequences of 7."""
+    """Return the tree of a model with a width of 12, on sequences of 7."""
     return analyse(text, d_model=12, length=7, vocab=9, source_vocab=11, **settings).tree
 
 
 def body(tree: ModelPart) -> ModelPart:
-    """The transducer between the embeddings and the output."""
+    """Return the transducer between the embeddings and the output."""
     (found,) = (part for part in tree.parts if part.kind is PartKind.TRANSDUCER)
     return found
 
@@ -52,7 +52,7 @@ def figures(part: ModelPart) -> tuple[int, ...]:
 
 
 def summed(part: ModelPart) -> tuple[int, ...]:
-    """The figures of a part as those of its own parts, of which it may have copies."""
+    """Return the numbers of a part as the sum over its own parts, including copies."""
     tied, count = None, 1
     if part.kind is PartKind.COPIES:
         found = re.fullmatch(r"(tied )?(\d+) ×", part.label)
@@ -63,7 +63,7 @@ def summed(part: ModelPart) -> tuple[int, ...]:
 
 
 def below(part: ModelPart) -> list[ModelPart]:
-    """All parts that have parts, from the top."""
+    """Return all parts with subparts, from the top."""
     return [part, *(found for one in part.parts if one.parts for found in below(one))]
 
 

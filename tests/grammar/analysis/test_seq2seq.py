@@ -1,4 +1,4 @@
-"""Recurrent blocks and encoder-decoders: their texts, their faults, and what they cost, counted by hand."""
+"""Recurrent blocks and encoder-decoders: their texts, faults and hand-computed costs."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_recurrent_layer_has_maps_of_input_and_state_and_no_bias_twice(cell: s
 
 
 def test_the_five_models_of_the_paper_on_memory_have_these_parameters():
-    """Hidden and embedded size 50, V = 128 with padding, start and end beside: Section 3 of the paper."""
+    """Hidden and embedding size 50, V = 128 plus padding, start and end: Section 3 of the paper."""
     d, vocab, cells = 50, 131, 2 * (8 * 50 * 50 + 4 * 50)
     joint = {
         "none": 0,

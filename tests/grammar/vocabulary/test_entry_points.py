@@ -1,4 +1,4 @@
-"""Blocks of other packages: found when they are named, and harmless when they are broken."""
+"""Blocks of other packages: found by name, and harmless if broken."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROBLEMS = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of installed packages, most of them broken."""
+    """Return a folder of installed packages, most of them broken."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "half_broken.py").write_text(BROKEN_HALF, encoding="utf-8")
     for name, (entries, module) in PACKAGES.items():
@@ -54,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python where these packages are installed."""
+    """Run Python with these packages installed."""
     environment = {**os.environ, "PYTHONPATH": str(site), "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, encoding="utf-8", env=environment, check=False

@@ -1,4 +1,4 @@
-"""What the Neural GPU family costs and reaches, from the text, against figures worked out by hand."""
+"""Costs and reach of the Neural GPU family, against hand-computed numbers."""
 
 from __future__ import annotations
 

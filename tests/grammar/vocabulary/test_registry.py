@@ -1,4 +1,4 @@
-"""The registry of blocks, and what every block of it must have."""
+"""The registry of blocks, and the required properties of every block."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEAVY = ("torch", "ray", "optuna", "numpy", "polars", "pyarrow", "pydantic", "ri
 
 
 def _example(parameter: Parameter) -> Value:
-    """A value that the parameter takes and that is not its default."""
+    """Return a value of the parameter other than its default."""
     if parameter.kind == "word":
         return next(word for word in reversed(parameter.words) if word != parameter.default)
     if parameter.kind == "boolean":

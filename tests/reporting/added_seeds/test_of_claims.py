@@ -1,4 +1,4 @@
-"""Seeds that are added: looks at growing data, and what is added next."""
+"""Added seeds for claims: repeated tests of growing data, and the next additions."""
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ LEVEL = look_level((3, 5, 8), 0.05)
 
 
 def grown(*claims, found, text=GROWING):
-    """A study with claims to which seeds may be added, and outcomes by mixer, on reverse or as told."""
+    """Return a study with claims that may add seeds, and outcomes by mixer, by default on reverse."""
     study = study_with_claims(*claims, text=text)
     cells = {key if isinstance(key, tuple) else (key, "reverse"): ends for key, ends in found.items()}
     return study, make_outcomes(study.with_later_seeds(), cells)

@@ -1,4 +1,4 @@
-"""Seeds that tables ask for: which differences are decided, what the table then says, what is added next."""
+"""Added seeds for tables: decided differences, captions, and the next additions."""
 
 import random
 
@@ -18,7 +18,7 @@ SHIFTS = {"sa": 0.0, "conv(k=3)": 5.0, "conv(k=9)": 0.4, "ff(8)": 0.02}
 
 
 def grown(folder, *, table=TABLE, seeds=3, more=None, shifts=SHIFTS, spread=0.2, **study):
-    """A study of four mixers to which seeds may be added, and its store, with `more` seeds for some."""
+    """Return a study of four mixers that may add seeds, and its store, with `more` seeds for some."""
     study = load_study(
         study_text(
             study={"max_seeds": 12, **study},

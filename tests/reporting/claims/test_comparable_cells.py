@@ -1,4 +1,4 @@
-"""Claims at few seeds: the variance of a comparison is that of all comparable cells, by least squares."""
+"""Claims with few seeds: the variance is pooled over all comparable cells by least squares."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ BEATS = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=conv(k=3)]"
 
 
 def drawn(scale=1.0, seed=5):
-    """Lengths of all mixers on one task: a seed in common, and noise of their own."""
+    """Return lengths of all mixers on one task, with a common seed effect and independent noise."""
     rng = np.random.default_rng(seed)
     return 50 + rng.normal(0, 9, 3) + scale * rng.normal(0, 4, (len(MIXERS), 3))
 
@@ -29,7 +29,7 @@ def decided(holds, found, **how):
 
 
 def residual(table):
-    """The residual variance of cells and seeds, by least squares, and its degrees of freedom."""
+    """Return the residual variance after cell and seed effects, and its degrees of freedom."""
     rows, units = (index.ravel() for index in np.indices(table.shape))
     design = np.concatenate([np.eye(len(table))[rows], np.eye(table.shape[1])[units]], axis=1)
     fitted = design @ np.linalg.lstsq(design, table.ravel(), rcond=None)[0]
@@ -38,7 +38,7 @@ def residual(table):
 
 
 def quiet_pair(table):
-    """The same lengths, with a difference of the first two that is nearly the same in every seed."""
+    """Return the same lengths with a nearly constant difference of the first two."""
     table[0] = table[1] + 12 + np.array([0.5, 0.0, -0.5])
     return table
 

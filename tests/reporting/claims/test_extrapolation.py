@@ -1,4 +1,4 @@
-"""Laws over the sizes of a ladder: as a table, as a figure, and as a claim that the next size tests."""
+"""Scaling laws over a ladder: table, figure, and a claim tested on the next size."""
 
 import math
 from dataclasses import replace
@@ -76,7 +76,7 @@ OFFSET = 0.5
 
 
 def loss(trial):
-    """Of gru a power law, of lstm one with an offset; the other rate is worse, and seeds stray a little."""
+    """Return a power law for gru and one with an offset for lstm; another rate is worse, seeds vary."""
     size = model_cost("parameters", trial.settings)
     law = 40 * size**-0.5 if trial.levels["mixer"] == "gru" else OFFSET + 400 * size**-0.8
     return law * (1.5 if trial.levels["lr"] == 0.001 else 1.0) * math.exp(0.001 * trial.levels["seed"])

@@ -1,4 +1,4 @@
-"""A verdict says no more than the seeds do: each case worked out by hand."""
+"""Verdicts claim no more than the seeds show: hand-computed cases."""
 
 import math
 import random
@@ -22,7 +22,7 @@ SA_BEATS_CONV = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=con
 
 
 def checked(holds, found, *, metric="max_length", **how):
-    """What comes of one claim when these are the outcomes."""
+    """Return the results of one claim for these outcomes."""
     study = study_with_claims(holds, **how)
     (one,) = check_claims(study, make_outcomes(study, found, metric=metric))
     return one
@@ -43,7 +43,7 @@ def test_a_clear_difference_is_confirmed_with_effect_interval_p_and_n():
 
 
 def test_the_same_difference_in_every_seed_counts_as_known_to_rounding_only():
-    """The paper's 41 against 7 on addition, where lengths go in steps of 2."""
+    """The paper's 41 against 7 on addition, where lengths come in steps of 2."""
     one = checked(SA_BEATS_CONV.format("addition"), pair((41, 41, 41), (7, 7, 7), "addition"))
     half = T * math.sqrt(2 * 2**2 / 12) / math.sqrt(3)
     assert one.verdict is CONFIRMED

@@ -1,4 +1,4 @@
-"""A study with figures of every kind, and a store with numbers that can be checked by hand."""
+"""A study with figures of every kind, and a store with hand-checkable numbers."""
 
 from datetime import UTC, datetime
 
@@ -31,11 +31,11 @@ TRIAL_ENDINGS = {
     ("conv(k=20)", 8, "reverse", 2): None,
     ("sa", 800, "reverse", 2): float("nan"),
 }
-"""What became of the trials that have no value: a status, nothing, or a value that is none."""
+"""The endings of trials without a value: a status, missing, or not finite."""
 
 
 def make_store(study, folder):
-    """A store in which every trial has the values of `length`, and those of ENDS have none."""
+    """Return a store in which trials have the values of `length`, except those in ENDS."""
     found = Store(folder)
     for trial in study.trials:
         place = tuple(trial.levels[name] for name in ("mixer", "filter", "task", "seed"))
@@ -46,13 +46,13 @@ def make_store(study, folder):
 
 
 def expected_length(levels):
-    """10, 20 or 30 by the mixer, 1, 2 or 3 by the filter, less or more by a tenth of the seed less one."""
+    """Return 10, 20 or 30 by the mixer plus 1, 2 or 3 by the filter, shifted by the seed."""
     mixer = 10 * (1 + MIXERS.index(levels["mixer"]))
     return mixer + 1 + (8, 80, 800).index(levels["filter"]) + (levels["seed"] - 1) / 10
 
 
 def make_rows(trial, end):
-    """A trial's row and its metrics."""
+    """Return a trial's row and its metrics."""
     value = expected_length(trial.levels)
     rows = [
         MetricRow(step=10 * epoch, epoch=epoch, name="length", value=value * epoch / 3) for epoch in (1, 2, 3)
@@ -97,15 +97,15 @@ def make_rows(trial, end):
 
 
 def make_curve(study, frames, **spec):
-    """The figure of a specification over the frames of a store."""
+    """Return the figure of a specification for the data of a store."""
     return build_curve(study, figure(**spec), *frames)
 
 
 def figure(kind, **keys):
-    """The keys of a figure of some kind."""
+    """Return the keys of a figure of some kind."""
     return find_kind("curve", kind)(name="each", kind=kind, **keys)
 
 
 def study_with_curves(*curves):
-    """The study with figures, each as the lines of a [[curve]]."""
+    """Return the study with figures, each given by the lines of a [[curve]]."""
     return load_study(STUDY_TEXT + "".join(f"\n[[curve]]\n{each}" for each in curves))

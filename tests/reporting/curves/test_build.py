@@ -1,4 +1,4 @@
-"""What a figure is made of: every number of it, from a store whose numbers are known."""
+"""Every number in a figure, from a store with known numbers."""
 
 import polars as pl
 import pytest

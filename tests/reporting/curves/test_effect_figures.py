@@ -1,4 +1,4 @@
-"""The figures of a grid's model: means at levels and combinations, and what is told of them."""
+"""Figures of a grid's linear model: means at levels and combinations, and their captions."""
 
 import random
 
@@ -26,7 +26,7 @@ def study(curve, **header):
 
 
 def drawn(studied, fails=()):
-    """The study's figure of trials that fail, or have a loss of 1, more with post and still more with sa."""
+    """Return the study's figure with failed trials, or losses that grow with post and sa."""
     draw, frames = random.Random(0), []
     for number, trial in enumerate(studied.trials):
         post, sa = trial.levels["norm"] == "post", trial.levels["mixer"] == "sa"

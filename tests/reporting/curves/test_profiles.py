@@ -1,4 +1,4 @@
-"""Performance profiles: shares of runs above scores, with bands only where something is known."""
+"""Performance profiles: shares of runs above scores, with bands only if seeds vary."""
 
 import random
 
@@ -31,7 +31,7 @@ def study(**changes):
 
 
 def drawn(studied, fails=lambda levels: False):
-    """The study's profile of lengths up to 1 above 2, and 5 for convolutions."""
+    """Return the study's profile, with longer lengths for convolutions."""
     noise, frames = random.Random(0), []
     for number, trial in enumerate(studied.trials):
         length = (2 if trial.levels["mixer"] == "sa" else 5) + noise.random()

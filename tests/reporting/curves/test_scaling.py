@@ -1,4 +1,4 @@
-"""Figures of power laws: cells at geometric means, a law for each series, what has no logarithm."""
+"""Figures of power laws: geometric means of cells, a law for each series, values without logarithm."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def study(**changes):
 
 
 def drawn(studied, zero=()):
-    """The study's figure of losses that fall with the root of the parameters, 10 times their filter."""
+    """Return the study's figure of losses that fall with the root of the parameters."""
     frames = []
     for number, trial in enumerate(studied.trials):
         size, seed = 10 * trial.levels["filter"], trial.levels["seed"]

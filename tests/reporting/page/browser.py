@@ -1,4 +1,4 @@
-"""Chromium without a window, told what to do over its two pipes: enough of it to judge a page."""
+"""Headless Chromium controlled through two pipes, with the functions for testing pages."""
 
 import base64
 import itertools
@@ -14,13 +14,13 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage
 
 
 def find_executable():
-    """The path of a browser, None if there is none."""
+    """Return the path of a browser, None without one."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @contextmanager
 def open_browser(profile):
-    """A browser with a profile of its own, which ends with the block."""
+    """Open a browser with a separate profile within a context."""
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
     # the browser reads commands from descriptor 3 and answers to 4
@@ -50,7 +50,7 @@ def open_browser(profile):
 
 
 class Browser:
-    """One page, and everything that happened while it was looked at."""
+    """One page, with a log of its events."""
 
     def __init__(self, commands, answers):
         self._commands, self._answers, self._numbers = commands, answers, itertools.count(1)
@@ -62,7 +62,7 @@ class Browser:
             self.send_command(f"{domain}.enable")
 
     def send_command(self, method, **parameters):
-        """The answer to one command."""
+        """Send one command; return its answer."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
         if self._session:
@@ -75,7 +75,7 @@ class Browser:
                 return answer["result"]
 
     def open(self, path, *, width=1280, height=900, dark=False, medium="screen"):
-        """Load a file or an address in a window of that size, as light or dark, screen or paper."""
+        """Load a file or address in a window of this size, light or dark, for screen or paper."""
         self.events.clear()
         self.send_command(
             "Emulation.setDeviceMetricsOverride",
@@ -92,29 +92,29 @@ class Browser:
             self._next()
 
     def evaluate(self, script):
-        """What a script gives on the page."""
+        """Return the result of a script on the page."""
         found = self.send_command("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
     def requests(self):
-        """Every address that was asked for, but for the page's own and what is in it."""
+        """Return every requested address except the page itself and embedded data."""
         sent = (each["params"] for each in self.events if each["method"] == "Network.requestWillBeSent")
         urls = [each["request"]["url"] for each in sent]
         return [url for url in urls[1:] if not url.startswith("data:")]
 
     def console_messages(self):
-        """What the page, or the browser about it, wrote to the console."""
+        """Return the console messages of the page and the browser."""
         told = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
         return [each["params"] for each in self.events if each["method"] in told]
 
     def screenshot(self, path):
-        """A picture of the whole page in a file."""
+        """Write a picture of the whole page to a file."""
         shot = self.send_command("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def _next(self):
-        """The next message, kept if it is an event."""
+        """Return the next message, storing events."""
         data = bytearray()
         while (byte := self._answers.read(1)) != b"\0":
             assert byte, "the browser has ended"

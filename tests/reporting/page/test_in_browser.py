@@ -1,4 +1,4 @@
-"""The report in a browser: nothing is asked for, nothing is wrong, everything fits."""
+"""The report in a browser: no requests, no errors, no overflow."""
 
 import pytest
 
@@ -37,12 +37,12 @@ FAINT = """
   return found;
 })()
 """
-"""Every text whose contrast with the paper is below 4.5 to 1, as WCAG 2 counts it."""
+"""Return texts with a contrast below 4.5 to 1, as defined by WCAG 2."""
 
 
 @pytest.fixture(scope="module")
 def pages(everything, kept, tmp_path_factory):
-    """A page of many failures, and one of long recipes."""
+    """Return a page with many failures, and one with long recipes."""
     folder = tmp_path_factory.mktemp("pages")
     studies = {"everything": everything, "algorithmic-small": load_study("algorithmic-small")}
     for name, study in studies.items():

@@ -1,4 +1,4 @@
-"""The section of a paper: whole in itself, and LaTeX compiles it where there is one."""
+"""The LaTeX section: self-contained, and compiled where LaTeX is installed."""
 
 import re
 import shutil
@@ -72,7 +72,7 @@ def test_the_same_store_gives_the_same_section(written, everything, kept):
 
 
 def has_latex(*packages):
-    """Whether LaTeX and these packages are installed."""
+    """Return whether LaTeX and these packages are installed."""
     find = shutil.which("kpsewhich")
     if find is None or shutil.which("pdflatex") is None:
         return False

@@ -1,4 +1,4 @@
-"""The report's structure and words; test_in_browser.py looks at it in a browser."""
+"""Structure and texts of reports; test_in_browser.py checks them in a browser."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ EVERYTHING = [*NOTHING_YET[:4], "failures", "settings", "provenance", "reproduce
 
 
 class Reader(HTMLParser):
-    """What is on a page: its tags with their attributes, its text by section."""
+    """The content of a page: tags with attributes, and text by section."""
 
     def __init__(self, page):
         super().__init__()

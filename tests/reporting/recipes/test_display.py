@@ -1,4 +1,4 @@
-"""Recipes show in Python what the command line prints of them."""
+"""Recipes display the same in Python as on the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONS = (
 
 
 def printed(*arguments: str) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     return CliRunner().invoke(app, ["recipe", *arguments, *OPTIONS]).stdout
 
 

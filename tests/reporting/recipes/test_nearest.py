@@ -1,4 +1,4 @@
-"""The nearest stored recipes: what became of them, cell by cell, and all that is wrong with a question."""
+"""The nearest stored recipes: their results by cell, and faults of queries."""
 
 import json
 

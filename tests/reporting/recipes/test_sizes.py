@@ -1,4 +1,4 @@
-"""What the figures of a recipe depend on, in words."""
+"""Descriptions of the sizes behind a recipe's numbers."""
 
 import pytest
 

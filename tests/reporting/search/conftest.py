@@ -1,4 +1,4 @@
-"""A search in a conditional space as rows of a store: no training."""
+"""A search in a conditional space as rows of a store, without training."""
 
 import json
 
@@ -40,14 +40,14 @@ POINTS = (
 
 @pytest.fixture(scope="session")
 def search_store(tmp_path_factory):
-    """The store that has all points."""
+    """Return a store with all points."""
     store, study = Store(tmp_path_factory.mktemp("search")), load_study(SEARCH)
     fill_search(store, study, POINTS)
     return store
 
 
 def fill_search(store, study, points):
-    """Store what the points measured, an hour for each."""
+    """Store the measurements of points, with an hour each."""
     for number, (values, ends, parameters) in enumerate(points):
         for trial, end in zip(study.point_trials(values), ends, strict=True):
             status = end if isinstance(end, str) else "done"

@@ -1,4 +1,4 @@
-"""What the best of many noisy points owes to its noise."""
+"""The share of noise in the lead of the best of many points."""
 
 import math
 
@@ -22,7 +22,7 @@ def test_the_lead_by_chance_is_that_of_dunnett(count, degrees, limit):
 
 
 def searched(tmp_path, best, text=WITH_BASELINE):
-    """A baseline of four seeds at 11, and twelve points at 10 to 10.9 of which the fourth is another."""
+    """Return a search with a baseline of four seeds at 11, and twelve points, one of a given value."""
     study, store = load_study(text), Store(tmp_path)
     points = [
         ({"lr": 0.01, "choice": "sa"}, (10.0, 12.0, 11.0, 11.0)[: 4 if text == WITH_BASELINE else 2], 1)

@@ -1,4 +1,4 @@
-"""The studies that decide about a search: its winners on fresh seeds, and the path to the best of them."""
+"""Studies that confirm a search: its winners on fresh seeds, and the path to the best point."""
 
 import json
 
@@ -31,7 +31,7 @@ factors.dropout = "ours: none"
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """The search with its baseline, which has two seeds more than the other points."""
+    """Return the search with its baseline, which has two seeds more than other points."""
     study, store = load_study(WITH_BASELINE), Store(tmp_path_factory.mktemp("promoted"))
     fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
     return StudyResults(study, store)

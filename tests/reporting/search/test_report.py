@@ -1,4 +1,4 @@
-"""Reports, sections of papers and served pages of searches."""
+"""Reports, LaTeX sections and served pages of searches."""
 
 import re
 from html import unescape

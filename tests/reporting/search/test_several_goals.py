@@ -1,4 +1,4 @@
-"""A search for several things at once, within limits."""
+"""Multi-objective searches with limits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A store with a study of everything that can happen, served from a thread, and those who ask it."""
+"""A store with a study with all outcomes, served from a thread, and its clients."""
 
 import http.client
 import json
@@ -31,12 +31,12 @@ holds = "max_length[task=reverse, mixer=sa] > max_length[task=reverse, mixer=con
 
 
 def write_study(store, study):
-    """The record of a study, as a run leaves it."""
+    """Store the record of a study, as after a run."""
     store.records.save(study.name, {"text": study.text, "overrides": []})
 
 
 def write_end(store, trial, end, number=0):
-    """The row of a trial that has ended, and the courses of its metrics."""
+    """Store the row of an ended trial, and its learning curves."""
     metrics = [
         MetricRow(step=2 * epoch, epoch=epoch, name=name, value=value / epoch)
         for epoch in (1, 2)
@@ -46,7 +46,7 @@ def write_end(store, trial, end, number=0):
 
 
 def fill(store, study):
-    """What has happened to all trials but the last of its kind."""
+    """Store outcomes for all trials but the last of each kind."""
     write_study(store, study)
     for number, trial in enumerate(study.trials):
         ends = EVERYTHING.get((str(trial.levels["mixer"]), str(trial.levels["task"])), (None,) * 3)
@@ -58,7 +58,7 @@ def fill(store, study):
 
 @contextmanager
 def serving(store, access=None):
-    """A server of a store in a thread."""
+    """Serve a store in a thread within a context."""
     server = PageServer(store, access or Access(host="127.0.0.1"), 0, look_s=LOOK_S)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -71,13 +71,13 @@ def serving(store, access=None):
 
 @pytest.fixture(scope="session")
 def drawn():
-    """The study of everything, with a figure and a claim."""
+    """Return the study with all outcomes, a figure and a claim."""
     return load_study(STUDY + CURVE_AND_CLAIM)
 
 
 @pytest.fixture
 def store(tmp_path, drawn):
-    """A store that is this test's own."""
+    """Return a separate store for a test."""
     found = Store(tmp_path / "results")
     fill(found, drawn)
     return found
@@ -91,7 +91,7 @@ def server(store):
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory, drawn):
-    """A server of a store that no test of a module changes."""
+    """Return a server of a store that no test of the module changes."""
     store = Store(tmp_path_factory.mktemp("still"))
     fill(store, drawn)
     with serving(store) as found:
@@ -99,7 +99,7 @@ def still(tmp_path_factory, drawn):
 
 
 def get(server, path, method="GET", **headers):
-    """The answer to a request, and its text."""
+    """Return the response to a request, and its text."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.request(
             method, path, headers={each.replace("_", "-"): text for each, text in headers.items()}
@@ -110,7 +110,7 @@ def get(server, path, method="GET", **headers):
 
 @contextmanager
 def listening(server, path):
-    """The events of a page, one after the other: the id of each part and its markup."""
+    """Yield the events of a page: each part's id and markup."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()

@@ -1,4 +1,4 @@
-"""Who is answered: by name, by token, and with what in exchange."""
+"""Access control: host names, tokens, and cookies."""
 
 import re
 

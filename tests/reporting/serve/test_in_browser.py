@@ -1,4 +1,4 @@
-"""The pages in a browser: what is written appears, what is open stays open, everything fits."""
+"""The pages in a browser: live updates, open details stay open, no overflow."""
 
 import time
 
@@ -22,7 +22,7 @@ def window(tmp_path_factory):
 
 
 def wait_for(window, script):
-    """Until a script gives something that is true."""
+    """Wait until a script returns a true value."""
     end = time.monotonic() + PATIENCE_S
     while not (found := window.evaluate(script)):
         assert time.monotonic() < end, f"expected, within {PATIENCE_S} s: {script}"

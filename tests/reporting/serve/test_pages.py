@@ -1,4 +1,4 @@
-"""What a browser gets over HTTP; test_in_browser.py has what it shows."""
+"""Pages over HTTP; test_in_browser.py tests their display."""
 
 import json
 import re
@@ -34,13 +34,13 @@ class Tags(HTMLParser):
 
 
 def versions(page):
-    """What a page has of its parts, as its script tells."""
+    """Return the versions of a page's parts, like its script."""
     parts = [each for each in Tags(page).all("section") if "data-version" in each]
     return ",".join(f"{each['id']}:{each['data-version']}" for each in parts)
 
 
 def begin(store, trial, epoch=1, loss=0.5):
-    """A trial that has trained so many epochs, and has not ended."""
+    """Store a running trial with this many epochs."""
     folder = store.files.checkpoint_dir(trial.id)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STARTS_FILE).write_text(f"{trial.to_json()}\n")

@@ -1,4 +1,4 @@
-"""Effects by a linear model: by hand, against another parametrisation, and where the cells cannot tell."""
+"""Effects by a linear model: hand-computed, by another parametrisation, and not estimable."""
 
 import itertools
 import random
@@ -12,7 +12,7 @@ from activemem.reporting.statistics.paired_tests import holm_adjusted
 
 
 def columns(cells, seeds, lost=()):
-    """The columns of cells with seeds, without the observations of these numbers."""
+    """Return the columns of cells with seeds, without these observations."""
     rows = [(cell, seed) for cell in cells for seed in range(seeds)]
     rows = [row for at, row in enumerate(rows) if at not in lost]
     levels = {name: [cell[at] for cell, _ in rows] for at, name in enumerate("abcd"[: len(cells[0])])}
@@ -43,7 +43,7 @@ def test_two_by_two_by_hand():
 
 
 def treatment_model(terms, kept):
-    """The same model with its first levels as references, and the columns of each term."""
+    """Return the same model with first levels as references, and the columns of each term."""
     parts, places, start = [np.ones((len(terms.seeds), 1))], {}, 1
     numbers = {("seed",): ["seed"]} | {term: list(term) for term in kept}
     levels = terms.levels | {"seed": terms.seeds}

@@ -1,4 +1,4 @@
-"""The paired bootstrap is sacreBLEU's, with a seed that is said."""
+"""The paired bootstrap equals sacreBLEU's for equal seeds."""
 
 import os
 
@@ -20,7 +20,7 @@ def sentences(count=60):
 
 
 def worsened(lines, share):
-    """The lines with some words replaced."""
+    """Return the lines with some words replaced."""
     rng = np.random.default_rng(8)
     return [" ".join("x" if rng.random() < share else word for word in line.split()) for line in lines]
 

@@ -1,4 +1,4 @@
-"""Differences at few seeds: the pooled variance against a least-squares fit, and what cannot be known."""
+"""Differences at few seeds: the pooled variance by least squares, and undefined cases."""
 
 from itertools import combinations
 
@@ -29,7 +29,7 @@ def drawn():
 
 
 def residual_variance(table):
-    """The residual mean square of cells and units, by least squares."""
+    """Return the residual mean square of cells and units, by least squares."""
     cells, units = (index.ravel() for index in np.indices(table.shape))
     design = np.concatenate([np.eye(len(table))[cells], np.eye(table.shape[1])[units]], axis=1)
     fitted = design @ np.linalg.lstsq(design, table.ravel(), rcond=None)[0]

@@ -1,4 +1,4 @@
-"""A power law: the straight line through logarithms, as SciPy has it."""
+"""Power laws: regression on logarithms, compared with SciPy."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Several looks at growing data: their level against Pocock's table and a simulation."""
+"""Repeated tests of growing data: their levels against Pocock's table and a simulation."""
 
 import numpy as np
 import pytest

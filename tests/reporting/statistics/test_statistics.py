@@ -1,4 +1,4 @@
-"""Each function against a case worked out by hand, and against SciPy's own of the same name."""
+"""Statistical functions against hand-computed cases and SciPy."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)
 
 
 def against_zero(*differences, **how):
-    """The p of pairs that differ by these."""
+    """Return the p value of pairs with these differences."""
     return paired_p(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0), **how)
 
 

@@ -1,4 +1,4 @@
-"""Aggregates over tasks: by hand, and intervals that know what they do not know."""
+"""Aggregates over tasks: hand-computed, and intervals for few seeds."""
 
 import random
 

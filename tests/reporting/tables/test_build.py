@@ -1,4 +1,4 @@
-"""A table says exactly what the store holds: mean, spread, best, and all that is not there."""
+"""Tables of stored results: mean, spread, best, and missing values."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What a table can say beside means: other centres, tests, differences, groups, levels that were picked."""
+"""Further options of tables: other centres, tests, differences, groups, picked levels."""
 
 from collections.abc import Callable
 from typing import Any

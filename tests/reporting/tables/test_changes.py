@@ -1,4 +1,4 @@
-"""A table of changes: baselines first, every other cell by what differs, and how surely it does."""
+"""Tables of changes: baselines first, other cells by their differences, and tests."""
 
 import random
 import re
@@ -34,7 +34,7 @@ def ablation(*, factors=FACTORS, table=TABLE, task="sort", **study):
 
 
 def made(study, folder, loss):
-    """The study's table over a store in which each trial has a loss by its levels."""
+    """Return the study's table over a store with a loss by levels for each trial."""
     store, draw = Store(folder), random.Random(0)
     noise = {seed: draw.gauss(0, 1) for seed in study.factors["seed"]}
     for number, trial in enumerate(study.trials):

@@ -1,4 +1,4 @@
-"""A table can say what stands in a cell that has no value of its metric: how far it came instead."""
+"""Fallback values of tables, for cells without a value of the metric."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Footnotes are lettered as they are met."""
+"""Footnotes are lettered in the order of their appearance."""
 
 from activemem.reporting.tables.table import Footnote, Footnotes
 

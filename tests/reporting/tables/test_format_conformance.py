@@ -1,4 +1,4 @@
-"""Every format conforms, and the suite finds what does not."""
+"""Every format conforms, and the suite detects violations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A table of a study that was changed on the command line says so."""
+"""A table of a study with overrides names them."""
 
 import pytest
 

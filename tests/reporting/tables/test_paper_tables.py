@@ -1,4 +1,4 @@
-"""Every published table can be printed: by itself, and with ours beside it once there are some."""
+"""Every published table can be printed, alone and with our results."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The ablation that comes along: one file, no select, one table, with stars where effects were planted."""
+"""The included ablation: one file and one table, with stars at simulated effects."""
 
 import random
 
@@ -18,7 +18,7 @@ PLANTED = {
     ("gated_convolution", "kernel", 7): -10.0,
     ("attention_and_convolution", "position", "none"): -11.0,
 }
-"""What a change of a factor does to the lengths of one mixer, in standard deviations of a seed."""
+"""Simulated effects of factor changes on the lengths of one mixer, in standard deviations of a seed."""
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +28,13 @@ def study():
 
 @pytest.fixture(scope="module")
 def rows(study):
-    """A row of each trial, in the order of the study."""
+    """Return a row of each trial, in the order of the study."""
     made = [trial_frame(made_row(trial, {"max_length": 0.0}, 1)) for trial in study.trials]
     return pl.concat(made)
 
 
 def simulated(study, rows, seed):
-    """The study's table over lengths with these effects, noise of the seed and noise of each training."""
+    """Return the study's table over simulated lengths with these effects and noise."""
     draw = random.Random(seed)
     of_seed = {each: draw.gauss(0, SD) for each in study.factors["seed"]}
     values = []
@@ -52,7 +52,7 @@ def simulated(study, rows, seed):
 
 
 def starred(table):
-    """The rows with a star, by column."""
+    """Return the rows with a star, by column."""
     return {
         name: {
             f"{group}: {row}"

@@ -1,4 +1,4 @@
-"""A table of a cumulative study: a row for each step, with its difference from the row before."""
+"""Tables of cumulative studies: a row for each step, with its difference from the previous row."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A tally tells how far a cell's trials came."""
+"""Tallies of the outcomes of a cell's trials."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from activemem.reporting.tables.tally import Tally
 
 
 def tally(trials: int = 3, values: tuple[float, ...] = (), **gaps: tuple[str, ...]) -> Tally:
-    """A tally of trials that ended so; `gaps` has the reasons of those without a value by status."""
+    """Return a tally of these trials; `gaps` has the reasons of trials without a value, by status."""
     return Tally(
         trials=trials,
         values=values,

@@ -1,4 +1,4 @@
-"""A table marks the cells whose trainings have not learnt the task: their other values would mislead."""
+"""Tables mark cells whose trainings have not learnt the task."""
 
 from typing import Any
 

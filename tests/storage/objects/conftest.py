@@ -1,4 +1,4 @@
-"""A server of S3, of which the environment knows, and an address on it."""
+"""An S3 server set in the environment, and an address on it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A server of S3 on this machine, in memory: conditional writes, and faults where a test wants them."""
+"""A local in-memory S3 server with conditional writes and optional faults."""
 
 import hashlib
 import re
@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape, unescape
 
 PAGE = 50
-"""So few objects are in one page of a listing: that of S3 has a thousand."""
+"""The number of objects in one page of a listing; S3 has a thousand."""
 
 
 class S3Server(ThreadingHTTPServer):
-    """The buckets, each with its objects: their bytes, tags and times.
+    """A server with buckets of objects: bytes, tags and times.
 
     `lose` has functions of method and key: for each that is true of a request, once, it is carried out and
     not answered. `heeds` names the conditions that are heeded.
@@ -36,7 +36,7 @@ class S3Server(ThreadingHTTPServer):
         self.server_close()
 
     def fault(self, method, key):
-        """What happens to a request: "dropped", "busy", "lost" or "cut"; None where it is answered."""
+        """Return the fault of a request: "dropped", "busy", "lost" or "cut"; None for a normal answer."""
         with self.lock:
             lost = next((each for each in self.lose if each(method, key)), None)
             if lost is None:
@@ -46,7 +46,7 @@ class S3Server(ThreadingHTTPServer):
 
     @staticmethod
     def now():
-        """The time that an object gets."""
+        """Return the modification time for an object."""
         return datetime.now(UTC)
 
     @property

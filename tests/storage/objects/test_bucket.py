@@ -1,4 +1,4 @@
-"""What a bucket answers: which address will do, and whose an object is when an answer was lost."""
+"""Addresses of buckets, and ownership of objects after lost answers."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A lease in a bucket: one process has an attempt at a time, however many answers are lost."""
+"""Leases in a bucket: one owner at a time, despite lost answers."""
 
 import threading
 
@@ -23,7 +23,7 @@ class Clock:
 
 @pytest.fixture
 def elsewhere(address):
-    """Makes the leases as a process on another host sees them."""
+    """Return a function that makes leases as on another host."""
 
     def make(host):
         owner = Owner(host=host, pid=7, run=f"run on {host}", machine=f"boot of {host}", started="100")

@@ -1,4 +1,4 @@
-"""A store in a bucket does what one in a folder does, whoever writes to it beside."""
+"""A store in a bucket behaves like one in a folder, with concurrent writers."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""All that can be trained on has one name space, and can be had by some way."""
+"""Datasets share one name space, and each can be obtained."""
 
 import re
 import tomllib

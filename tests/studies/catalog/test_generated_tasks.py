@@ -1,4 +1,4 @@
-"""What a plug-in must say of a task, and what is said of one that is not sound."""
+"""Required properties of plug-in tasks, and errors for invalid ones."""
 
 import pytest
 from pydantic import Field
@@ -13,9 +13,9 @@ ABOUT = {"summary": "x to y", "source": "here"}
 
 class Small(GeneratedTask):
     size: int = Field(default=3, ge=1)
-    """how many symbols there are"""
+    """the vocabulary size"""
     columns: int | None = None
-    """how many numbers there are at a token"""
+    """the number of input numbers per token"""
     sets: tuple[str, ...] = Field(default=(), strict=False)
     """the test sets"""
 
@@ -32,7 +32,7 @@ class Small(GeneratedTask):
 
 @pytest.fixture
 def small():
-    """A task for the length of a test."""
+    """Register a task during a test."""
     register_task("small", kind="causal_tagging", **ABOUT)(Small)
     yield
     TASKS.unregister("small")
@@ -74,7 +74,7 @@ def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small):
 
 class Bare(GeneratedTask):
     size: int
-    """how many symbols there are"""
+    """the vocabulary size"""
     other: int = 3
 
 

@@ -1,4 +1,4 @@
-"""A metric prints its numbers in one way."""
+"""The number formats of metrics."""
 
 import pytest
 

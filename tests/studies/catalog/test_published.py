@@ -1,4 +1,4 @@
-"""Published numbers are found by paper, table, row and column, for our spelling of a row too."""
+"""Published numbers by paper, table, row and column, also by our spelling of a row."""
 
 import pytest
 

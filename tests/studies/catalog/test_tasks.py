@@ -1,4 +1,4 @@
-"""The tasks as studies know them: their sizes, their lengths, and the ceilings that their needs set."""
+"""The tasks in studies: sizes, lengths, and limits by required reach."""
 
 import math
 

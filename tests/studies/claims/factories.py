@@ -1,4 +1,4 @@
-"""A small study to make claims of, and outcomes of it as if it had run."""
+"""A small study for claims, with simulated outcomes."""
 
 import platform
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 def study_with_claims(*holds, text=STUDY_TEXT, overrides=(), **keys):
-    """The study with a claim for each of these, named by its number."""
+    """Return the study with a claim for each of these statements, named by number."""
     more = "".join(f"{key} = {value!r}\n" for key, value in keys.items())
     claims = "".join(
         f'\n[[claim]]\nname = "{number}"\nholds = """{each}"""\n{more}' for number, each in enumerate(holds)
@@ -32,7 +32,7 @@ def study_with_claims(*holds, text=STUDY_TEXT, overrides=(), **keys):
 
 
 def make_outcomes(study: Study, found, *, metric="max_length"):
-    """What the store would hold; `found` has values or "failed: why" by mixer and task, one for each seed."""
+    """Return outcomes; `found` has values or "failed: REASON" by mixer and task, one per seed."""
     rows = []
     for trial in study.cells:
         ends = found.get((trial.levels["mixer"], trial.levels["task"]), ())

@@ -1,4 +1,4 @@
-"""A claim with `each` is made at each level of a factor: as if its levels were written out."""
+"""Claims with `each` equal separate claims for each level of a factor."""
 
 import pytest
 

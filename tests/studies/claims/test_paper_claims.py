@@ -1,4 +1,4 @@
-"""What the five papers claim can be said: each sentence, over a made-up study with that paper's factors."""
+"""The claims of five papers can be expressed, on made-up studies with the papers' factors."""
 
 import pytest
 

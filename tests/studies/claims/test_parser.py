@@ -1,4 +1,4 @@
-"""Claims are read as they are meant, in any spelling, and what cannot be meant is told with a caret."""
+"""Parsing of claims: precedence, spellings, and errors with a caret."""
 
 import random
 from pathlib import Path
@@ -17,7 +17,7 @@ CASES = (Path(__file__).with_name("wrong.txt")).read_text(encoding="utf-8").remo
 
 
 def written(holds, **how):
-    """The comparisons of a claim, in full, with the factors shortened to their first letters."""
+    """Return the comparisons of a claim in full, with factors shortened to their first letters."""
     (claim,) = study_with_claims(holds, **how).claims
     texts = [full_text(each, claim) for each in iter_comparisons(claim.statement)]
     return [text.replace("max_length", "L").replace("task=", "").replace("mixer=", "") for text in texts]

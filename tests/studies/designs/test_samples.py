@@ -1,4 +1,4 @@
-"""Samples of grids: always the same ones, all different, and as even as they promise."""
+"""Samples of grids: reproducible, distinct, and balanced."""
 
 from collections import Counter
 

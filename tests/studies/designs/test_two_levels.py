@@ -1,4 +1,4 @@
-"""Fractions and Plackett and Burman's designs are what their books say, checked from their runs."""
+"""Fractional and Plackett-Burman designs equal the textbooks', checked by their runs."""
 
 from fractions import Fraction
 from itertools import combinations, product

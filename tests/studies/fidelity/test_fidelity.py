@@ -1,4 +1,4 @@
-"""What points are trained less on first: which settings that is, and what can be none."""
+"""Fidelities of searches: supported settings, and errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""[ladder]: sizes in step, each trained for as many tokens as its parameters ask for, with a rate by rule."""
+"""[ladder]: coupled sizes, with training length and learning rate by rule."""
 
 import pytest
 

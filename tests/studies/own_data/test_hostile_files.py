@@ -1,4 +1,4 @@
-"""Files that are damaged, hostile or endless are faults; none of them ends or fills the process."""
+"""Damaged, hostile or endless data files are faults; none exhausts the process."""
 
 import io
 import json

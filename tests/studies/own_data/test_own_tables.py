@@ -1,4 +1,4 @@
-"""Tables of one's own: what their rows are, in which splits, and what is said of those that cannot be."""
+"""Tables of one's own: rows, splits, and errors for invalid ones."""
 
 import json
 
@@ -22,7 +22,7 @@ def csv_text(rows, head="text,label"):
 
 
 def study(folder, corpus, *, recipe="conv(k=3) >> mean_pool", **keys):
-    """A study file with this corpus, in a folder."""
+    """Write a study file with this corpus to a folder."""
     task = {"name": "sequence_classification", "corpus": corpus, "tokens": "words", **keys}
     text = study_text(model={"recipe": recipe}, task=task, train={"curriculum": None})
     path = folder / "study.toml"
@@ -31,14 +31,14 @@ def study(folder, corpus, *, recipe="conv(k=3) >> mean_pool", **keys):
 
 
 def told(folder, corpus, **keys):
-    """The messages about a study with this corpus."""
+    """Return the messages for a study with this corpus."""
     with pytest.raises(StudyError) as caught:
         load_study(study(folder, corpus, **keys))
     return [fault.message.replace(f"{folder}/", "") for fault in caught.value.faults]
 
 
 def rows_of(folder, corpus, kind=CLASSES, **keys):
-    """The facts of a corpus, and its rows by split."""
+    """Return the summary of a corpus, and its rows by split."""
     found = load_study(study(folder, corpus, **keys))
     facts = found.trials[0].settings.task.corpus
     rows = [
@@ -54,7 +54,7 @@ def rows_of(folder, corpus, kind=CLASSES, **keys):
 
 
 def every(splits):
-    """The rows of all splits."""
+    """Return the rows of all splits."""
     return [row for rows in splits.values() for row in rows]
 
 
@@ -157,7 +157,7 @@ def test_labels_can_be_numbers(folder):
 
 
 def save_to_disk(folder, texts, labels, shards):
-    """A folder as `save_to_disk` of Hugging Face datasets 5.2 writes it, where the labels have names."""
+    """Write a folder like `save_to_disk` of Hugging Face datasets 5.2, with label names."""
     folder.mkdir(parents=True)
     names = {"names": ["bad", "good"], "_type": "ClassLabel"}
     features = {"text": {"dtype": "string", "_type": "Value"}, "label": names}
@@ -260,7 +260,7 @@ def test_what_is_wrong_with_pairs_is_told(folder, corpus, expected):
 
 
 def hub_folder(folder, splits, **columns):
-    """A folder of Parquet files, one for each split, whose columns are functions of a row's number."""
+    """Write a folder with a Parquet file for each split, with columns computed from row numbers."""
     for split, numbers in splits.items():
         table = pa.table({name: [value(number) for number in numbers] for name, value in columns.items()})
         (folder / "hub").mkdir(exist_ok=True)

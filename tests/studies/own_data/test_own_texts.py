@@ -1,4 +1,4 @@
-"""Files of one's own: a trial is known by their content, and faults are told before it runs."""
+"""Own texts: trials are identified by file contents, and faults are reported before a run."""
 
 import json
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ LINES = "".join(f"line {number} of ten thousand words, naïve\n" for number in r
 
 
 def study(folder, corpus, **keys):
-    """A study file with this corpus, in a folder."""
+    """Write a study file with this corpus to a folder."""
     text = study_text(
         model={"recipe": "conv(k=3)"},
         task={"name": "language_model", "corpus": corpus, "context": 8, **keys},
@@ -28,7 +28,7 @@ def study(folder, corpus, **keys):
 
 
 def told(folder, corpus, **keys):
-    """The messages about a study with this corpus, each with the text that its carets are below."""
+    """Return the messages for a study with this corpus, each with its underlined text."""
     with pytest.raises(StudyError) as caught:
         load_study(study(folder, corpus, **keys))
     return [

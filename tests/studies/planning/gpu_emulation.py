@@ -1,4 +1,4 @@
-"""A CPU that computes training steps as a GPU does, so that what a GPU allocates can be counted."""
+"""Simulation of a GPU's training step on the CPU, to count allocations."""
 
 import torch
 
@@ -9,7 +9,7 @@ from activemem.blocks.layers.windows.pieces import window_products
 
 
 def compute_as_a_gpu(monkeypatch):
-    """No frequencies, dropout that keeps bytes, fused attention at all lengths, windows by products."""
+    """Disable FFTs, use byte masks for dropout, fused attention at all lengths, and products for windows."""
     monkeypatch.setattr(correlation, "choose_tile", lambda *_: None)
     monkeypatch.setattr(attention, "MAX_UNFUSED_LENGTH", 0)
     monkeypatch.setattr(window_attention, "compute_window", window_products)

@@ -1,4 +1,4 @@
-"""A plan says what data a study has, warns of what is odd about them, and refuses what cannot be trained."""
+"""Data in plans: summaries, warnings, and errors."""
 
 import json
 

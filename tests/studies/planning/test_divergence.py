@@ -1,4 +1,4 @@
-"""A training that ends with most of what it had learnt lost, or worse than a guess, has diverged."""
+"""Divergence: a training that ends much worse than its best, or worse than a guess."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What other studies have trained is of a search's space if one of its points has the same settings."""
+"""Trials of other studies with the settings of a search's point belong to its space."""
 
 import json
 
@@ -44,7 +44,7 @@ MIXERS = {"sa": {"mixer": "sa"}, "conv(k=5)": {"mixer": "conv(k={k})", "k": 5}}
 
 @pytest.fixture
 def store(tmp_path):
-    """A grid that is done but for one seed."""
+    """Return a grid that is done except for one seed."""
     found, study = Store(tmp_path / "results"), load_study(GRID)
     for minutes, trial in enumerate(study.trials[:-1]):
         keep(

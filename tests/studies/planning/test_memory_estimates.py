@@ -1,4 +1,4 @@
-"""What a plan says of memory and of tests: the same as torch holds, and as the analysis counts."""
+"""Memory and tests in plans, against torch's allocations and the analysis."""
 
 from functools import partial
 from itertools import accumulate
@@ -98,7 +98,7 @@ def test_batches_of_tokens_hold_what_the_fullest_of_all_lengths_holds(recipe):
 
 
 def alike(settings, batch_size):
-    """The same with batches of so many pairs."""
+    """Return the settings with this batch size."""
     train = settings.train.model_copy(update={"batch_size": batch_size, "batch_tokens": None})
     return settings.model_copy(update={"train": train})
 
@@ -112,7 +112,7 @@ OTHER_LSTM = "the LSTM of older versions of torch holds a quarter more or less t
 
 
 def shaped(mixer, width, length, batch, dropout):
-    """The settings of a trial of this shape."""
+    """Return the settings of a trial of this shape."""
     text = study_text(
         model={
             "recipe": f"2 * ({{mixer}} >> ff({2 * width}))",
@@ -141,7 +141,7 @@ def test_what_a_step_holds_is_within_15_percent_of_what_torch_allocates(
 
 
 def peak_bytes(training):
-    """The most that torch's allocator has given out at once in a step, weights and state included."""
+    """Return the peak of torch's allocations in a step, including weights and optimiser state."""
     model, optimizer = training.model.train(), training.optimizer
 
     def step():
@@ -156,7 +156,7 @@ def peak_bytes(training):
 
 
 def most_given_out(compute):
-    """The most that torch's allocator has given out at once, beside what there was."""
+    """Return the peak of torch's allocations above the initial level."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         compute()
     events = [each for each in found.profiler.kineto_results.events() if each.name() == "[memory]"]

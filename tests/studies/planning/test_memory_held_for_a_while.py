@@ -1,4 +1,4 @@
-"""What a step holds for a while beside what it keeps: plans are near what torch allocates."""
+"""Temporary memory of a step: plans are close to torch's allocations."""
 
 from itertools import accumulate
 
@@ -100,7 +100,7 @@ def test_a_block_alone_holds_what_is_stated(recipe, batch, length):
 
 
 def peak_bytes(training, *, steps):
-    """The most that torch's allocator has given out at once in a step, weights and their state with it."""
+    """Return the peak of torch's allocations in a step, including weights and optimiser state."""
     optimizer, found = training.optimizer, []
     training.take_steps()
     for _ in range(steps):
@@ -112,7 +112,7 @@ def peak_bytes(training, *, steps):
 
 
 def most_allocated(compute):
-    """The most bytes that torch's allocator has given out at once, beside those from before."""
+    """Return the peak of torch's allocations above the initial level, in bytes."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         compute()
     events = [each for each in found.profiler.kineto_results.events() if each.name() == "[memory]"]

@@ -1,4 +1,4 @@
-"""What a plan says of memory against what torch holds on a GPU."""
+"""Memory in plans against torch's allocations on a GPU."""
 
 import gc
 

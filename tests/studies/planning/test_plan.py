@@ -1,4 +1,4 @@
-"""A plan says what the store has, what the rest costs, how long it takes, and what cannot be reached."""
+"""Plans: stored trials, costs, times, and insufficient reach."""
 
 import json
 import platform

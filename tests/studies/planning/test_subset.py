@@ -1,4 +1,4 @@
-"""A part of a study: the trials with levels that somebody names."""
+"""Subsets of a study: trials with selected levels."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every reader of results asks one function what a trial's value is, or why it has none."""
+"""The values of trials, or the reasons for missing ones."""
 
 import math
 
@@ -20,7 +20,7 @@ ENDS = [
 
 
 def outcomes(ends=ENDS):
-    """The store's rows of trials that ended so."""
+    """Return stored rows of trials with these ends."""
     rows = [
         {
             "trial": trial,

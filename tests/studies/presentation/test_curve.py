@@ -1,4 +1,4 @@
-"""Everything that is wrong with a [[curve]] is told at once, under the line where it stands."""
+"""All faults of a [[curve]] are reported together, each with its line."""
 
 import pytest
 

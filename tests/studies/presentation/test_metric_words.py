@@ -1,4 +1,4 @@
-"""What titles say of a metric is true of the settings of the trials."""
+"""Titles of metrics agree with the settings of the trials."""
 
 import pytest
 

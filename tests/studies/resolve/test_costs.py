@@ -1,4 +1,4 @@
-"""Costs of trials, which share what does not depend on the vocabulary, against those of the analysis."""
+"""Costs of trials, shared between vocabularies, against the analysis."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`match` solves sizes for equal FLOPs, state or memory as for equal parameters, and for several at once."""
+"""`match` solves sizes for equal FLOPs, state, memory or parameters, also jointly."""
 
 from typing import Any
 

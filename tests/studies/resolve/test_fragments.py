@@ -1,4 +1,4 @@
-"""Fragments of [recipes] stand wherever a part of a recipe does, and leave no trace in a trial's id."""
+"""Fragments of [recipes] can replace any part of a recipe, and do not affect a trial's id."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cells of every design, listed cells, and budgets: what is asked for, and what is not run."""
+"""Cells of every design, listed cells, and budgets."""
 
 from activemem.grammar import analyse, parse
 from activemem.reporting.tables.table import CellStatus, build_table
@@ -33,12 +33,12 @@ task = "copy"
 
 
 def study(factors, *keys):
-    """The study with these factors and cells, and these keys in [study]."""
+    """Return the study with these factors and cells, and these keys in [study]."""
     return load_study(TEXT.replace('study"\n', "\n".join(['study"', *keys, ""])) + factors)
 
 
 def cells(found):
-    """The levels of every cell that is asked for, with its seed last."""
+    """Return the levels of every requested cell, with its seed last."""
     return [
         (*(level for name, level in trial.levels.items() if name != "seed"), trial.settings.seed)
         for trial in found.cells
@@ -169,7 +169,7 @@ select = { filter = 8 }
 
 
 def statuses(found, tmp_path):
-    """How far each cell of the study's table came in an empty store, by row."""
+    """Return the status of each cell of the study's table in an empty store, by row."""
     made = build_table(found, found.tables[0], Store(tmp_path).trials())
     return {row: [cell.status for cell in cells] for row, cells in zip(made.rows, made.cells, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Equal parameters: the size of every cell is the one that brute force finds, and its residual is told."""
+"""Equal parameters: sizes equal a brute-force search, and residuals are reported."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ TEXT = study_text(
 
 
 def counted(recipe, task, d_model=16, norm="pre"):
-    """The parameters of a whole model."""
+    """Return the parameters of a whole model."""
     return analyse(
         parse(recipe), d_model=d_model, length=1, vocab=lookup_task(task).vocab, norm=norm
     ).parameters
@@ -166,7 +166,7 @@ def test_the_size_of_an_affine_count_is_found_in_few_steps(slope, first, target)
 
 @pytest.fixture
 def memory(monkeypatch):
-    """A block `memory(N)` of 2 x N vectors, N from 0, for the length of a test."""
+    """Register a block `memory(N)` of 2 x N vectors, N from 0, during a test."""
     number = Parameter(name="N", kind="integer", low=0, high=4096, meaning="vectors")
 
     class Memory(Block):

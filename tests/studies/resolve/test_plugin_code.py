@@ -1,4 +1,4 @@
-"""Code that is not here is told, and the digest alone decides which code it is."""
+"""Changed plug-in code is reported; only its digest identifies it."""
 
 from activemem import load_plugin
 from activemem.studies.resolve.trial import Trial, code_fault, code_here

@@ -1,4 +1,4 @@
-"""Which positions a task can have is known before anything is trained; what changes nothing is in no id."""
+"""Positions are checked against tasks before training; keys without effect are in no id."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A search chooses values for holes and for the recipe's own dimensions; every point becomes trials."""
+"""Search dimensions for holes and in recipes, and the trials of points."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`[train] tokens` and `flops`: a training's length by what it spends, turned into steps."""
+"""`[train] tokens` and `flops`: training budgets converted to steps."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A trial's id is what determines its result: nothing less, nothing more, and the same for ever."""
+"""A trial's id depends exactly on what determines its result, and never changes."""
 
 import pickle
 
@@ -22,7 +22,7 @@ WRITTEN = {
 
 
 def settings(**changes):
-    """The settings above with values changed by dotted key, dots written as two underscores."""
+    """Return the settings above with changes by dotted key, written with double underscores."""
     written = {name: {**table} for name, table in WRITTEN.items()}
     seed = changes.pop("seed", 0)
     for key, value in changes.items():

@@ -1,4 +1,4 @@
-"""Ids of trials never change: those of all shipped studies, and those of all committed results."""
+"""Ids of trials never change: those of included studies, and of committed results."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ RESULTS = sorted(path.name for path in (STUDIES / "results" / "trials").iterdir(
 
 
 def ids(study):
-    """The ids of a grid, or of the points at both ends of a search's dimensions."""
+    """Return the ids of a grid, or of the extreme points of a search."""
     if study.search is None:
         return {trial.id for trial in study.trials}
     points = [study.choose(lambda _, found, end=end: representative_values(found)[end]) for end in (0, -1)]

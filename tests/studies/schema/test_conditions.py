@@ -1,4 +1,4 @@
-"""[when]: factors that are there only with certain levels of others, in cells, tables, figures and claims."""
+"""[when]: conditional factors in cells, tables, figures and claims."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Designs of a study file: their cells, what they ask for, and what cannot be one."""
+"""Designs of a study file: their cells, required keys, and errors."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What may be named of a factor: the levels that it has, and those of the file that an override removes."""
+"""Level names of a factor: current ones, and those that an override removes."""
 
 import pytest
 
@@ -53,7 +53,7 @@ NAMED = {
 
 
 def text_with(shown, *misspelling):
-    """A study with this table or figure, where the first text of a misspelling is replaced by the second."""
+    """Return a study with this table or figure, optionally with a misspelling."""
     text = study_text(
         study={"paper": "active-memory-transformer"},
         model={"d_model": "{width}"},

@@ -1,4 +1,4 @@
-"""One rule says which level a name stands for, wherever a study or a command names one."""
+"""Level names are resolved by one rule in studies and commands."""
 
 from __future__ import annotations
 

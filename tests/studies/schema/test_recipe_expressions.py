@@ -1,4 +1,4 @@
-"""Recipes given to studies as Python expressions are those of their texts."""
+"""Recipes given as Python expressions equal their texts."""
 
 import pytest
 from pydantic import ValidationError

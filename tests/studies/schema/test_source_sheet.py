@@ -1,4 +1,4 @@
-"""Where settings come from: all that a file gives is told, or the study is refused."""
+"""Sources of settings: complete, or the study is rejected."""
 
 import pytest
 

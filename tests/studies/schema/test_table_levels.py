@@ -1,4 +1,4 @@
-"""Levels that are tables: tasks, optimizers and schedules with keys of their own in one study."""
+"""Tables as levels: tasks, optimisers and schedules with their own keys in one study."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ids(study: Study) -> set[str]:
 
 
 def old_ways() -> set[str]:
-    """Return the trials of the studies that have one task and one optimizer each."""
+    """Return the trials of separate studies, each with one task and one optimiser."""
     tasks = (
         'name = "mqar"\npairs = 4\ndev_examples = 32',
         'name = "induction_heads"\nlengths = [16, 32]\ntest_lengths = [40]\ndev_examples = 64',

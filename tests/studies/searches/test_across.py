@@ -1,4 +1,4 @@
-"""A search whose points are trained on several tasks."""
+"""Searches with several tasks per point."""
 
 import json
 
@@ -30,7 +30,7 @@ def study():
 
 @pytest.fixture
 def store(tmp_path, study):
-    """Two whole points, and one that lacks a task with its second seed."""
+    """Return two complete points, and one without a task at its second seed."""
     found = Store(tmp_path / "results")
     for minutes, (kernel, lengths) in enumerate({2: (5, 8, 7, 10), 3: (6, 6, 6, 6), 4: (9, 9, 9)}.items()):
         for trial, length in zip(study.point_trials({"k": kernel}), lengths, strict=False):

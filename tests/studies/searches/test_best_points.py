@@ -1,4 +1,4 @@
-"""What a search has tried: the stored trials whose settings are those of a point of its space."""
+"""Known points of a search: stored trials with the settings of a point of its space."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ POINTS = (
 
 @pytest.fixture
 def store(tmp_path):
-    """Both points on two tasks, under one study's name."""
+    """Return both points on two tasks, stored under another study's name."""
     found = Store(tmp_path / "results")
     for text, more in ((SEARCH, 0.0), (OTHER_TASK, 0.2)):
         for values, value in POINTS:

@@ -1,4 +1,4 @@
-"""Fronts of points: no other is better in one thing and as good in all others."""
+"""Pareto fronts of points."""
 
 import math
 

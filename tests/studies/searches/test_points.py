@@ -1,4 +1,4 @@
-"""Points of a search with several objectives and limits, from rows of a store."""
+"""Points of a search with several objectives and limits, from stored rows."""
 
 import pytest
 
@@ -24,7 +24,7 @@ VALUES = {2: (5, 7), 3: (6, 6), 4: (9, 9), 5: (8, 8), 9: (99, 99)}
 
 @pytest.fixture
 def store(tmp_path):
-    """Points of several kernels; the last takes too long, and one has but one seed."""
+    """Return points of several kernels; the last exceeds the time limit, and one has a single seed."""
     found, study = Store(tmp_path / "results"), load_study(SEARCH)
     for minutes, (kernel, lengths) in enumerate(VALUES.items()):
         for trial, length in zip(study.point_trials({"conv.k": kernel}), lengths, strict=True):

@@ -1,4 +1,4 @@
-"""How many architectures and points a search chooses from, compared with all of its points."""
+"""Numbers of architectures and points of a search, compared with enumeration."""
 
 import pytest
 
@@ -55,7 +55,7 @@ POINTS = [
     ("conv(k={k})", {"k": "integer(2, 5)"}, ["study.max_parameters=600"], 2),
     ("conv(k={k})", {"k": "integer(2, 5)"}, ["study.max_parameters=6"], 0),
 ]  # fmt: skip
-"""Recipes, spaces, overrides and how many points of different models they have, counted up to 9."""
+"""Recipes, spaces, overrides and their numbers of distinct points, up to 9."""
 
 
 @pytest.mark.parametrize(("recipe", "space", "changes", "points"), POINTS)

@@ -1,4 +1,4 @@
-"""Every path that tomllib yields is located, and the located text parses back to the value."""
+"""Every path in tomllib's result is located, and the located text parses to its value."""
 
 import datetime
 import json
@@ -41,7 +41,7 @@ e = 2
 
 
 def paths(value, path=()):
-    """Every path below a parsed value."""
+    """Return every path below a parsed value."""
     if path:
         yield path, value
     if isinstance(value, dict):
@@ -135,7 +135,7 @@ def arrays(draw, inner):
 
 
 def distinct(keys):
-    """Keys that differ when read, none of which opens another."""
+    """Return distinct keys, none of which is a prefix of another."""
     read = {}
     for key in keys:
         read.setdefault(next(iter(tomllib.loads(f"{key} = 0"))), key)

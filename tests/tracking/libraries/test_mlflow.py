@@ -1,4 +1,4 @@
-"""MLflow's own client finds in a real database what the store has."""
+"""MLflow's own client finds the contents of the store in a real database."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def address(tmp_path, monkeypatch):
 
 
 def runs(address):
-    """The runs of the tiny study by their trials."""
+    """Return the runs of the tiny study by trial."""
     client = mlflow.MlflowClient(tracking_uri=address)
     experiment = client.get_experiment_by_name("tiny")
     return client, {

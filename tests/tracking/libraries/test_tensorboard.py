@@ -1,4 +1,4 @@
-"""TensorBoard's own reader finds in its files what the store has."""
+"""TensorBoard's own reader finds the contents of the store in its files."""
 
 import math
 
@@ -16,7 +16,7 @@ tensor_util = pytest.importorskip("tensorboard.util.tensor_util")
 
 
 def read(folder):
-    """The folder's scalars by tag, as (step, value), and its texts."""
+    """Return the folder's scalars by tag, as (step, value), and its texts."""
     found = accumulators.EventAccumulator(str(folder), size_guidance={"tensors": 0})
     found.Reload()
     scalars, texts = {}, {}

@@ -1,4 +1,4 @@
-"""Trackio finds in its files what the store has."""
+"""Trackio finds the contents of the store in its files."""
 
 import math
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The one folder that this process writes to."""
+    """Return the single folder that this process writes to."""
     return str(tmp_path_factory.mktemp("trackio"))
 
 

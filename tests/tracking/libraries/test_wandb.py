@@ -1,4 +1,4 @@
-"""The files of Weights & Biases' offline runs, read as its own records, have what the store has."""
+"""Offline runs of Weights & Biases contain the store's data, as read from their records."""
 
 import math
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def read(folder, run):
-    """The folder of a run, and its records of one file by their kinds."""
+    """Return the folder of a run, and its records by kind."""
     (path,) = folder.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")
     found = {}
     for data in offline._records(path.read_bytes()):
@@ -29,7 +29,7 @@ def read(folder, run):
 
 
 def run(folder, trial, first, last, end=None):
-    """A trial's epochs as a run tells them, from a process that it may leave unfinished."""
+    """Log a trial's epochs from a process that may end without finishing."""
     listener = Tracking(Listener(), open_trackers({"wandb": str(folder)}))
     listener.on_planned([trial])
     listener.on_event(Started(trial=trial.id, epoch=first))

@@ -1,4 +1,4 @@
-"""The linear recurrences once more: one position after the other, one head after the other."""
+"""Reference implementations of linear recurrences: one position and head at a time."""
 
 import math
 
@@ -15,7 +15,7 @@ GATES = {"silu": silu, "sigmoid": lambda x: 1 / (1 + torch.exp(-x))}
 
 
 def mapped(block, x):
-    """Queries, keys and values of each position, (length, channels)."""
+    """Return queries, keys and values of each position, (length, channels)."""
     rows = x @ block.qkv.weight.T
     if block.short_conv is not None:
         weight, seen = block.short_conv.weight, rows
@@ -29,7 +29,7 @@ def mapped(block, x):
 
 
 def merged(block, y, x, head_norm, output_gate):
-    """What comes of what heads give, y (length, heads, head_width)."""
+    """Return the block's output from the heads' outputs y (length, heads, head_width)."""
     if head_norm == "rms":
         y = y / torch.sqrt((y * y).mean(-1, keepdim=True) + 1e-5) * block.norm.weight
     y = y.flatten(1)
@@ -39,7 +39,7 @@ def merged(block, y, x, head_norm, output_gate):
 
 
 def by_heads(block, x, one_head, *, qk_norm, head_norm, output_gate, **_):
-    """`one_head(head, q, k, v)` gives (length, head_width) of (length, head_width) each."""
+    """Apply `one_head(head, q, k, v)`, with arrays (length, head_width), to every head."""
     qkv = mapped(block, x).view(len(x), 3, block.heads, -1)
     if qk_norm == "l2":
         qk = qkv[:, :2]
@@ -65,7 +65,7 @@ def linear_attn(block, x, *, feature, **around):
 
 
 def rotated(x, angles):
-    """Each two neighbours of a row as a complex number, turned."""
+    """Rotate each pair of neighbouring channels as a complex number."""
     turned = torch.view_as_complex(x.view(-1, 2)) * torch.exp(1j * angles)
     return torch.view_as_real(turned).flatten()
 
@@ -104,7 +104,7 @@ def gla(block, x, *, head_width, **around):
 
 
 def decays_of_heads(rates, x):
-    """(length, heads)."""
+    """Return decays of shape (length, heads)."""
     steps = torch.log(1 + torch.exp(x @ rates.map.weight.T + rates.step_offset))
     return torch.exp(-torch.exp(rates.log_rate) * steps)
 

@@ -1,4 +1,4 @@
-"""The kin of the delta rule and the matrix memory: chunks give what step by step gives, steep gates too."""
+"""Delta rules and matrix memory: chunked equals stepwise computation, also with steep gates."""
 
 import pytest
 import torch

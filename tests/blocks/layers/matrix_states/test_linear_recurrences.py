@@ -1,4 +1,4 @@
-"""Linear recurrences: their variants hold to the suite, and chunks give what step by step gives."""
+"""Linear recurrences: variants pass the suite, and chunked equals stepwise computation."""
 
 import pytest
 import torch
@@ -32,7 +32,7 @@ CHECKS = (
     conformance.half_precision_is_near,
     *STEP_CHECKS,
 )
-"""Those on which the parameters of a block have an effect; the rest is asked of each block once."""
+"""Checks that depend on a block's parameters; other checks run once per block."""
 
 
 @pytest.mark.parametrize("text", VARIANTS)
@@ -70,7 +70,7 @@ def test_chunks_give_the_recurrence_from_any_state_and_with_any_decay(decays):
 
 
 def draw_shared(length):
-    """Queries, keys, values, steps, a skip and a state of two sequences and three heads."""
+    """Return queries, keys, values, steps, a skip and a state, for two sequences and three heads."""
     generator = make_generator(1)
     shapes = ((2, length, 4), (2, length, 4), (2, length, 3, 5), (2, length, 3), (1, 1, 3), (2, 3, 4, 5))
     return [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]

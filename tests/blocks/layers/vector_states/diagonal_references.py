@@ -1,4 +1,4 @@
-"""The recurrences of channels once more: one position after the other."""
+"""Reference implementations of channel recurrences: one position at a time."""
 
 import torch
 
@@ -15,7 +15,7 @@ def sigmoid(x):
 
 
 def mapped(block, x, *, active):
-    """What the recurrence reads at each position, (length, maps * channels)."""
+    """Return the inputs of the recurrence at each position, (length, maps * channels)."""
     rows = x @ block.input.weight.T
     rows = rows if block.input.bias is None else rows + block.input.bias
     if block.short_conv is None:

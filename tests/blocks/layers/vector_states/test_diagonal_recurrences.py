@@ -1,4 +1,4 @@
-"""Recurrences of channels: the scan gives what step by step gives, with its gradients."""
+"""Channel recurrences: the scan equals stepwise computation, with gradients."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""States that are not kept: what is read and its gradients are those of a scan that keeps all."""
+"""Recomputed states: outputs and gradients equal those of a scan that saves all states."""
 
 from contextlib import nullcontext
 from functools import partial
@@ -17,7 +17,7 @@ from ...testing.live_memory import LiveMemory
 
 
 def rows(length, dtype=torch.float64):
-    """Steps, u, rates, keys, queries and a state: two sequences of three channels with two numbers each."""
+    """Return steps, u, rates, keys, queries and a state: two sequences, three channels, state size 2."""
     shapes = ((2, length, 3), (2, length, 3), (3, 2), (2, length, 2), (2, length, 2), (2, 3, 2))
     drawn = [torch.randn(shape, generator=make_generator(len(shape)), dtype=dtype) for shape in shapes]
     drawn[0], drawn[2] = drawn[0].abs(), -drawn[2].abs()
@@ -32,7 +32,7 @@ def scanned(steps, u, rates, k, q, state, negative=False):
 
 @pytest.fixture(params=["short pieces", "pieces of an accelerator"])
 def _pieces(request, monkeypatch):
-    """Pieces of four positions, step by step, or of six by a scan."""
+    """Use pieces of four positions stepwise, or of six with a scan."""
     size = 4 if request.param == "short pieces" else 6
     monkeypatch.setattr(states, "PIECE", 4)
     monkeypatch.setattr(states, "_pieces", lambda *each: zip(*(x.split(size, 1) for x in each), strict=True))
@@ -77,7 +77,7 @@ def test_training_keeps_less_than_the_states_alone_would_be(length):
 
 
 def test_an_accelerator_holds_the_states_of_some_sequences_at_a_time(monkeypatch):
-    """On a device that has sizes and no values: they were those of all sequences, four times as many."""
+    """On torch's meta device: a step would otherwise hold the states of all sequences, four times as many."""
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     sizes = ((64, 128, 256), (64, 128, 256), (256, 16), (64, 128, 16), (64, 128, 16))
     steps, u, rates, k, q = given = [torch.empty(size, device="meta", requires_grad=True) for size in sizes]

@@ -1,4 +1,4 @@
-"""What the tests of windows share."""
+"""Fixtures for the tests of windows."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from activemem.grammar.analysis import measured_costs
 
 @pytest.fixture(autouse=True)
 def _costs_are_not_remembered(monkeypatch):
-    """Measure costs anew: these tests change how windows are computed, which other tests must not see."""
+    """Measure costs afresh, since these tests change how windows are computed."""
     monkeypatch.setattr(measured_costs._CacheFile, "recall", lambda self, key: None)
     monkeypatch.setattr(measured_costs._CacheFile, "keep", lambda self, key, numbers: numbers)
     measured_costs.measure.cache_clear()

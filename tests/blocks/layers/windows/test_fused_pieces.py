@@ -1,4 +1,4 @@
-"""Windows and biases by torch's fused attention against plain products: outputs, gradients, what is kept."""
+"""Windows and biases with torch's fused attention against plain products: outputs, gradients, memory."""
 
 from unittest.mock import patch
 
@@ -37,7 +37,7 @@ both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causa
 
 
 def gradients(block, run, x):
-    """The output, and the gradients of a sum over it, of the input and the weights."""
+    """Return the output, and gradients of its weighted sum for the input and the weights."""
     x = x.clone().requires_grad_()
     y = run(x)
     weights = torch.randn(y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(4))
@@ -45,12 +45,12 @@ def gradients(block, run, x):
 
 
 def by_products():
-    """A context in which nothing is fused."""
+    """Disable fused attention within a context."""
     return patch.object(window_attention, "window_fused", window_products)
 
 
 def assert_as_by_products(block, run, x):
-    """The fused kernels are called, and give what products give."""
+    """Assert that the fused kernels are used and equal plain products."""
     with patch.object(window_attention, "window_fused", wraps=window_attention.window_fused) as fused:
         found = gradients(block, run, x)
     assert fused.called

@@ -1,4 +1,4 @@
-"""Windows in tiles against plain products: outputs, gradients, what is dropped, stacked weights."""
+"""Tiled windows against plain products: outputs, gradients, dropout, stacked weights."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ every_block = pytest.mark.parametrize("text", BLOCKS)
 
 
 def make(text, *, causal, **given):
-    """A block whose heads see differently far, if they learn how far."""
+    """Return a block in which adaptive spans differ between heads."""
     block = make_block(parse_block(text), causal=causal, **given)
     if "adaptive" in text:
         with torch.no_grad():
@@ -44,7 +44,7 @@ def make(text, *, causal, **given):
 
 
 def gradients(block, run, *inputs):
-    """The output, and the gradients of a sum over it, of inputs and parameters."""
+    """Return the output, and gradients of its weighted sum for inputs and parameters."""
     inputs = [each.clone().requires_grad_() for each in inputs]
     y = run(*inputs)
     weights = torch.randn(y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(4))
@@ -52,7 +52,7 @@ def gradients(block, run, *inputs):
 
 
 def assert_both_give_the_same(monkeypatch, block, run, *inputs):
-    """In tiles of 8 queries and by plain products of all."""
+    """Assert that tiles of 8 queries equal plain products."""
     found = []
     for pieces, whole in ((8, 0), (1000, 1000)):
         monkeypatch.setattr(window_pieces, "CHUNK_LENGTH", pieces)

@@ -1,4 +1,4 @@
-"""Batches of pairs: like lengths together, each pair once in a pass, any batch reached at once."""
+"""Batches of pairs: similar lengths together, each pair once per pass, random access to batches."""
 
 from itertools import islice
 
@@ -19,7 +19,7 @@ END = 2
 
 
 def side(rows):
-    """Rows of numbers, each with an end, as one side of a split."""
+    """Return rows of numbers, each with an end symbol, as one side of a split."""
     lengths = torch.tensor([0] + [len(row) + 1 for row in rows])
     tokens = torch.tensor([each for row in rows for each in [*row, END]], dtype=torch.int16)
     words = torch.tensor([len(row) + 1 for row in rows], dtype=torch.int32)
@@ -27,7 +27,7 @@ def side(rows):
 
 
 def split_of(lengths):
-    """Pair i has a source of 10 + i alone, repeated, and a target that is as much shorter as is told."""
+    """Return pairs: pair i repeats 10 + i as source, with a target that is shorter by a given amount."""
     sources = [[10 + pair] * long for pair, (long, _) in enumerate(lengths)]
     targets = [[10 + pair] * short for pair, (_, short) in enumerate(lengths)]
     return PairSplit(source=side(sources), target=side(targets))

@@ -1,4 +1,4 @@
-"""Pairs of sentences: read as published, split by source, written once."""
+"""Sentence pairs: read as published, split by source, written once."""
 
 import gzip
 import hashlib
@@ -34,7 +34,7 @@ from activemem.studies.catalog.tasks import TranslationSettings
 
 @dataclass
 class Task:
-    """What of a task's table matters here."""
+    """The parts of a task's table that matter here."""
 
     corpus: str = "tatoeba-eng-ita"
     tokens: str = "spelled"
@@ -61,14 +61,14 @@ def corpus(files: Mapping[str, tuple[PairFiles, ...]], **more):
 
 
 def put(folder: Path, name: str, text: str) -> SourceFile:
-    """A file of the corpus, and the side that says so."""
+    """Write a file of the corpus; return its description."""
     (folder / "small").mkdir(exist_ok=True)
     (folder / "small" / name).write_bytes(text.encode())
     return SourceFile(names=(name,), size=len(text.encode()), digest=sha(text.encode()))
 
 
 def columns(folder: Path, rows: int = 400):
-    """A corpus in two columns, every source twice, once with other spaces and case."""
+    """Write a corpus with two columns, and each source twice with other spaces and case."""
     lines = [
         f"{form}\tphrase {number}\n"
         for number in range(rows)
@@ -121,7 +121,7 @@ def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
 
 
 def archived(folder: Path, members: Mapping[str, bytes]) -> ParallelCorpus:
-    """A corpus that knows of an archive with these files."""
+    """Return a corpus published in an archive with these files."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, content in members.items():
@@ -155,7 +155,7 @@ def test_an_archive_whose_files_have_no_checksum_is_held_against_its_own(tmp_pat
 
 
 def by_split(small, folder):
-    """The sources of each split, and all of them, as they count."""
+    """Return the sources of each split, and all, normalised."""
     found = {split: [] for split in ("train", "dev", "test")}
     for pair in split_pairs(small, folder):
         found[pair.split].append(" ".join(pair.source.casefold().split()))

@@ -1,4 +1,4 @@
-"""Which tokens a step gets, and that each is scored once."""
+"""The tokens of each step, each scored once."""
 
 from itertools import islice
 
@@ -21,12 +21,12 @@ SIZES = st.integers(1, 7)
 
 
 def text(length):
-    """Tokens of which each says where it stands."""
+    """Return tokens equal to their positions."""
     return torch.arange(length, dtype=torch.int32)
 
 
 def split(*texts):
-    """Lines of these lengths, their marks among them; tokens count up from 1 in each and end in a mark."""
+    """Return lines of these lengths, including their end marks; tokens count up from 1 in each line."""
     tokens = torch.cat([torch.tensor([*range(1, length), 99]) for length in texts])
     offsets = torch.tensor([0, *texts]).cumsum(0)
     return Split(tokens=tokens, lines=offsets, line_words=torch.tensor(texts), words=sum(texts))
@@ -66,7 +66,7 @@ def test_a_stream_that_is_taken_up_at_a_position_goes_on_as_it_would_have(seed, 
 
 
 def draws(seed):
-    """A generator at its beginning, or none."""
+    """Return a fresh generator, or None."""
     return None if seed is None else torch.Generator().manual_seed(seed)
 
 

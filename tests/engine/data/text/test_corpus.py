@@ -1,4 +1,4 @@
-"""A corpus in files of tokens: written once, whoever asks, and read as it was written."""
+"""A corpus in token files: written once despite concurrency, and read back unchanged."""
 
 import lzma
 import os
@@ -27,7 +27,7 @@ def lengths(text):
 
 
 def characters(text, split, count):
-    """The first characters of a split of Paradise Lost."""
+    """Return the first characters of a split of Paradise Lost."""
     table = b"\n" + require_dataset("paradise-lost", Corpus).alphabet
     return bytes(table[each] for each in getattr(text, split).tokens[:count]).decode()
 
@@ -128,7 +128,7 @@ def test_a_folder_that_is_a_file_cannot_hold_tokens(tmp_path):
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """A folder of data whose corpora are those of a folder of real ones, read where they are."""
+    """Return a data folder with copies of a few small corpora."""
     real = os.environ.get("ACTIVEMEM_TEST_DATA")
     if not real:
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real corpora")

@@ -1,4 +1,4 @@
-"""From text to numbers, against what Python's own splitting says."""
+"""Tokenisation of texts, compared with Python's own splitting."""
 
 import re
 
@@ -17,7 +17,7 @@ TEXTS = st.text(LETTERS.decode() + "\n", max_size=60).map(str.encode)
 
 
 def of_lines(encoded):
-    """The tokens of each line, as lists."""
+    """Return the tokens of each line as lists."""
     return [
         encoded.tokens[start:stop].tolist()
         for start, stop in zip(encoded.lines[:-1], encoded.lines[1:], strict=True)
@@ -25,7 +25,7 @@ def of_lines(encoded):
 
 
 def lines_of(text):
-    """The lines of a text; the last one ends, whether or not the text does."""
+    """Return the lines of a text, treating the last one as ended."""
     return (text.removesuffix(b"\n")).split(b"\n")
 
 

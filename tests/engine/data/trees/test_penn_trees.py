@@ -1,4 +1,4 @@
-"""Trees in brackets: read, stripped, written in one line, and put together again."""
+"""Bracketed trees: parsing, stripping, linearisation and reconstruction."""
 
 import hashlib
 import lzma
@@ -116,7 +116,7 @@ def test_only_well_bracketed_lines_with_as_many_tags_as_words_are_trees(line):
 
 @dataclass
 class Task:
-    """What of a task's table matters here."""
+    """The parts of a task's table that matter here."""
 
     corpus: str = "wsj"
     tokens: str = "words"
@@ -124,7 +124,7 @@ class Task:
 
 
 def wsj(folder):
-    """Three files of a treebank, as they lie in the published folders."""
+    """Write three files of a treebank, in the layout of the published folders."""
     for number, word in ((201, "train"), (2200, "dev"), (2399, "test"), (2400, "none")):
         path = folder / "wsj" / f"{number // 100:02}" / f"wsj_{number:04}.mrg"
         path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Vocabularies of sentences: what is lost, which is nothing but where it is said, and what is kept."""
+"""Vocabularies of sentences: lossless encoding, except where documented."""
 
 import gzip
 import lzma
@@ -26,7 +26,7 @@ DIGITS = learn_vocabulary("spelled_digits", SENTENCES, FIRST_WORD + 5)
 
 
 def written(vocabulary, sentence):
-    """Symbols one by one, as text; `_` is a space that is written."""
+    """Return each symbol as text, with `_` for an encoded space."""
     return [
         "_" if number == SPACE else vocabulary.decode_symbols([number])
         for number in vocabulary.encode(sentence)
@@ -126,7 +126,7 @@ HOMES = ("tatoeba", "multi30k", "wmt-enfr", "europarl-it")
 
 
 def real_sentences():
-    """By name, all real sentences that tests are given, each language for itself."""
+    """Return all real sentences of the test data by name and language."""
     folder = os.environ.get("ACTIVEMEM_TEST_DATA")
     if folder is None:
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")

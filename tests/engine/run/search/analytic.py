@@ -1,4 +1,4 @@
-"""A search whose trainings are a formula: run as by a driver on one worker, and nothing is trained."""
+"""A search with a formula in place of training, run as by one worker."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from activemem.studies.study import load_study
 
 
 def search(text, store, value, notes, changes=(), *, max_trials=None):
-    """Run a search until it has no more points; `value` is its metric of a point's values and a seed.
+    """Run a search to its end; `value` computes the metric from a point's values and a seed.
 
     Returns the points in the order in which their trainings ended: their values and the seed.
     """

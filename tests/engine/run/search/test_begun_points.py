@@ -1,4 +1,4 @@
-"""What a search has spent is added up as rows come, and a later attempt takes the place of an earlier one."""
+"""Incremental counts of a search's spent budget, in which a later attempt replaces an earlier one."""
 
 from datetime import UTC, datetime
 

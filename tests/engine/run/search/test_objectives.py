@@ -1,4 +1,4 @@
-"""Searches for trade-offs: every sampler that can, limits that hold, and all of it from the store again."""
+"""Multi-objective searches: all samplers that support them, limits, and restarts."""
 
 import json
 from statistics import fmean
@@ -33,7 +33,7 @@ def store(tmp_path):
 
 
 def told(store, notes, changes=()):
-    """What Optuna is told of a search in a store."""
+    """Return the Optuna trials of a search in a store."""
     return Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.studies.current
 
 
@@ -103,7 +103,7 @@ def test_what_another_driver_has_begun_and_ended_is_spent(store, notes):
 
 def test_tpe_weighs_all_objectives_and_finds_more_of_the_trade_off_than_chance():
     def covered(sampler, seed):
-        """The share of a square of losses that 40 points dominate."""
+        """Return the share of a square of losses that 40 points dominate."""
         searched = load_study(SEARCH, [f"search.sampler={sampler}", f"search.seed={seed}"])
         study = optuna.create_study(
             directions=["minimize", "minimize"], sampler=make_sampler(searched.search, searched)

@@ -1,4 +1,4 @@
-"""A search: its memory is the store, and no point of it is trained twice."""
+"""A search stores all state in the store, and trains no point twice."""
 
 import json
 import warnings

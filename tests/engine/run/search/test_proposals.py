@@ -1,4 +1,4 @@
-"""A program beside a search: it asks what comes next, and hands in points of its own without results."""
+"""Programs that ask a search for proposals and hand in points without results."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Samplers and schedulers conform, the suites find what does not, and what a plug-in raises has its name."""
+"""Samplers and schedulers conform, the suites detect violations, and plug-in errors name the plug-in."""
 
 import optuna
 import pytest
@@ -40,7 +40,7 @@ def impatient():
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered():
-    """What is registered here is known to the tests of this file alone."""
+    """Register entries only for the tests of this file."""
     register_sampler("unseeded", source="a test")(unseeded)
     register_scheduler("impatient", source="a test")(impatient)
     yield

@@ -1,4 +1,4 @@
-"""The fifteen problems give what a machine that reads the string symbol by symbol gives."""
+"""The fifteen problems against machines that read the string symbol by symbol."""
 
 from functools import reduce
 
@@ -12,7 +12,7 @@ SIGNS = dict(enumerate(["0", "1", "2", "3", "4", "+", "-", "*", "=", "(", ")", "
 
 
 def automaton(table, start=0):
-    """The last state of a finite automaton."""
+    """Return the final state of a finite automaton."""
     return lambda string: [reduce(lambda state, symbol: table[state][symbol], string, start)]
 
 
@@ -29,7 +29,7 @@ def brackets(string):
 
 
 def stack(string):
-    """By a tape that is rewritten: what is pushed stands at the front."""
+    """Return the stack as a rewritten tape, with the top at the front."""
     tape = ""
     for symbol in string:
         tape = tape[1:] if symbol == 2 else str(symbol if symbol < 2 else symbol - 3) + tape

@@ -1,4 +1,4 @@
-"""An expression of ListOps has its length, and the value that Python computes."""
+"""ListOps expressions have the given length, and the value that Python computes."""
 
 import statistics
 

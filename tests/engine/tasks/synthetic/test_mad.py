@@ -1,4 +1,4 @@
-"""What MAD's tasks ask for can be found where their program puts it."""
+"""Answers of MAD's tasks are at the places defined by their program."""
 
 import pytest
 import torch

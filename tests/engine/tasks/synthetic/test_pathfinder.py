@@ -1,4 +1,4 @@
-"""Pathfinder's label is what a flood fill of its contours says, and nothing simpler gives it away."""
+"""Pathfinder labels equal a flood fill of the contours, and no simpler feature predicts them."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ def scenes_and_marks(task, count, seed=0):
 
 
 def solid_pixels(task, chain):
-    """The pixels of a contour without gaps, each held against each line."""
+    """Return the pixels of a contour without gaps, testing each pixel against each line."""
     (first, last), corners = find_ends(task.geometry, chain), chain[1:-1]
     line = [first, *corners, last]
     places = np.stack(np.meshgrid(*[np.arange(task.side)] * 2, indexing="ij"), -1).reshape(-1, 2)
@@ -35,14 +35,14 @@ def solid_pixels(task, chain):
 
 
 def distances(points, start, end):
-    """Of points (…, 2) from a line."""
+    """Return the distances of points (…, 2) from a line."""
     along = end - start
     share = np.clip((points - start) @ along / (along @ along), 0, 1)
     return np.linalg.norm(points - start - share[..., None] * along, axis=-1)
 
 
 def flood(start, pixels):
-    """The pixels that are reached from one by those with a common side."""
+    """Return the pixels reachable from one through common sides."""
     found, left = {start}, [start]
     while left:
         row, column = left.pop()
@@ -101,7 +101,7 @@ def test_contours_keep_clear_of_each_other_of_themselves_and_of_marks(side, cont
 
 
 def finely(chain):
-    """Points along a chain, its corners among them."""
+    """Return points along a chain, including its corners."""
     return np.concatenate([chain[:-1] + share * np.diff(chain, axis=0) for share in np.linspace(0, 1, 41)])
 
 

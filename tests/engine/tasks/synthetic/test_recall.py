@@ -1,4 +1,4 @@
-"""Sequences of recall have what their papers' programs put into them."""
+"""Recall sequences have the parts defined by their papers' programs."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Parity, modular arithmetic and word problems say what automata of a few lines say."""
+"""Parity, modular arithmetic and word problems against short automata."""
 
 import pytest
 import torch
@@ -12,14 +12,14 @@ SIGNS = {1: "+", 2: "-", 3: "*", 4: "", 5: "(", 6: ")"}
 
 
 def drawn(count=200, seed=0, **keys):
-    """The settings of a task, and examples of its training as lists, padding left out."""
+    """Return the settings of a task, and training examples as lists without padding."""
     task = read_task_settings(keys)
     examples = task.draw(count, torch.Generator().manual_seed(seed))
     return task, list(zip(examples.inputs.tolist(), examples.targets.tolist(), strict=True))
 
 
 def asked(targets):
-    """The only place that is scored."""
+    """Return the only scored place."""
     (place,) = [at for at, target in enumerate(targets) if target != IGNORED]
     return place
 

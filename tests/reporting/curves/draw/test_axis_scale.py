@@ -1,4 +1,4 @@
-"""Ticks are few round numbers, on logarithmic axes too."""
+"""Ticks are few round numbers, also on logarithmic axes."""
 
 from activemem.reporting.curves.curve import Axis
 from activemem.reporting.curves.draw.axis_scale import make_scale, tick_texts

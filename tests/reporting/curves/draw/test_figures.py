@@ -1,4 +1,4 @@
-"""Figures as files: the same bytes for the same data, every kind held to a golden file."""
+"""Figures as files: identical bytes for identical data, compared with golden files."""
 
 import re
 from dataclasses import replace

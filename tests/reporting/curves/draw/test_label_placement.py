@@ -1,4 +1,4 @@
-"""Names stand apart from each other, as near to what they name as can be."""
+"""Labels do not overlap, and are close to their points."""
 
 from itertools import pairwise
 

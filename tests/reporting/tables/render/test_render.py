@@ -1,4 +1,4 @@
-"""Each format of a table is compared with a file that was looked at; delete one to have it written anew."""
+"""Each table format is compared with a reviewed file; delete one to have it recreated."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A table of aggregates: scores on one scale, methods that lack a task, and what cannot be aggregated."""
+"""Tables of aggregates: common scores, methods with missing tasks, and impossible aggregates."""
 
 import random
 
@@ -33,7 +33,7 @@ def study(**changes):
 
 
 def made(studied, fails=lambda levels: False):
-    """The study's table of lengths from 4 on, twice as long in copy, by one longer for convolutions."""
+    """Return the study's table of lengths from 4 on, doubled in copy, one longer for convolutions."""
     draw, frames = random.Random(0), []
     for number, trial in enumerate(studied.trials):
         levels = trial.levels

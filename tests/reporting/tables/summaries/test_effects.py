@@ -1,4 +1,4 @@
-"""A table of effects: what each factor does, how surely, and what the cells cannot tell."""
+"""Tables of effects: estimates, tests, and effects that are not estimable."""
 
 import random
 
@@ -29,7 +29,7 @@ def study(factors=FACTORS, table=TABLE, **header):
 
 
 def made(studied, loss, fails=()):
-    """The study's table of trials with a loss by their levels, less those of these numbers."""
+    """Return the study's table of trials with a loss by their levels, with some trials failed."""
     draw, frames = random.Random(0), []
     noise = {seed: draw.gauss(0, 1) for seed in studied.factors["seed"]}
     for number, trial in enumerate(studied.trials):

@@ -1,4 +1,4 @@
-"""Evolution changes little, by what has ended alone; old points die, and bad ones lose."""
+"""Evolution: small mutations, only from ended points; old points are removed, and bad ones lose."""
 
 from random import Random
 
@@ -55,7 +55,7 @@ def test_a_child_of_two_has_each_value_of_one_of_them():
 
 
 def parents(told, **sizes):
-    """Of which points, by number, the next ones have values, where these have been told."""
+    """Return which points are parents of the next ones, after these outcomes."""
     study = optuna.create_study(direction="maximize", sampler=EvolutionSampler(seed=0, **sizes))
     space = {name: FloatDistribution(0.0, 1.0) for name in ("a", "b", "c")}
     points = [{name: rng.random() for name in space} for rng in map(Random, range(len(told)))]

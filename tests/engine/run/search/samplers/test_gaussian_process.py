@@ -1,4 +1,4 @@
-"""A Gaussian process gives what the textbook's formulas do, whichever way its points came."""
+"""A Gaussian process equals the textbook formulas in any order of points."""
 
 import math
 
@@ -24,7 +24,7 @@ def drawn(count, seed):
 
 
 def correlation(first, second):
-    """The kernel written out, of one point with another."""
+    """Return the kernel of two points by its formula."""
     groups = zip(first, second, SETTINGS.lengths, strict=True)
     return math.exp(-sum(((a - b) ** 2).sum() / length**2 for a, b, length in groups) / 2)
 

@@ -1,4 +1,4 @@
-"""Bayesian optimisation over trees depends on what has ended alone, and proposes nothing twice."""
+"""Bayesian optimisation over trees: depends only on ended points, and proposes no duplicates."""
 
 from itertools import pairwise
 
@@ -37,7 +37,7 @@ def asked(searched, study):
 
 
 def worth(values):
-    """Best are convolutions of 4 and 32, with a rate near its highest."""
+    """Return a value that is best for convolutions of 4 and 32 with a high rate."""
     if "heads" in values:
         return -5.0
     return -abs(values["kernel"] - 4) - abs(values["other"] - 32) / 8 + 10 * values["rate"]

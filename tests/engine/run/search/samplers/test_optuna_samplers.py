@@ -1,4 +1,4 @@
-"""Optuna's samplers refuse spaces that they cannot search, and keep their generations over a restart."""
+"""Optuna's samplers reject unsupported spaces, and keep their generations after a restart."""
 
 import pytest
 
@@ -20,7 +20,7 @@ SEARCH = study_text(
 
 
 def loss(values, seed=0):
-    """A valley along which a larger kernel goes with a larger rate."""
+    """Return a loss with a valley along which kernel and rate grow together."""
     kernel, width = values["k"] / 64, values["width"] / 64
     return (kernel - values["lr"]) ** 2 + 0.1 * (kernel - 0.8) ** 2 + (width - 0.3) ** 2
 

@@ -1,4 +1,4 @@
-"""A right prior finds the best earlier, a wrong one is overcome, and a restored search keeps it."""
+"""A right prior speeds up a search, a wrong one is overcome, and a restored search keeps it."""
 
 import math
 from functools import partial
@@ -37,18 +37,18 @@ SEEDS = 3
 
 
 def with_prior(values):
-    """Return a sampler with likely values, as a study file has it."""
+    """Return a sampler with a prior, as in a study file."""
     return f"{{ name = 'gp_trees', prior = {values} }}"
 
 
 def loss(values):
-    """The best is a convolution of 16 with a rate of 1e-3: 0."""
+    """Return a loss with its minimum 0 for a convolution of 16 and a rate of 1e-3."""
     kernel = abs(values["k"] - 16) / 16 if "k" in values else 3
     return kernel + abs(math.log10(values["lr"] * 1e3))
 
 
 def losses(seed, changes=()):
-    """The losses of a search's points."""
+    """Return the losses of a search's points."""
     study = load_study(SEARCH, [*changes, f"search.seed={seed}"])
     asked = optuna.create_study(sampler=make_sampler(study.search, study))
     found = []
@@ -60,7 +60,7 @@ def losses(seed, changes=()):
 
 
 def best_after(points, changes):
-    """The mean over seeds of the lowest loss among the first points."""
+    """Return the lowest loss among the first points, averaged over seeds."""
     runs = [losses(seed, changes) for seed in range(SEEDS)]
     return [fmean(min(run[:count]) for run in runs) for count in points]
 

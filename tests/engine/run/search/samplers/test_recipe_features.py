@@ -1,4 +1,4 @@
-"""Points are as near as their recipes are alike, whatever words lead to them."""
+"""Distances of points depend on their recipes, not on the spelling of the space."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""A search that is stopped and resumed from its store proposes the points of one that was never stopped."""
+"""A search restored from its store proposes the same points as an uninterrupted one."""
 
 import pytest
 
@@ -18,7 +18,7 @@ SEARCH = study_text(
 
 
 def loss(values, seed=0):
-    """A valley along which a larger kernel goes with a larger rate."""
+    """Return a loss with a valley along which kernel and rate grow together."""
     kernel, width = values["k"] / 64, values["width"] / 64
     return (kernel - values["lr"]) ** 2 + 0.1 * (kernel - 0.8) ** 2 + (width - 0.3) ** 2
 
@@ -38,12 +38,12 @@ TREES = study_text(
 
 
 def depth(values, seed=0):
-    """A convolution of 16 is the best mixer."""
+    """Return a loss for which a convolution of 16 is the best mixer."""
     return abs(values.get("k", 64) - 16) / 16 + abs(values["width"] - 20) / 64
 
 
 def assert_restarts_are_equal(text, value, folder, notes, changes):
-    """Stop a search after each of its points, and compare it with one that was never stopped."""
+    """Stop a search after each of its points, and compare it with an uninterrupted one."""
     changes = [*changes, "search.trials=24"]
     whole = search(text, Store(folder / "whole"), value, notes, changes)
     parts = Store(folder / "parts")

@@ -1,4 +1,4 @@
-"""Rungs: points are trained at a small fidelity first, and the best of each rung at the next."""
+"""Rungs: points train at a small fidelity first, and the best of each rung at the next."""
 
 import json
 from collections import Counter
@@ -49,7 +49,7 @@ def searched(tmp_path_factory):
 
 
 def places(store, name="width"):
-    """The values of k by rung, in the order in which their trainings were begun."""
+    """Return the values of k by rung, in the order of the trainings' starts."""
     rows = [json.loads(factors) for factors in store.trials().sort("started")["factors"]]
     found = {}
     for row in rows:
