@@ -46,8 +46,8 @@ def test_its_settings_are_those_of_its_class(small):
     assert settings.spec.keys == {
         "dev_examples": "the number of examples that are scored after each epoch, drawn like the "
         "training examples",
-        "size": "how many symbols there are",
-        "columns": "how many numbers there are at a token",
+        "size": "the vocabulary size",
+        "columns": "the number of input numbers per token",
         "sets": "the test sets",
     }
     with pytest.raises(InvalidTableError) as caught:
