@@ -1,62 +1,64 @@
-"""Exceptions of this package under one root, grouped by what a caller can do.
+"""The exceptions of this package, grouped by the possible remedy.
 
 ActivememError              a ValueError
-    correct what was written
+    correct the input
         RecipeError         a recipe, with all of its faults          activemem.grammar.errors
-        ModelConfigError    settings of a model that cannot be        activemem.grammar.model_config
+        ModelConfigError    invalid settings of a model               activemem.grammar.model_config
         BuildError          a recipe that cannot become a module      activemem.blocks.core.block
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
-        InvalidTableError   a table of a file, before it has lines    activemem.studies.text.strict_model
+        InvalidTableError   an invalid table of a file, without lines activemem.studies.text.strict_model
+            InvalidSettingsError invalid settings of a trial          activemem.studies.resolve.resolve
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
-        PointError          a point that a search does not have       activemem.engine.run.search.proposals
-        ResourceError       resources that no trial can use           activemem.engine.core.resources
-        AcceleratorError    a GPU whose peak is not known             activemem.studies.planning.accelerators
-    ask for something else
+        PointError          a point outside the space of a search     activemem.engine.run.search.proposals
+        ResourceError       invalid resources of trials               activemem.engine.core.resources
+        AcceleratorError    a GPU with unknown peak performance       activemem.studies.planning.accelerators
+    change the request
         SpaceError          a request that a space cannot fulfil      activemem.grammar.space
-        TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
-        CorpusError         a text, or tokens that it cannot have     activemem.studies.catalog.datasets
-            RowsError       rows of a file that are not what they say activemem.studies.own_data.cells
-        NearestError        results that no store has                 activemem.reporting.recipes.nearest
+        TaskError           an unknown task, or an invalid length     activemem.studies.catalog.tasks.spec
+        CorpusError         an unknown corpus, or unsupported tokens  activemem.studies.catalog.datasets
+            RowsError       invalid rows of a data file               activemem.studies.own_data.cells
+        NearestError        a query without stored results            activemem.reporting.recipes.nearest
         TableError          a table that does not fit its study       activemem.reporting.tables.table
         CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
-        ClaimError          claims that a study does not make         activemem.reporting.claims.verdicts
-        StatisticsError     values for which nothing is computable    activemem.reporting.statistics.estimates
-        DecodingError       a model that cannot be decoded this way   activemem.engine.decoding.decode
+        ClaimError          a claim that does not fit its study       activemem.reporting.claims.verdicts
+        StatisticsError     values without the requested statistic    activemem.reporting.statistics.estimates
+        DecodingError       decoding that a model does not support    activemem.engine.decoding.decode
         PluginError         a plug-in that cannot be loaded           activemem.plugins
         QueryError          SQL that cannot be answered               activemem.reporting.sql
-        PromotionError      a study of winners without winners        activemem.reporting.search.promotion
+        PromotionError      a search without winners to confirm       activemem.reporting.search.promotion
+        MissingError        ablations that no study can express       activemem.reporting.missing_ablations
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
-        CoordinateError     models that widths do not make comparable activemem.engine.probes.coordinates
-        KeptModelError      a model that was not kept                 activemem.reporting.kept_models
-        UseError            a use that a kind of model lacks          activemem.engine.inference.trained_model
-        InputError          a line that a model cannot read           activemem.engine.inference.predictions
-        GenerationError     settings that cannot generate text  activemem.engine.inference.text_generation
+        CoordinateError     models that are not comparable by width   activemem.engine.probes.coordinates
+        KeptModelError      a model that was not saved                activemem.reporting.kept_models
+        UseError            a use that a model does not support       activemem.engine.inference.trained_model
+        InputError          an input line that a model cannot read    activemem.engine.inference.predictions
+        GenerationError     invalid settings of generation  activemem.engine.inference.text_generation
         ServeError          pages that cannot be served this way      activemem.reporting.serve.access
         ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
-        LeakError           a model or block that sees later inputs   activemem.engine.trial.evaluation
+        LeakError           a causal model that sees later inputs     activemem.engine.trial.evaluation
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
-        ParameterGroupError groups that a model lacks           activemem.engine.optimisers.build
-        PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
-        LossTermError       a term that is no number                activemem.engine.trial.training_parts
-        CallbackError       a callback that reports others          activemem.engine.trial.training_parts
-        OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
-        PrecisionError      a device without the precision asked for  activemem.engine.core.models
-        CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.weights
-    mend the machine
+        ParameterGroupError patterns without matching weights         activemem.engine.optimisers.build
+        PackError           trainings that cannot share a batch       activemem.engine.packs.stacked_steps
+        LossTermError       an invalid value of a loss term           activemem.engine.trial.training_parts
+        CallbackError       a callback with unregistered metrics      activemem.engine.trial.training_parts
+        OptimizerError      an optimiser that omits a weight          activemem.engine.optimisers.build
+        PrecisionError      a precision that a device lacks           activemem.engine.core.models
+        CompileModeError    a compile mode that needs a GPU           activemem.engine.optimisers.weights
+    repair the machine
         TrackingError       a tracker that cannot be used             activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.failures
             HeadLostError   a Ray cluster without its head            activemem.engine.trial.failures
         BucketError         a bucket that cannot be reached           activemem.storage.bucket
     get or restore the files
-        DataError           a text that is missing or altered         activemem.engine.corpora.files
-        ModelFileError      a trained model that cannot be used       activemem.engine.core.model_file
-        WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
-        WeightRoleError     roles that a module's weights cannot have   activemem.blocks.core.initialisation
-        NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
-        StoreError          a store, or a row that cannot be kept     activemem.storage.errors
+        DataError           data that are missing or altered          activemem.engine.corpora.files
+        ModelFileError      a model file that cannot be used          activemem.engine.core.model_file
+        WeightsError        released weights that do not fit          activemem.blocks.models.released_weights
+        WeightRoleError     invalid roles of weights                  activemem.blocks.core.initialisation
+        NodeError           unfit nodes of a cluster                  activemem.engine.run.cluster_nodes
+        StoreError          an invalid store or row                   activemem.storage.errors
             DamagedError    a file that changed after it was written  activemem.storage.errors
-            ForeignError    a file that no store wrote                activemem.storage.errors
+            ForeignError    a file that activemem did not write       activemem.storage.errors
             UnreadableError a path that cannot be read as a file      activemem.storage.errors
 """
 
@@ -69,7 +71,7 @@ from .diagnostics import printable, replace_unprintable
 
 
 class ActivememError(ValueError):
-    """Something that was given to activemem is wrong; the message says what was expected and what came.
+    """Raised for invalid input; the message names the expected and the given value.
 
     The message quotes text of others and is safe to show: a stand-in replaces each control character except
     line ends and tabs.
