@@ -67,11 +67,14 @@ def given_plugins(context: typer.Context) -> list[str]:
 def plugin_hint(message: str) -> str:
     """Return a hint about `--plugin` after an error about an unknown name; else "".
 
-    It is for commands without a plug-in file, which may have registered the name.
+    If plug-in files are loaded, the line names them, as none of them registers the name.
     """
     found = _UNKNOWN_NAME.search(message)
-    if loaded_files() or not found:
+    if not found:
         return ""
+    if loaded := loaded_files():
+        names = ", ".join(file.path.name for file in loaded)
+        return f"No loaded plug-in registers this name: {names}"
     kind = f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
     listed = "" if found[1] in _NOT_LISTED else f"; see activemem list {kind} for all others"
     if found[1] == "name":

@@ -125,3 +125,9 @@ def test_a_format_of_the_settings_is_loaded_before_it_is_asked_for_and_told_if_i
     assert broken.stderr.startswith("shapes.py: table format 'broken_format': AttributeError: 'Table' ")
     assert "expected a text, got int" in process(*command, "--format", "no_text").stderr
     assert process(*command, "--format", "csv").returncode == 0
+
+
+def test_a_name_that_no_loaded_plug_in_registers_is_told_with_their_files(process):
+    Path("empty.py").write_text("x = 1\n", encoding="utf-8")
+    told = process("recipe", "check", "smoothing(taps=3)", "--plugin", "empty.py").stderr
+    assert told.splitlines()[-1] == "No loaded plug-in registers this name: empty.py"
