@@ -40,9 +40,8 @@ BiasInit = Literal["zero", "glorot", "uniform"]
 - "uniform": biases of all maps and convolutions are uniform within 1 / √inputs, as in torch.
 """
 
-ResidualInit = Literal["plain", "depth"]
-"""Initialisation of each sub-layer's last matrix: plain, or divided by the root of the number of sub-layers.
-"""
+ResidualInit = Literal["plain", "depth", "zero"]
+"""Initialisation of each sub-layer's last matrix: plain, divided by the root of their number, or zero."""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """The output activation of a model of numbers."""
@@ -105,7 +104,8 @@ class ModelConfig:
     - `feedforward_std` is the initial standard deviation of the maps of feed-forward blocks, as in N(0, s²).
     - `attention_std` is the same for queries, keys and values of `sa`.
     - `attention_output_std` is the same for the outputs of `sa`.
-    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number.
+    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number; with
+      zero, it is zero.
     - `mup` is the width at which maximal updates change nothing.
     - `max_positions` is the number of learned or randomised positions.
     - With `zero_past`, zero vectors fill the past of each block at the beginning of a stream.

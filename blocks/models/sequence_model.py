@@ -11,7 +11,7 @@ from torch.nn import functional
 from ...errors import argument_fault, check_arguments, number_fault
 from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
-from ...grammar.model_config import configure
+from ...grammar.model_config import ResidualInit, configure
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind, pair_position_fault
 from ...grammar.vocabulary.spec import Role, lookup
 from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
@@ -218,7 +218,8 @@ def build(
     - Embeddings begin as `embedding` says (EmbeddingInit), and maps as `init` says (Init).
     - `feedforward_std`, `attention_std` and `attention_output_std` draw their maps as N(0, std²) instead.
     - Paddings begin Glorot uniform, biases as `bias_init` says, norms with gain 1 and offset 0.
-    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number.
+    - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number; with
+      zero, it is zero.
     - `mup` is the width at which maximal updates (Yang et al. 2022) change nothing.
 
     Inputs and outputs:
@@ -247,20 +248,23 @@ def build(
     initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")
     if config.mup is not None and isinstance(model, Model) and isinstance(model.output, Linear):
         widen_output(model.output, config.mup, config.init)
-    if isinstance(model, Model) and config.residual_init == "depth":
-        _shrink_last_maps(model.body)
+    if isinstance(model, Model) and config.residual_init != "plain":
+        _scale_last_maps(model.body, config.residual_init)
     return model
 
 
 @torch.no_grad()
-def _shrink_last_maps(body: ResidualStack) -> None:
-    """Divide the last maps of sub-layers by the root of their number, so that their sum keeps its scale.
+def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
+    """Divide the last maps of sub-layers by the root of their number, or set them to zero.
 
-    Radford et al. 2019 (GPT-2), section 2.3. Blocks that do not end with a map keep their weights.
+    Divided, the sum of sub-layers keeps its scale (Radford et al. 2019, GPT-2, section 2.3). At zero, the
+    model begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their
+    weights.
     """
     for block in body.modules():
         if isinstance(block, Block) and block.last_map is not None:
-            block.last_map.weight.div_(math.sqrt(len(body.order)))
+            weight = block.last_map.weight
+            weight.zero_() if rule == "zero" else weight.div_(math.sqrt(len(body.order)))
 
 
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:

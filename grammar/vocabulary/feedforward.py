@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .spec import Role, Spec, define, integer, sees_itself, word
 
-ACT = word("act", "activation", ("relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"))
+ACT = word("act", "activation", ("relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"))
 FILTER = integer("filter", "width of the inner layer", (1, 1048576), positional=True)
 
 define(

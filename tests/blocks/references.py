@@ -13,6 +13,7 @@ ACTS = {
     "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "tanh": torch.tanh,
     "leaky_relu": lambda x: torch.where(x > 0, x, 0.01 * x),
+    "relu2": lambda x: x.clamp(min=0) ** 2,
 }
 
 

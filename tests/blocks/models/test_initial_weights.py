@@ -139,6 +139,14 @@ def test_maps_and_biases_begin_within_the_bounds_of_torch():
     assert 0.06 < numbers.output.bias.abs().max() <= 1 / 16
 
 
+def test_a_model_whose_last_maps_are_zero_begins_as_the_identity():
+    text = "4 * (sa(heads=1) >> ff(8))"
+    plain, zero = (make_model(text, vocab=40, residual_init=each) for each in ("plain", "zero"))
+    for (name, one), other in zip(plain.named_parameters(), zero.parameters(), strict=True):
+        last = name.startswith("body") and name.endswith((".output.weight", ".outer.weight"))
+        torch.testing.assert_close(other, torch.zeros_like(one) if last else one, rtol=0.0, atol=0.0)
+
+
 def test_last_maps_begin_smaller_in_deeper_models():
     for text, layers in (
         ("4 * (sa(heads=1) >> ff(8))", 8),

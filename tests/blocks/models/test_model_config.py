@@ -392,7 +392,7 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected embedding to be scaled, unit, unit_scaled, uniform or unit_uniform, got 'large'",
             "  expected init to be glorot, he, lecun or uniform, got 'zero'",
             "  expected bias_init to be zero, glorot or uniform, got 'ones'",
-            "  expected residual_init to be plain or depth, got 'deep'",
+            "  expected residual_init to be plain, depth or zero, got 'deep'",
             "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",
             "  expected logits where there is a logit_cap, got clusters",
             "  expected symbols in and out where the weights are tied, got numbers",
