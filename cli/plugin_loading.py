@@ -78,7 +78,7 @@ def plugin_hint(message: str) -> str:
     kind = f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
     listed = "" if found[1] in _NOT_LISTED else f"; see activemem list {kind} for all others"
     if found[1] == "name":
-        listed = "; activemem list blocks, list tasks, list metrics … have all others"
+        listed = "; see activemem list blocks, list tasks, list metrics … for all others"
     return f"A name from a plug-in needs its file: --plugin FILE{listed}"
 
 

@@ -13,6 +13,8 @@ METRICS = ("bleu", "test_mae", "test_loss", "max_length", "dev_accuracy")
     [
         ("test_los", "test_loss"),
         ("Test-Loss", "test_loss"),
+        ("dev_acc", "dev_accuracy"),
+        ("test_l", "test_loss"),
         ("test_bleu", "bleu"),
         ("max", "max_length"),
         ("maxlen", "max_length"),

@@ -91,7 +91,7 @@ def test_an_unknown_task_is_told_with_the_nearest(run):
     assert result.stderr == (
         "unknown name 'revers'; nearest: reverse\n"
         "A name from a plug-in needs its file: --plugin FILE; "
-        "activemem list blocks, list tasks, list metrics … have all others\n"
+        "see activemem list blocks, list tasks, list metrics … for all others\n"
     )
 
 
