@@ -118,7 +118,7 @@ wrong.toml: 27 faults
                   ^  [study] title: expected a text, got 3
       6 | recipe = "4 * ({mixr} >> ff(filter={width}) >> {tail})"
                          ^^^^^^
-          [model] recipe: nothing fills the hole {mixr}; nearest: mixer
+          [model] recipe: no value for the hole {mixr}; nearest: mixer
       8 | norm = "pree"
                  ^^^^^^
           [model] norm: expected 'pre', 'post' or 'none', got 'pree'; nearest: pre
@@ -142,7 +142,7 @@ wrong.toml: 27 faults
           [factors] mixer: the level 'sa' is listed twice
      23 | tail = ["ff(3)", "conv(k={kk})", "ff(", "ff(4) + sa(head=3)"]
                                    ^^^^
-          [factors] tail: nothing fills the hole {kk}; known: idle, many, mixer, tail, task, width
+          [factors] tail: no value for the hole {kk}; known: idle, many, mixer, tail, task, width
                                             ^^  [factors] tail: ff needs filter
                                               ^
           [factors] tail: this parenthesis is never closed
@@ -163,7 +163,7 @@ wrong.toml: 27 faults
                  ^^
           [factors] many: expected a list of levels, got an empty list
      28 | idle = [1, 2]
-          ^^^^  [factors] nothing uses 'idle': no hole {idle}
+          ^^^^  [factors] 'idle' is unused: no hole {idle}
      32 | rows = "mixr"
                  ^^^^^^  [[table]] rows: unknown factor 'mixr'; nearest: mixer
      34 | value = "max_lenght"
