@@ -21,8 +21,8 @@ from ..curves.draw.style import DIM, INK, TICK, text_width
 from ..curves.samples import INDEX_AXES, index_positions
 from ..statistics.estimates import mean
 
-MAX_LABELLED_CELLS = 12
-"""The maximum number of rows, and of columns, for which cells show numbers."""
+MAX_LABELLED_ROWS, MAX_LABELLED_COLUMNS = 48, 12
+"""The maximum number of rows and of columns for which cells show numbers."""
 
 _LIGHT, _DARK = 0.95, 0.15  # the shades of the lowest and the highest value
 _STEEP = 55  # degrees of names that are wider than their columns
@@ -111,7 +111,7 @@ class Matrix(Content):
     @property
     def is_readable(self) -> bool:
         """Return whether there are few enough cells to write a number into each."""
-        return len(self.rows) <= MAX_LABELLED_CELLS and len(self.columns) <= MAX_LABELLED_CELLS
+        return len(self.rows) <= MAX_LABELLED_ROWS and len(self.columns) <= MAX_LABELLED_COLUMNS
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
