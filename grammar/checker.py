@@ -101,7 +101,7 @@ def _find_by_position(
     if any(before.name is not None for before in arguments[:place]):
         if isinstance(arguments[place - 1].value, ErrorSyntax):
             return None
-        faults.add(argument.start, argument.end, "a value without a name stands before those with one")
+        faults.add(argument.start, argument.end, "values without names must come before those with names")
         return None
     if place < count:
         return parameters[place]
@@ -211,7 +211,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
         case (NumberSyntax(value=int(one)), NumberSyntax(value=int(two)), _):
             message = f"a repeat takes one count: {one * two} * {text(2)}"
         case (_, _, _, *_):
-            message = "a repeat takes one count and one part, as in 4 * sa"
+            message = "a repeat takes one count and one part, for example 4 * sa"
         case (NumberSyntax(), NumberSyntax()):
             faults.add(last.start, last.end, f"expected a block, got {text(1)}")
             return True
@@ -260,7 +260,7 @@ MAX_COMBINATIONS = 10_000
 _Span = tuple[int, int]
 
 _BODY = Parameter(name="recipe", kind="recipe", meaning="a part of a recipe")
-_ANY = Parameter(name="a value", kind="any", meaning="what a dimension by itself ranges over")
+_ANY = Parameter(name="a value", kind="any", meaning="the options of a search dimension")
 _COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meaning="copies of a repeat")
 
 
@@ -268,7 +268,7 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
     """Return the recipe's tree; None if anything is wrong, reported in `faults`."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
-        message = f"expected at most {MAX_BLOCKS} blocks when all repeats are written out, got {count:.9g}"
+        message = f"expected at most {MAX_BLOCKS} blocks after expanding all repeats, got {count:.9g}"
         faults.add(syntax.start, syntax.end, message)
     return None if faults else node
 
@@ -368,7 +368,7 @@ class _Checker:
             case CallSyntax(name="integer" | "real") if kind in ("integer", "real", "any"):
                 return parse_range(syntax, parameter, self._faults)
             case OperationSyntax(operator="+" | "*") if kind not in ("recipe", "any"):
-                self._report(syntax, f"{parameter.name} takes one value; nothing is calculated in a recipe")
+                self._report(syntax, f"{parameter.name} takes one value; recipes have no arithmetic")
                 return None
         plain = parse_untyped_scalar(syntax) if kind == "any" else None
         if plain is None and kind in ("recipe", "any"):
@@ -385,7 +385,7 @@ class _Checker:
             return None
         if syntax.operator == "+":
             self._check_same_output(
-                syntax.operands, parts, "a sum adds like to like", output_kinds.POOL_ADVICE
+                syntax.operands, parts, "all parts of a sum need the same role", output_kinds.POOL_ADVICE
             )
         else:
             self._check_pools(syntax.operands, parts)
@@ -399,7 +399,7 @@ class _Checker:
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
-        self._report(operand, f"{what} is a whole model, of a source and a target: it stands alone")
+        self._report(operand, f"{what} is a whole model with source and target: it cannot be combined")
         return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
@@ -408,7 +408,7 @@ class _Checker:
         for operand, part in zip(operands, parts, strict=True):
             if pool is not None and part is not None and not output_kinds.is_positionwise(part):
                 what, next_one = (self._faults.quote(one.start, one.end) for one in (pool, operand))
-                law = "behind a pool stand channel blocks alone"
+                law = "only channel blocks may follow a pool"
                 self._report(pool, f"{what} gives a vector, but {next_one} needs a sequence: {law}")
                 pool = None
             if part is not None and output_kinds.output_kind(part) == output_kinds.VECTOR:
@@ -448,7 +448,9 @@ class _Checker:
         if output_kinds.output_kind(body) != output_kinds.VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
-        self._report(part, f"{what} gives a vector, but its next copy needs a sequence: a pool stands once")
+        self._report(
+            part, f"{what} gives a vector, but its next copy needs a sequence: a pool cannot be repeated"
+        )
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
@@ -459,7 +461,7 @@ class _Checker:
                 message = f"the count and the part of each have no names, got {argument.name}="
                 self._faults.add(argument.start, argument.name_end, message)
         if len(arguments) != 2:
-            self._report(syntax, "each takes a count and a part, as in each(4, choice(sa, conv(k=20)))")
+            self._report(syntax, "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))")
             return None
         first, last = (argument.value for argument in arguments)
         if isinstance(first, NumberSyntax):
@@ -469,7 +471,9 @@ class _Checker:
             if not isinstance(first, ErrorSyntax):
                 got = self._faults.quote(first.start, first.end)
                 options = "of several depths choice(each(2, …), each(3, …)) is one"
-                self._report(first, f"each takes a whole number, for it is written out, got {got}; {options}")
+                self._report(
+                    first, f"each takes a whole number, because it is expanded, got {got}; {options}"
+                )
         body = self.node(last)
         if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
             return None
@@ -478,7 +482,7 @@ class _Checker:
         self._written_out += count * sum(1 for _ in walk(body))
         if self._written_out > MAX_BLOCKS:
             got = f"{self._written_out:.9g}"
-            self._report(syntax, f"expected at most {MAX_BLOCKS} parts where each is written out, got {got}")
+            self._report(syntax, f"expected at most {MAX_BLOCKS} parts after expanding each, got {got}")
             return None
         return make_series([body] * count) if count > 1 else body
 
@@ -486,19 +490,19 @@ class _Checker:
         """Return `tied(count * part)`."""
         arguments = syntax.arguments or ()
         if len(arguments) != 1 or arguments[0].name is not None:
-            self._report(syntax, "tied takes one repeat, as in tied(4 * sa)")
+            self._report(syntax, "tied takes one repeat, for example tied(4 * sa)")
             return None
         body = self.node(arguments[0].value)
         if isinstance(body, RepeatNode):
             return TiedNode(body)
         if body is not None:
-            self._report(arguments[0].value, "expected a repeat inside tied, as in tied(4 * sa)")
+            self._report(arguments[0].value, "expected a repeat inside tied, for example tied(4 * sa)")
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
         """Return `choice(option, …)`: distinct options that fit the parameter and have one kind of output."""
         if not syntax.arguments:
-            self._report(syntax, "choice needs options, as in choice(sa, conv(k=20))")
+            self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None
         options: list[Value | None] = []
         seen: set[Value] = set()
@@ -514,14 +518,14 @@ class _Checker:
             options.append(option)
         if parameter.kind == "recipe":
             values = tuple(argument.value for argument in syntax.arguments)
-            self._check_same_output(values, tuple(options), "the options of a choice are alike")
+            self._check_same_output(values, tuple(options), "all options of a choice need the same role")
         checked = tuple(option for option in options if option is not None)
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
         """Return a block with its arguments in declared order and without defaults."""
         if call.name in NUMBER_FORMS:
-            self._report(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
+            self._report(call, f"{call.name} can only replace a number: a count, or a parameter's value")
             return None
         spec = lookup(call.name)
         if spec is None:

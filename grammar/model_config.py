@@ -251,11 +251,11 @@ class ModelConfig:
         )
         yield (
             self.output_act == "none" or self.targets is not None,
-            f"expected targets where there is an output_act, got {given} and {self.output_act}",
+            f"expected targets with output_act, got {given} and {self.output_act}",
         )
         yield (
             self.logit_cap is None or (self.targets is None and not clustered),
-            f"expected logits where there is a logit_cap, got {'clusters' if clustered else 'numbers'}",
+            f"expected logits with logit_cap, got {'clusters' if clustered else 'numbers'}",
         )
         symbols, given = (
             self.columns is None and self.predicts_symbols,
@@ -263,26 +263,26 @@ class ModelConfig:
         )
         yield (
             symbols or not self.tied,
-            f"expected symbols in and out where the weights are tied, got {given}",
+            f"expected symbols in and out with tied weights, got {given}",
         )
-        yield symbols or not clustered, f"expected symbols in and out where there are cutoffs, got {given}"
+        yield symbols or not clustered, f"expected symbols in and out with cutoffs, got {given}"
         yield (
             self.output_bias or not self.tied,
-            "expected weights that are not tied where there is no output_bias, got tied ones",
+            "expected untied weights without output_bias, got tied ones",
         )
         yield (
             self.tied or not self.tied_bias,
-            "expected tied weights where there is a tied_bias, got none",
+            "expected tied weights with tied_bias, got none",
         )
         yield (
             clustered or not self.project_first_cluster,
-            "expected cutoffs where there is a project_first_cluster, got none",
+            "expected cutoffs with project_first_cluster, got none",
         )
         if clustered:
             ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
             cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
             rising = all(low < high for low, high in pairwise(ends))
-            yield rising, f"expected cutoffs that rise and stay below vocab, got {cut}"
+            yield rising, f"expected increasing cutoffs below vocab, got {cut}"
             count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
             plural = f"{count} cut-off" + ("" if count == 1 else "s")
             yield (
@@ -295,11 +295,11 @@ class ModelConfig:
         if self.mup is not None:
             scaled = self.embedding_scale != 1.0 and self.columns is None
             yield self.mup >= 1, f"expected mup of at least 1, got {self.mup}"
-            yield not scaled, f"expected an embedding such as unit where there is mup, got {self.embedding}"
-            yield not self.cutoffs, "expected no cutoffs where there is mup, got some"
+            yield not scaled, f"expected an embedding such as unit with mup, got {self.embedding}"
+            yield not self.cutoffs, "expected no cutoffs with mup, got some"
             yield (
                 self.source_vocab is None,
-                "expected a model of one sequence where there is mup, got two",
+                "expected a model of one sequence with mup, got two",
             )
 
 

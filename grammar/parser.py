@@ -60,7 +60,7 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
         return Token(">>", text, start, end)
     after_value = bool(before) and before[-1].kind in _VALUE_END_KINDS
     if text == "**" or (text == "-" and after_value):
-        faults.add(start, end, f"unexpected '{text}': nothing is calculated in a recipe")
+        faults.add(start, end, f"unexpected '{text}': recipes have no arithmetic")
         return Token("wrong", text, start, end)
     return Token(text, text, start, end)
 
@@ -176,8 +176,8 @@ _OPERAND_START_KINDS = ("number", "name", "(", "{", "-")
 _STRAY_MESSAGES = {
     ")": "this parenthesis was never opened",
     "}": "this brace was never opened",
-    ",": "a comma stands only between arguments",
-    "=": "'=' stands only after the name of a parameter",
+    ",": "a comma is allowed only between arguments",
+    "=": "'=' is allowed only after the name of a parameter",
 }
 
 
@@ -246,7 +246,7 @@ class _RecipeParser(TokenReader):
         if first.kind == "-":
             self._advance()
             if self.token.kind != "number":
-                self._report(first.start, first.end, "'-' stands only before a number")
+                self._report(first.start, first.end, "'-' is allowed only before a number")
                 return (
                     self.operand()
                     if self.token.kind in ("name", "(", "{")

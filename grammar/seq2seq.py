@@ -107,23 +107,23 @@ def _faults(settings: Settings) -> Iterator[str]:
     for name in both:
         gives = output_kind(settings[name])
         if gives not in (None, SEQUENCE):
-            yield f"the {name} must give a sequence, but {render(settings[name])} gives {gives}"
+            yield f"the {name} must return a sequence, but {render(settings[name])} returns {gives}"
     if settings["attend"] == "inputs" and attention == "none":
         yield "attend=inputs needs an attention, luong or bahdanau"
     if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
-        yield "positions stand behind attended inputs: they need attend=inputs"
+        yield "positions are appended to attended inputs: they need attend=inputs"
     if attention in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
-        law = "is for lstm or gru as the decoder; others attend behind every layer that mixes"
+        law = "needs lstm or gru as the decoder; others attend after every mixer"
         yield f"attention={attention} {law}"
     if settings["feed"] is True and attention == "none":
-        yield "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau"
+        yield "feed=true feeds back the attention context: it needs luong or bahdanau"
     if units != 0:
         for name in both:
             if _is_stack(settings[name]):
                 got = f"got {render(settings[name])} as the {name}"
                 yield f"units={render(units)} are those of lstm or gru in both, {got}"
         if settings["attend"] == "inputs":
-            yield "attended inputs are as wide as the model: units need attend=outputs"
+            yield "attended inputs have the model's width: units need attend=outputs"
     if (fault := _check_connection(settings)) is not None:
         yield fault
 
@@ -134,7 +134,7 @@ def _check_connection(settings: Settings) -> str | None:
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
     if not is_recurrent(decoder):
-        return None if _always_mixes(decoder) else "a decoder attends where positions mix, and here none may"
+        return None if _always_mixes(decoder) else "a decoder attends after mixers, but here are none"
     if is_recurrent(encoder):
         return _check_states(encoder, decoder)
     if settings["attention"] == "none":
@@ -145,10 +145,10 @@ def _check_connection(settings: Settings) -> str | None:
 def _check_states(encoder: Value, decoder: Value) -> str | None:
     """Return why a recurrent decoder cannot start with a recurrent encoder's last state."""
     (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
-    law = "the decoder goes on from the encoder's last state"
+    law = "the decoder starts from the encoder's final state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
         searched = isinstance(count, IntegerDimension | ChoiceDimension)
-        return f"{law}: for the same layers in both write one hole, as layers={{n}}" if searched else None
+        return f"{law}: for equal layers in both use one hole, such as layers={{n}}" if searched else None
     return f"{law}: expected {render(encoder)}, got {render(decoder)}"
 
 
@@ -176,7 +176,7 @@ def _recurrent_layers(block: Value) -> tuple[str, Value]:
     return block.name, dict(block.arguments).get("layers", 1)
 
 
-_POSITIONS = integer("positions", "width of the position vectors behind attended inputs", (1, 4096), 10)
+_POSITIONS = integer("positions", "width of the position vectors appended to attended inputs", (1, 4096), 10)
 
 
 def _recipe(name: str, meaning: str) -> Parameter:
@@ -188,19 +188,19 @@ define(
         name="seq2seq",
         role=Role.TRANSDUCER,
         parameters=(
-            _recipe("encoder", "what reads the source"),
-            _recipe("decoder", "what writes the target"),
-            word("attention", "scores of a recurrent decoder", ("none", "luong", "bahdanau")),
+            _recipe("encoder", "encoder of the source"),
+            _recipe("decoder", "decoder of the target"),
+            word("attention", "attention scores of a recurrent decoder", ("none", "luong", "bahdanau")),
             word(
                 "attend",
-                "what is attended to: the encoder's outputs, or its inputs",
+                "attended vectors: the encoder's outputs or inputs",
                 ("outputs", "inputs"),
             ),
             _POSITIONS,
-            boolean("feed", "whether what was attended to enters the decoder's next input"),
+            boolean("feed", "input feeding: whether the context enters the decoder's next input"),
             integer(
                 "units",
-                "width of lstm or gru in both; 0: d_model, which stays that of the embeddings",
+                "width of lstm or gru in both; 0: d_model, the width of the embeddings",
                 (0, 65536),
                 0,
             ),

@@ -355,7 +355,7 @@ class Space:
         Raise SpaceError for a space with ranges of real numbers.
         """
         if self.count.infinite:
-            raise SpaceError("a space with real dimensions cannot be listed, only drawn from")
+            raise SpaceError("a space with real dimensions can be sampled, but not listed")
         yield from filter(self._admits, self._iter_forms() if self._forms is None else self._forms)
 
     def __contains__(self, recipe: Recipe) -> bool:

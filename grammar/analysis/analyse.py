@@ -682,7 +682,9 @@ def _check_resolved(recipe: Recipe) -> None:
         text = render(node)
         start = recipe.text.index(text)
         what = (
-            f"the hole '{node.name}' must be filled" if isinstance(node, HoleNode) else "this must be settled"
+            f"the hole '{node.name}' must be filled"
+            if isinstance(node, HoleNode)
+            else "this dimension needs a value"
         )
         faults.setdefault(text, Fault(start, start + len(text), f"{what} before the recipe is analysed"))
     if faults:

@@ -22,8 +22,8 @@ from .attention import (
 )
 from .spec import Role, Settings, Spec, as_int, define, integer, lays_out_its_window, sees_itself
 
-_VECTORS = integer("N", "persistent vectors of each head", (0, 1048576))
-_SPAN = integer("span", "tokens seen to a side", (1, 65536), 1024)
+_VECTORS = integer("N", "number of persistent vectors per head", (0, 1048576))
+_SPAN = integer("span", "span: visible tokens on each side", (1, 65536), 1024)
 _SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory)"
 
 
@@ -61,19 +61,19 @@ def _persistent_attention(
 define(
     _persistent_attention(
         "all_attn",
-        "attention over a window of the past and persistent vectors, in one softmax",
+        "attention over a window of the past and persistent vectors, with one softmax",
         "y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o",
         "section 4.2",
     ),
     _persistent_attention(
         "attn_split",
-        "attention over a window of the past, and beside it over persistent vectors, outputs added",
+        "sum of attention over a window of the past and attention over persistent vectors",
         "y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o",
         "section 5.3",
     ),
     _persistent_attention(
         "head_split",
-        "half of the heads attend to a window of the past, half of them to persistent vectors",
+        "half of the heads attend to a window of the past, the others to persistent vectors",
         "y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, "
         "softmax(q_hᵀ k′_h) √N v′_h for the second",
         "section 5.3",
@@ -82,7 +82,7 @@ define(
     ),
     _persistent_attention(
         "single_head",
-        "attn_split with one head, as wide as all together, for the persistent vectors",
+        "attn_split with a single wide head for the persistent vectors",
         "y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, "
         "q = concat_h q_h",
         "section 5.3",
@@ -90,8 +90,8 @@ define(
     Spec(
         name="ff_attn",
         role=Role.CHANNEL,
-        parameters=(replace(_VECTORS, low=1, meaning="persistent vectors, as wide as the model"),),
-        summary="attention to persistent vectors alone, of one head, in the place of a feed-forward layer",
+        parameters=(replace(_VECTORS, low=1, meaning="number of persistent vectors, as wide as the model"),),
+        summary="single-head attention to persistent vectors only, in place of a feed-forward layer",
         equation="y = W_o · softmax(qᵀ k′) √N v′, q = W_q · x",
         source=f"{_SOURCE}, section 5.3",
         reach=sees_itself,

@@ -81,12 +81,10 @@ BUCKETS = 32
 
 HEADS = integer("heads", "number of heads", (1, 1024), 8)
 HEAD_WIDTH = integer("head_width", "width of one head", (1, 4096), 64)
-ADAPTIVE = boolean("adaptive", "whether each head learns how far it sees")
-RAMP = integer("ramp", "tokens over which an adaptive span fades out", (2, 65536), 32)
-SELF = boolean(
-    "self", "whether the span of a causal model begins with the position itself, not with the one before"
-)
-POS_VALUES = boolean("pos_values", "whether position vectors are added to values too, not to keys alone")
+ADAPTIVE = boolean("adaptive", "whether each head learns its span")
+RAMP = integer("ramp", "length in tokens of the ramp at the end of an adaptive span", (2, 65536), 32)
+SELF = boolean("self", "whether the span of a causal model includes the position itself")
+POS_VALUES = boolean("pos_values", "whether position vectors are added to values as well as to keys")
 
 
 def window_from_settings(settings: Settings, *, causal: bool) -> Window:
@@ -114,19 +112,19 @@ def _check(settings: Settings) -> str | None:
     pos, span = as_word(settings, "pos"), as_int(settings, "span")
     relative = pos == "relative"
     rules = (
-        (span or not relative, "pos=relative needs a span, as in sa(pos=relative, span=512)"),
+        (span or not relative, "pos=relative needs a span, for example sa(pos=relative, span=512)"),
         (
             span or not as_bool(settings, "adaptive"),
-            "adaptive=true needs a span, as in sa(span=512, adaptive=true)",
+            "adaptive=true needs a span, for example sa(span=512, adaptive=true)",
         ),
         (
             relative or not as_bool(settings, "self"),
-            "self=true is for pos=relative; without positions each position is in its own span",
+            "self=true is for pos=relative; without positions the span always includes the position itself",
         ),
         (not span or pos not in ("alibi", "t5"), f"pos={pos} is for span=0"),
         (
             not relative or not as_float(settings, "logit_cap"),
-            "logit_cap is for other positions than pos=relative",
+            "logit_cap cannot be combined with pos=relative",
         ),
         (relative or not as_bool(settings, "pos_values"), "pos_values=true is for pos=relative"),
     )
@@ -146,7 +144,7 @@ def check_turns(settings: Settings) -> str | None:
     """Return the fault of a rotation of heads, or None."""
     width = as_int(settings, "head_width")
     if as_word(settings, "pos") == "rope" and width % 2:
-        return f"pos=rope turns channels two by two: expected an even head_width, got {width}"
+        return f"pos=rope rotates pairs of channels: expected an even head_width, got {width}"
     return None
 
 
@@ -182,28 +180,28 @@ define(
             HEAD_WIDTH,
             word(
                 "pos",
-                "relative: vectors for distances, added to keys; rope: queries and keys are turned; "
-                "alibi, t5: scores less by distance, or by a number for each bucket of distances",
+                "relative: distance vectors added to keys; rope: rotated queries and keys; alibi: scores "
+                "decreasing with distance; t5: a learned bias for each bucket of distances",
                 ("none", "relative", "rope", "alibi", "t5"),
             ),
-            integer("span", "tokens that a position sees to a side, 0 for all", (0, 65536), 0),
+            integer("span", "visible tokens on each side, 0 for all", (0, 65536), 0),
             ADAPTIVE,
             RAMP,
             SELF,
             POS_VALUES,
-            real("temperature", "what scores are divided by beside √head_width", (1e-6, 1e6), 1.0),
+            real("temperature", "divisor of the scores in addition to √head_width", (1e-6, 1e6), 1.0),
             integer(
                 "kv_heads",
-                "heads of keys and values, each for as many of queries, 0 for as many as heads",
+                "number of key/value heads, each shared by equally many query heads; 0: heads",
                 (0, 1024),
                 0,
             ),
             word(
                 "qk_norm",
-                "normalisation of the queries and keys of each head, with gains that heads share",
+                "normalisation of each head's queries and keys, with gains shared by heads",
                 ("none", "rms"),
             ),
-            real("logit_cap", "scores s become c tanh(s / c) of this c, 0 for none", (0.0, 1e6), 0.0),
+            real("logit_cap", "cap c of scores: s becomes c tanh(s / c); 0 for none", (0.0, 1e6), 0.0),
         ),
         summary="multi-head softmax self-attention",
         equation="y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases",

@@ -22,7 +22,7 @@ from .spec import (
 def _check_latents(settings: Settings) -> str | None:
     width = as_int(settings, "rope_width")
     if width % 2:
-        return f"channels are turned two by two: expected an even rope_width, got {width}"
+        return f"rope rotates pairs of channels: expected an even rope_width, got {width}"
     return None
 
 
@@ -31,10 +31,11 @@ define(
         name="fox",
         role=Role.MIXER,
         parameters=(HEADS, HEAD_WIDTH),
-        summary="softmax attention in which each head forgets what is past by gates of the input",
+        summary="softmax attention with input-dependent forget gates per head",
         equation="f_t = σ(W_f x_t + b_f); "
         "y_i = concat_h Σ_{j≤i} softmax_j(q_iᵀ k_j / √head_width + Σ_{j<l≤i} log f_l) v_j · W_o",
-        source="Lin et al. 2025 (Forgetting Transformer), equations 3 to 6, without what its Pro form adds",
+        source="Lin et al. 2025 (Forgetting Transformer), equations 3 to 6, "
+        "without the additions of its Pro form",
         reach=sees_the_past,
         state=lambda settings, _context: as_int(settings, "heads") * (2 * as_int(settings, "head_width") + 1),
     ),
@@ -44,11 +45,12 @@ define(
         parameters=(
             HEADS,
             HEAD_WIDTH,
-            word("pos", "rope: queries and keys are turned", ("none", "rope")),
-            real("share", "how much of the second weights is taken away at first", (0.0, 1.0), 0.8),
+            word("pos", "rope: rotated queries and keys", ("none", "rope")),
+            real("share", "initial share of the second weights to subtract", (0.0, 1.0), 0.8),
             head_norm("rms"),
         ),
-        summary="softmax attention by the difference of two weights, values twice as wide as a head's keys",
+        summary="softmax attention with the difference of two weight matrices, "
+        "and values twice as wide as keys",
         equation="y = concat_h (1 − s) norm((softmax(Q₁ K₁ᵀ / √head_width) − λ softmax(Q₂ K₂ᵀ / √head_width))"
         " V_h) · W_o, λ = exp(u₁ · w₁) − exp(u₂ · w₂) + s, s the share",
         source="Ye et al. 2024 (Differential Transformer), equations 1 to 3, one share for all layers",
@@ -65,24 +67,24 @@ define(
             HEAD_WIDTH,
             integer(
                 "latent",
-                "width of the vector of each position from which its keys and values are made",
+                "width of the latent vector that determines keys and values",
                 (1, 65536),
                 256,
             ),
             integer(
                 "rope_width",
-                "width of a turned key that all heads share, and of queries for it; 0 for none",
+                "width of a rotated key shared by all heads, and of its queries; 0 for none",
                 (0, 4096),
                 32,
             ),
             integer(
                 "query_latent",
-                "width of the vector from which queries are made, 0 for the input itself",
+                "width of the latent vector that determines queries, 0 for the input itself",
                 (0, 65536),
                 0,
             ),
         ),
-        summary="multi-head latent attention: keys and values of all heads from one narrow vector",
+        summary="multi-head latent attention: keys and values of all heads from one latent vector",
         equation="c_t = norm(W_c x_t); k_h = [U_h c_t ; R^t W_r x_t], v_h = V_h c_t; "
         "q_h = [A_h c′_t ; R^t B_h c′_t], c′_t = norm(W_q x_t), or x_t; "
         "y = concat_h softmax(Q_h K_hᵀ / √(head_width + rope_width)) V_h · W_o",

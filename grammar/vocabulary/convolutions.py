@@ -80,7 +80,7 @@ define(
         name="persistent_conv",
         role=Role.MIXER,
         parameters=(KERNEL, ACT),
-        summary="convolution padded with trained vectors, which all of the model's with one k share",
+        summary="convolution padded with trained vectors, shared by all such convolutions of equal k",
         equation="y = act(W ∗ [p ; x ; p′] + b)",
         source=_SOURCE,
         reach=_reach,
@@ -90,7 +90,7 @@ define(
         name="highway_conv",
         role=Role.MIXER,
         parameters=(KERNEL,),
-        summary="convolution with a gate between it and its input",
+        summary="convolution with a gate that mixes its output with its input",
         equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g)",
         source=_SOURCE,
         reach=_reach,
@@ -100,7 +100,7 @@ define(
         name="cgru",
         role=Role.MIXER,
         parameters=(KERNEL,),
-        summary="convolutional gated recurrent unit, one step of it",
+        summary="one step of a convolutional gated recurrent unit",
         equation=(
             "u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); "
             "y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀)"
@@ -113,14 +113,14 @@ define(
         name="base_conv",
         role=Role.MIXER,
         parameters=(
-            integer("k", "taps of the filter of each channel", (1, 65536), 3),
+            integer("k", "kernel size of each channel's filter", (1, 65536), 3),
             word(
                 "filter",
-                "whether each tap is a weight, or what a small network gives for its lag",
+                "whether taps are weights, or outputs of a small network for each lag",
                 ("explicit", "implicit"),
             ),
         ),
-        summary="convolution of each channel, gated by a map of the input",
+        summary="depthwise convolution, gated by a linear map of the input",
         equation="y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as of hyena",
         source="Arora et al. 2023 (Zoology), definition 4.1 and section 4",
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
@@ -136,16 +136,16 @@ define(
         role=Role.MIXER,
         parameters=(
             CHANNELS,
-            integer("order", "gates, between which there is one long convolution less", (2, 8), 2),
-            integer("k", "taps of each long filter", (1, 65536), 1024),
+            integer("order", "number of gates; there is one long convolution less", (2, 8), 2),
+            integer("k", "kernel size of each long filter", (1, 65536), 1024),
             integer(
                 "short_conv",
-                "taps of a causal convolution of each channel of what is mapped; 0 for none",
+                "kernel size of a causal depthwise convolution after the linear map; 0 for none",
                 (0, 64),
                 3,
             ),
         ),
-        summary="long convolutions with implicit filters and gates of the input between them",
+        summary="long convolutions with implicit filters, alternating with input-dependent gates",
         equation="[g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; "
         "y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s))))",
         source="Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program",

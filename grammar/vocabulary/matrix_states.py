@@ -29,28 +29,30 @@ from .spec import (
 
 SHORT_CONV = integer(
     "short_conv",
-    "taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none",
+    "kernel size of causal depthwise convolutions with SiLU on queries, keys and values; 0 for none",
     (0, 64),
     0,
 )
-FORGET = word("forget", "what the forget gate is of its map", ("sigmoid", "exp"))
-_GATE = boolean("gate", "whether the state of each head decays by a gate of the input")
-_NEGATIVE = boolean("negative", "whether β goes to 2, so that eigenvalues of the state's transition go to −1")
+FORGET = word("forget", "activation of the forget gate", ("sigmoid", "exp"))
+_GATE = boolean("gate", "whether the state of each head has an input-dependent decay")
+_NEGATIVE = boolean(
+    "negative", "whether β ranges up to 2, so that eigenvalues of the state transition reach −1"
+)
 
 
 def head_norm(default: str) -> Parameter:
     """Return the parameter for the normalisation of each head's output."""
-    meaning = "normalisation of what each head gives, with gains that heads share"
+    meaning = "normalisation of each head's output, with gains shared by heads"
     return word("head_norm", meaning, ("none", "rms") if default == "none" else ("rms", "none"))
 
 
 def _qk_norm(default: str) -> Parameter:
-    meaning = "normalisation of the queries and keys of each head: l2 is to a length of one"
+    meaning = "normalisation of each head's queries and keys; l2 gives unit length"
     return word("qk_norm", meaning, ("none", "l2") if default == "none" else ("l2", "none"))
 
 
 def _output_gate(default: str) -> Parameter:
-    meaning = "what heads give is multiplied by this of a map of the input"
+    meaning = "activation of the output gate, a linear map of the input"
     return word("output_gate", meaning, ("none", "silu", "sigmoid"), default)
 
 
@@ -110,14 +112,14 @@ def _recurrence(
 def _check_rotation(settings: Settings) -> str | None:
     width = as_int(settings, "head_width")
     if as_bool(settings, "rotate") and width % 2:
-        return f"rotate=true turns channels two by two: expected an even head_width, got {width}"
+        return f"rotate=true rotates pairs of channels: expected an even head_width, got {width}"
     return None
 
 
 define(
     _recurrence(
         "linear_attn",
-        "attention without a softmax: positive features of queries and keys, and a state of one size",
+        "linear attention: positive features of queries and keys instead of a softmax, constant state size",
         "S_t = S_{t−1} + φ(k_t) v_tᵀ; z_t = z_{t−1} + φ(k_t); "
         "y_t = concat_h S_tᵀ φ(q_t) / (z_tᵀ φ(q_t) + 10⁻⁶) · W_o",
         "Katharopoulos et al. 2020, equations 9 to 12",
@@ -128,12 +130,12 @@ define(
     ),
     _recurrence(
         "retention",
-        "linear attention with a fixed decay for each head, queries and keys rotated by their place",
+        "linear attention with a fixed decay per head, and rotated queries and keys",
         "S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); "
         "y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
         "Sun et al. 2023, equations 5 to 8; root mean square for its group norm",
         replace(
-            boolean("rotate", "whether queries and keys are turned by angles that grow with their place"),
+            boolean("rotate", "whether queries and keys are rotated by position-dependent angles"),
             default=True,
         ),
         output_gate="silu",
@@ -142,7 +144,7 @@ define(
     ),
     _recurrence(
         "gla",
-        "gated linear attention: each channel of the keys decays by a gate of the input",
+        "gated linear attention: input-dependent decay of each key channel",
         "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
         "Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values",
@@ -150,11 +152,11 @@ define(
     ),
     _recurrence(
         "ssd",
-        "state space duality: heads that share queries and keys, each with a decay by the input",
+        "state space duality: heads with shared queries and keys, and input-dependent decays",
         "Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; "
         "y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o",
         "Dao and Gu 2024 (Mamba-2), sections 6 and 7; the norm is of each head and before the gate",
-        integer("state", "width of queries and keys, which all heads share", (1, 4096), 64),
+        integer("state", "width of the shared queries and keys", (1, 4096), 64),
         state=lambda settings, heads, width: as_int(settings, "state") * heads * width,
         short_conv=4,
         convolved=lambda settings, inner: 2 * as_int(settings, "state") + inner,
@@ -163,7 +165,7 @@ define(
     ),
     _recurrence(
         "delta",
-        "the delta rule: what a key holds in the state is moved towards its value",
+        "delta rule: the stored value of a key moves towards its new value",
         "S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; "
         "a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o",
@@ -175,11 +177,11 @@ define(
     ),
     _recurrence(
         "delta_product",
-        "the delta rule with several keys and values at each position, one after the other",
+        "delta rule with several sequential keys and values per position",
         "S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as "
         "of delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o",
         "Siems et al. 2025 (DeltaProduct), section 3",
-        integer("n", "steps of the delta rule a position", (1, 16), 2),
+        integer("n", "steps of the delta rule per position", (1, 16), 2),
         _GATE,
         _NEGATIVE,
         convolved=lambda settings, inner: (1 + 2 * as_int(settings, "n")) * inner,
@@ -187,8 +189,7 @@ define(
     ),
     _recurrence(
         "kda",
-        "Kimi delta attention: the delta rule, in which each channel of the keys decays by a gate of the "
-        "input",
+        "Kimi delta attention: delta rule with input-dependent decay of each key channel",
         "S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), "
         "α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o",
@@ -199,7 +200,7 @@ define(
     ),
     _recurrence(
         "rwkv7",
-        "generalised delta rule: decays, learning rates and keys that are removed and written, by channel",
+        "generalised delta rule: decays, learning rates, and separate removed and written keys, by channel",
         "S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + "
         "b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊗ ξ of length one, k̃_t = k_t ⊗ (1 + (a_t − 1) ⊗ η); "
         "y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊗ k̃_t) v_t) ⊗ σ(W_g x_t) · W_o",
@@ -209,7 +210,7 @@ define(
     ),
     _recurrence(
         "mlstm",
-        "matrix memory with exponential gates, the one of the xLSTM",
+        "matrix memory of the xLSTM, with exponential gates",
         "C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), "
         "f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊗ σ(W_g x_t) · "
         "W_o",
@@ -221,7 +222,7 @@ define(
     ),
     _recurrence(
         "ttt",
-        "test-time training: the state is a linear model that learns values of keys by steps of its gradient",
+        "test-time training: the state is a linear model of values given keys, trained by gradient steps",
         "W_t = W_τ − Σ_{τ<s≤t} η_s [k_s ; 1] g_sᵀ, g_s = ∂ ½|k_s + LN(u) − v_s|² / ∂u at u = W_τᵀ [k_s ; 1], "
         "τ the end of the last mini-batch, η_s = σ(W_η x_s + b) / head_width; "
         "y_t = concat_h (q_t + LN(W_tᵀ [q_t ; 1])) · W_o",
@@ -229,7 +230,7 @@ define(
         "keys",
         integer(
             "batch",
-            "positions of a mini-batch, whose gradients are all taken at the weights in front of it",
+            "mini-batch size in positions; its gradients use the weights before it",
             (1, 65536),
             16,
         ),

@@ -25,7 +25,7 @@ from .spec import (
 
 _TAPE = word(
     "tape",
-    "the columns of the tape that an output is written to, across the image's width",
+    "columns of the tape for each output, across the image's width",
     ("first", "all"),
 )
 
@@ -66,17 +66,17 @@ def _neural_gpu(
         name=name,
         role=Role.TRANSDUCER,
         parameters=(
-            integer("layers", "gated units in one step", (1, 64), 2),
+            integer("layers", "number of gated units per step", (1, 64), 2),
             integer("width", "width of the image", (1, 256), 4),
-            integer("maps", "maps of the image; 0: d_model", (0, 65536), 0),
-            integer("kernel", "length and width of a kernel", (3, 64), 3),
+            integer("maps", "channels of the image; 0: d_model", (0, 65536), 0),
+            integer("kernel", "kernel size in both directions", (3, 64), 3),
             *own,
             boolean(
                 "input_norm",
-                "whether a map with a bias and a norm over the maps make the first image, its empty places "
-                "too",
+                "whether a linear map with bias and a norm over channels create the initial image, including "
+                "empty cells",
             ),
-            boolean("first_unit", "whether a gated unit of its own stands before the steps"),
+            boolean("first_unit", "whether a separate gated unit precedes the steps"),
         ),
         summary=summary,
         equation=equation,
@@ -91,20 +91,20 @@ def _neural_gpu(
 define(
     _neural_gpu(
         "neural_gpu",
-        "Neural GPU, whose outputs are independent of each other",
+        "Neural GPU with independent outputs",
         f"{_UNIT}; s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0]",
         "Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2; `input_norm` and `first_unit` are "
         "those of their program",
     ),
     _neural_gpu(
         "markov_neural_gpu",
-        "Neural GPU, each of whose outputs depends on the one before",
+        "Neural GPU in which each output depends on the previous one",
         "o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu",
         "Kaiser and Bengio 2016, section 2.1",
     ),
     _neural_gpu(
         "extended_neural_gpu",
-        "Neural GPU with a decoder that reads all outputs so far from a tape",
+        "Neural GPU with a decoder that reads all previous outputs from a tape",
         "d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
         "CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), "
         "u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); "

@@ -20,7 +20,7 @@ OUTPUT_KINDS = {
 }
 """The output of a block of each role, for messages."""
 
-POOL_ADVICE = ": a pool stands behind the sum"
+POOL_ADVICE = ": put a pool after the sum"
 """The end of a message about different parts of a sum: where a pool is allowed."""
 
 SEQUENCE, VECTOR, OTHER_LENGTH = (
@@ -67,7 +67,7 @@ def pair_position_fault(root: Value, position: str) -> str | None:
     for block, spec in _blocks(root):
         if spec.compares_positions is not None and spec.compares_positions(spec.settings(block)):
             return None
-    return f"{position} is for a mixer that compares positions, as sa(pos=rope)"
+    return f"{position} needs a mixer with pairwise positions, for example sa(pos=rope)"
 
 
 def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:

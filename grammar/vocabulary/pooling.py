@@ -14,7 +14,7 @@ define(
     Spec(
         name="attention_pool",
         role=Role.POOL,
-        summary="mean of all positions, weighted by how each scores",
+        summary="mean of all positions, weighted by learned scores",
         equation="e_t = tanh(w · x_t + b); α = softmax(e); y = Σ_t α_t x_t",
         source=_SOURCE,
         reach=sees_the_past,
@@ -32,7 +32,7 @@ define(
     Spec(
         name="last",
         role=Role.POOL,
-        summary="the last position by itself",
+        summary="the last position only",
         equation="y = x_T",
         source="Sutskever et al. 2014, section 2",
         reach=sees_the_past,

@@ -15,7 +15,7 @@ def _recurrent(name: str, summary: str, equation: str, source: str, states: int)
     return Spec(
         name=name,
         role=Role.MIXER,
-        parameters=(integer("layers", "number of layers, one on the other", (1, 64), 1),),
+        parameters=(integer("layers", "number of stacked layers", (1, 64), 1),),
         summary=summary,
         equation=equation,
         source=source,
@@ -29,7 +29,7 @@ def _recurrent(name: str, summary: str, equation: str, source: str, states: int)
 define(
     _recurrent(
         "lstm",
-        "long short-term memory, read from left to right",
+        "long short-term memory (LSTM), from left to right",
         "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); "
         "y_t = h_t = o⊗tanh(s_t)",
         "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
@@ -37,7 +37,7 @@ define(
     ),
     _recurrent(
         "gru",
-        "gated recurrent unit, read from left to right",
+        "gated recurrent unit (GRU), from left to right",
         "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
         "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
         "Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN",

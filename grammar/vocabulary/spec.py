@@ -120,12 +120,12 @@ def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
 
 def loops_over_positions(_settings: Settings) -> str:
     """Return why a block with a loop over positions cannot be exported."""
-    return "it computes one position, or one chunk of positions, after the other"
+    return "it computes positions, or chunks of positions, sequentially"
 
 
 def lays_out_its_window(_settings: Settings) -> str:
     """Return why attention within a window cannot be exported."""
-    return "it lays out its window for one length"
+    return "its window layout depends on the length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,28 +184,28 @@ class Spec:
 def as_int(settings: Settings, name: str) -> int:
     """Return a whole-number parameter of a block without open holes and dimensions."""
     value = settings[name]
-    assert isinstance(value, int), f"{name} is still open: {value}"
+    assert isinstance(value, int), f"{name} has no value yet: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
     """Return a word parameter of a block without open holes and dimensions."""
     value = settings[name]
-    assert isinstance(value, str), f"{name} is still open: {value}"
+    assert isinstance(value, str), f"{name} has no value yet: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
     """Return a real parameter of a block without open holes and dimensions."""
     value = settings[name]
-    assert isinstance(value, float), f"{name} is still open: {value}"
+    assert isinstance(value, float), f"{name} has no value yet: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
     """Return a boolean parameter of a block without open holes and dimensions."""
     value = settings[name]
-    assert isinstance(value, bool), f"{name} is still open: {value}"
+    assert isinstance(value, bool), f"{name} has no value yet: {value}"
     return value
 
 
@@ -266,13 +266,13 @@ def define(*specs: Spec) -> None:
 
 def _check(spec: Spec) -> None:
     if spec.name in RESERVED_WORDS:
-        raise ValueError(f"block '{spec.name}': the recipe language has that word")
+        raise ValueError(f"block '{spec.name}': that is a word of the recipe language")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
         if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"block '{spec.name}': expected a name, got '{name}'")
     bare = [parameter.positional for parameter in spec.parameters]
     if bare != sorted(bare, reverse=True):
-        raise ValueError(f"block '{spec.name}': parameters rendered by position come first")
+        raise ValueError(f"block '{spec.name}': parameters without names must come first")
 
 
 def lookup(name: str) -> Spec | None:
@@ -286,7 +286,7 @@ def lookup(name: str) -> Spec | None:
 def spec_of(name: str) -> Spec:
     """Return the named block of a checked recipe."""
     spec = lookup(name)
-    assert spec is not None, f"{name} has left the vocabulary"
+    assert spec is not None, f"{name} was removed from the vocabulary"
     return spec
 
 

@@ -30,7 +30,7 @@ CHANNELS = integer("channels", "width of the recurrence", (1, 1048576), 512)
 
 
 def _output_gate(default: str) -> Parameter:
-    meaning = "what the recurrence gives is multiplied by this of a map of the input"
+    meaning = "activation of the output gate, a linear map of the input"
     return word("output_gate", meaning, ("none", "sigmoid", "silu", "gelu"), default)
 
 
@@ -77,14 +77,14 @@ def _recurrence(
 define(
     _recurrence(
         "min_gru",
-        "gated recurrent unit whose gate and candidate do not see the state, so that it is a scan",
+        "gated recurrent unit with gate and candidate independent of the state, computed as a scan",
         "z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h); y_t = W_o h_t; "
         "g(u) = u + 0.5 if u ≥ 0, else σ(u); or u",
         "Feng et al. 2024 (Were RNNs All We Needed?), section 3.1 and appendix B",
         CHANNELS,
         word(
             "candidate",
-            "whether candidates pass g, which makes them positive, or are taken as they are",
+            "whether candidates pass through g, which makes them positive",
             ("positive", "linear"),
         ),
         SHORT_CONV,
@@ -94,7 +94,7 @@ define(
     ),
     _recurrence(
         "rg_lru",
-        "real-gated linear recurrent unit: channels decay by a learned rate and a gate of the input",
+        "real-gated linear recurrent unit: channels decay by a learned rate and an input-dependent gate",
         "u = conv(W x); r_t = σ(W_r u_t + b_r); i_t = σ(W_i u_t + b_i); a_t = σ(Λ)^(8 r_t); "
         "h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t; y_t = W_o (h_t ⊗ gelu(W_g x_t)); W_r and W_i by blocks",
         "De et al. 2024 (Griffin), section 2.4",
@@ -103,7 +103,7 @@ define(
         replace(
             SHORT_CONV,
             default=4,
-            meaning="taps of a causal convolution of each channel of what is mapped; 0 for none",
+            meaning="kernel size of a causal depthwise convolution after the linear map; 0 for none",
         ),
         _output_gate("gelu"),
         state=_channels_of_heads,
@@ -111,19 +111,19 @@ define(
     ),
     _recurrence(
         "mamba",
-        "selective state space: every channel has a state whose steps, keys and queries are of the input",
+        "selective state space: a state per channel, with input-dependent steps, keys and queries",
         "u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); "
         "h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), "
         "if negative 2 exp(−exp(A) Δ_t) − 1; "
         "y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t))",
         "Gu and Dao 2023 (Mamba), sections 3.2 to 3.6; negative: Grazzi et al. 2025",
         CHANNELS,
-        integer("state", "numbers of the state a channel", (1, 4096), 16),
-        boolean("negative", "whether a state is multiplied by −1 to 1 at each position, instead of 0 to 1"),
+        integer("state", "state size per channel", (1, 4096), 16),
+        boolean("negative", "whether the decay is between −1 and 1, instead of 0 and 1"),
         replace(
             SHORT_CONV,
             default=4,
-            meaning="taps of a causal convolution of each channel, with SiLU; 0 for none",
+            meaning="kernel size of a causal depthwise convolution with SiLU; 0 for none",
         ),
         _output_gate("silu"),
         state=lambda settings: _channels(settings) * as_int(settings, "state"),
@@ -131,7 +131,7 @@ define(
     ),
     _recurrence(
         "slstm",
-        "scalar memory with exponential gates that see the state, the one of the xLSTM",
+        "scalar memory of the xLSTM: exponential gates that depend on the state",
         "z_t = tanh(W x_t + R h_{t−1} + b); of such maps i_t = exp(…), f_t = σ(…), or exp, o_t = σ(…); "
         "c_t = f_t⊗c_{t−1} + i_t⊗z_t; n_t = f_t⊗n_{t−1} + i_t; h_t = o_t⊗c_t / n_t; "
         "y_t = concat_h norm(h_t) · W_o; R by heads",

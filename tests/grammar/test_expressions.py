@@ -135,7 +135,7 @@ DIMENSIONS = [
     (lambda: integer(3, 1), "integer(3, 1)", "lo must not be above hi, got 3 and 1"),
     (lambda: integer(1, 8, step=0), "integer(1, 8, step=0)", "step must be at least 1, got 0"),
     (lambda: real(0, 1, log=True), "real(0, 1, log=true)", "lo must be above 0 where log=true, got 0.0"),
-    (lambda: choice(), "choice()", "choice needs options, as in choice(sa, conv(k=20))"),
+    (lambda: choice(), "choice()", "choice needs options, for example choice(sa, conv(k=20))"),
     (lambda: choice(1, 1), "choice(1, 1)", "this option is listed twice"),
     (lambda: hole("a} + {b"), "{a} + {b}", "expected the name of a hole, got 'a} + {b'"),
     (lambda: block("sa + sa"), "sa + sa", "expected the name of a block, got 'sa + sa'"),

@@ -43,12 +43,12 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("each", "each takes a count and a part, as in each(4, choice(sa, conv(k=20)))"),
-        ("each(sa)", "each takes a count and a part, as in each(4, choice(sa, conv(k=20)))"),
+        ("each", "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
+        ("each(sa)", "each takes a count and a part, for example each(4, choice(sa, conv(k=20)))"),
         ("each(n=2, sa)", "the count and the part of each have no names, got n="),
         (
             "each({n}, sa)",
-            "each takes a whole number, for it is written out, got {n}; "
+            "each takes a whole number, because it is expanded, got {n}; "
             "of several depths choice(each(2, …), each(3, …)) is one",
         ),
         ("each(0, sa)", "a count must be at least 1, got 0"),
@@ -58,9 +58,9 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
         ("tied(each(2, sa))", "expected a repeat inside tied"),
         (
             "each(100, each(100, each(100, sa)))",
-            "expected at most 10000 parts where each is written out, got 10200",
+            "expected at most 10000 parts after expanding each, got 10200",
         ),
-        (" >> ".join(["each(9000, sa)"] * 500), "expected at most 10000 parts where each is written out"),
+        (" >> ".join(["each(9000, sa)"] * 500), "expected at most 10000 parts after expanding each"),
         ("each(9000, sa)", "expected at most 10000 characters in canonical form, got 53996"),
     ],
 )

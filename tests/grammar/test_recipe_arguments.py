@@ -113,7 +113,7 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
         ("seq2seq()", ["seq2seq needs encoder"]),
         ("seq2seq(3)", ["expected a block, got 3"]),
         ("seq2seq(relu)", ["unknown block 'relu'; nearest: activation"]),
-        ("seq2seq(integer(1, 3))", ["integer stands for a number: as a count, or as a parameter's value"]),
+        ("seq2seq(integer(1, 3))", ["integer can only replace a number: a count, or a parameter's value"]),
         (
             "seq2seq(sa + ff(0), cnv(k=3), attention=luon)",
             [
@@ -124,11 +124,11 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
         ),
         (
             "sa + seq2seq(sa)",
-            ["seq2seq(sa) is a whole model, of a source and a target: it stands alone"],
+            ["seq2seq(sa) is a whole model with source and target: it cannot be combined"],
         ),
         (
             "seq2seq(9999 * (sa >> sa))",
-            ["expected at most 10000 blocks when all repeats are written out, got 19999"],
+            ["expected at most 10000 blocks after expanding all repeats, got 19999"],
         ),
     ],
 )
@@ -143,5 +143,5 @@ def test_an_open_argument_is_not_analysed():
         analyse("seq2seq({encoder}, choice(sa, ff(8)))", d_model=8, length=4, vocab=3)
     assert [fault.message for fault in caught.value.faults] == [
         "the hole 'encoder' must be filled before the recipe is analysed",
-        "this must be settled before the recipe is analysed",
+        "this dimension needs a value before the recipe is analysed",
     ]

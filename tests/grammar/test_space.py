@@ -169,7 +169,7 @@ def test_real_numbers_are_without_end_and_their_forms_are_counted(blend: Callabl
     assert space.count == Cardinality(forms=4, infinite=True)
     assert space.count.members is None
     assert str(space.count) == "infinitely many architectures of 4 forms"
-    with pytest.raises(SpaceError, match="a space with real dimensions cannot be listed, only drawn from"):
+    with pytest.raises(SpaceError, match="a space with real dimensions can be sampled, but not listed"):
         list(space)
 
 

@@ -257,7 +257,7 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     )
     longer = message(TEXT.replace('"conv(k=3)"', '"stretch"'))
     assert longer.splitlines()[-1] == (
-        "       [factors] mixer: stretch is a whole model, of a source and a target: it stands alone"
+        "       [factors] mixer: stretch is a whole model with source and target: it cannot be combined"
     )
     alone = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace('"conv(k=3)"', '"stretch"')
     assert message(alone).splitlines()[-1] == (
@@ -267,7 +267,7 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     middle = TEXT.replace('"conv(k=3)"', '"last_token"')
     assert message(middle).splitlines()[-1] == (
         "       [factors] mixer: last_token >> ff(8) gives a vector, but its next copy needs a sequence: "
-        "a pool stands once"
+        "a pool cannot be repeated"
     )
     behind = TEXT.replace("2 * ({mixer} >> ff(8))", "sa >> {mixer} >> ff(8)")
     assert message(behind.replace('"conv(k=3)"', '"last_token"')).splitlines()[-1] == (

@@ -68,7 +68,7 @@ def test_a_block_by_itself_is_a_model():
     ("recipe", "message"),
     [
         (conv, "conv needs k"),
-        (integer(1, 3), "integer stands for a number: as a count, or as a parameter's value"),
+        (integer(1, 3), "integer can only replace a number: a count, or a parameter's value"),
     ],
     ids=repr,
 )

@@ -8,8 +8,8 @@ from activemem.grammar.vocabulary.spec import builtin_names
 SHOWN = """\
 persistent_conv(k, act=relu)                                    mixer, activemem
 
-  convolution padded with trained vectors, which all of the model's with one k
-    share
+  convolution padded with trained vectors, shared by all such convolutions of
+    equal k
   y = act(W ∗ [p ; x ; p′] + b)
   Dowdell and Zhang 2019, section 3.1
 
@@ -47,7 +47,7 @@ def test_the_list_as_json_leaves_nothing_out(run):
         "name": "cgru",
         "role": "mixer",
         "signature": "cgru(k)",
-        "summary": "convolutional gated recurrent unit, one step of it",
+        "summary": "one step of a convolutional gated recurrent unit",
         "owner": "activemem",
     }
 

@@ -210,5 +210,5 @@ def test_an_open_recipe_is_not_analysed_and_says_what_is_open():
         "  2        ^^^^^^^                                    "
         "the hole 'mixer' must be filled before the recipe is analysed\n"
         "  3                                ^^^^^^^^^^^^^^     "
-        "this must be settled before the recipe is analysed"
+        "this dimension needs a value before the recipe is analysed"
     )

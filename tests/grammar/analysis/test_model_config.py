@@ -130,14 +130,14 @@ def test_settings_that_cannot_be_raise_an_error_that_tells_all():
         "the model cannot be built\n"
         "  expected d_model of at least 1, got 0\n"
         "  expected vocab, or columns and targets, got neither\n"
-        "  expected symbols in and out where there are cutoffs, got numbers\n"
+        "  expected symbols in and out with cutoffs, got numbers\n"
         "  expected d_model of at least 4 for 1 cut-off, got 0"
     )
 
 
 def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
     config = ModelConfig(d_model=16, vocab=10, cutoffs=(4, 10))
-    assert config.faults() == ["expected cutoffs that rise and stay below vocab, got 4, 10 of 10"]
+    assert config.faults() == ["expected increasing cutoffs below vocab, got 4, 10 of 10"]
     assert ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
     clusters = ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters
     assert [cluster.size for cluster in clusters] == [4, 6, 1]
@@ -146,8 +146,8 @@ def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
 def test_biases_beside_tied_weights_and_a_map_of_the_first_cluster_ask_for_what_they_are_of():
     config = ModelConfig(d_model=16, vocab=10, tied_bias=True, project_first_cluster=True)
     assert config.faults() == [
-        "expected tied weights where there is a tied_bias, got none",
-        "expected cutoffs where there is a project_first_cluster, got none",
+        "expected tied weights with tied_bias, got none",
+        "expected cutoffs with project_first_cluster, got none",
     ]
 
 

@@ -47,11 +47,11 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ("seq2seq(lstm, lstm, attend=inputs)", "attend=inputs needs an attention, luong or bahdanau"),
         (
             "seq2seq(lstm, lstm, attention=luong, positions=20)",
-            "positions stand behind attended inputs: they need attend=inputs",
+            "positions are appended to attended inputs: they need attend=inputs",
         ),
         (
             "seq2seq(lstm, lstm, feed=true)",
-            "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau",
+            "feed=true feeds back the attention context: it needs luong or bahdanau",
         ),
         (
             "seq2seq(sa, lstm, attention=luong, units=9)",
@@ -59,19 +59,19 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(gru, gru, attention=luong, attend=inputs, units=9)",
-            "attended inputs are as wide as the model: units need attend=outputs",
+            "attended inputs have the model's width: units need attend=outputs",
         ),
         (
             "seq2seq(sa, 2 * (sa >> ff(8)), attention=luong)",
-            "attention=luong is for lstm or gru as the decoder; others attend behind every layer that mixes",
+            "attention=luong needs lstm or gru as the decoder; others attend after every mixer",
         ),
         (
             "seq2seq(lstm, gru)",
-            "the decoder goes on from the encoder's last state: expected lstm, got gru",
+            "the decoder starts from the encoder's final state: expected lstm, got gru",
         ),
         (
             "seq2seq(gru(layers=2), gru, attention=luong)",
-            "the decoder goes on from the encoder's last state: expected gru(layers=2), got gru",
+            "the decoder starts from the encoder's final state: expected gru(layers=2), got gru",
         ),
         (
             "seq2seq(sa >> ff(8), lstm)",
@@ -79,25 +79,25 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
         ),
         (
             "seq2seq(lstm(layers=integer(1, 2)), lstm(layers=integer(1, 2)))",
-            "the decoder goes on from the encoder's last state: for the same layers in both write one hole, "
-            "as layers={n}",
+            "the decoder starts from the encoder's final state: for equal layers in both use one hole, "
+            "such as layers={n}",
         ),
         (
             "seq2seq(choice(lstm, sa), lstm)",
             "without attention nothing passes to the decoder: expected luong or bahdanau",
         ),
-        ("seq2seq(sa, 2 * ff(8))", "a decoder attends where positions mix, and here none may"),
+        ("seq2seq(sa, 2 * ff(8))", "a decoder attends after mixers, but here are none"),
         (
             "seq2seq(sa, choice(sa, ff(9)) + ff(8) >> ff(8))",
-            "a decoder attends where positions mix, and here none may",
+            "a decoder attends after mixers, but here are none",
         ),
         (
             "seq2seq(sa >> mean_pool, sa)",
-            "the encoder must give a sequence, but sa >> mean_pool gives a vector",
+            "the encoder must return a sequence, but sa >> mean_pool returns a vector",
         ),
         (
             "seq2seq(sa, seq2seq(sa, sa))",
-            "the decoder must give a sequence, but seq2seq(sa, sa) gives a sequence of another length",
+            "the decoder must return a sequence, but seq2seq(sa, sa) returns a sequence of another length",
         ),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_is_refused_with_its_owner():
 
 
 def test_a_word_of_the_language_is_no_name_for_a_block():
-    with pytest.raises(ValueError, match=r"^block 'choice': the recipe language has that word$"):
+    with pytest.raises(ValueError, match=r"^block 'choice': that is a word of the recipe language$"):
         register(_spec("choice"))
 
 
@@ -122,7 +122,7 @@ def _parameter(name: str, *, bare: bool = False) -> Parameter:
         (_spec("fine", _parameter("2nd")), "block 'fine': expected a name, got '2nd'"),
         (
             _spec("fine", _parameter("first"), _parameter("second", bare=True)),
-            "block 'fine': parameters rendered by position come first",
+            "block 'fine': parameters without names must come first",
         ),
     ],
     ids=["space", "letter", "parameter", "position"],

@@ -57,7 +57,7 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         (
             "zoology-figure-2-small",
             ["model.position=randomised_pairs"],
-            "randomised_pairs is for a mixer that compares positions, as sa(pos=rope)",
+            "randomised_pairs needs a mixer with pairwise positions, for example sa(pos=rope)",
         ),
     ],
 )

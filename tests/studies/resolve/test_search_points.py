@@ -272,7 +272,7 @@ def test_a_point_that_does_not_fit_is_told(values, told):
         (
             ("[search.space]", "[search.space]\nwidth = 'integer(8, 16)'"),
             "  28 | width = 'integer(8, 16)'\n"
-            "       ^^^^^  [search.space] nothing uses 'width': no hole {width}",
+            "       ^^^^^  [search.space] 'width' is unused: no hole {width}",
         ),
         (
             ("integer(3, 40)", "choice(3, cnv(k=3))"),
