@@ -14,8 +14,8 @@ persistent_conv(k, act=relu)                                    mixer, activemem
   Dowdell and Zhang 2019, section 3.1
 
   k    kernel width in tokens: whole number, 1 to 1024; required
-  act  activation: relu, gelu, gelu_tanh, tanh, leaky_relu or relu2; relu if not
-       given
+  act  activation: relu, gelu, gelu_tanh, tanh, leaky_relu or relu2; default
+       relu
 
   persistent_conv(k=20) at width 512, 40 tokens, in a causal model
     parameters    5,243,392, and 9,728 in the padding of persistent_conv(k=20)
