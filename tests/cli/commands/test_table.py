@@ -9,7 +9,7 @@ from ..store_factories import make_partial_store
 
 RICH = """\
 Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
-Bold: highest in its column, with all that tie at the digits shown.
+Bold: highest in its column, with all ties at the shown precision.
 
                                         task
                              ──────────────────────────
