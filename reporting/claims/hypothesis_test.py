@@ -1,6 +1,6 @@
 """The test of one comparison: whether left minus right lies in the claimed region.
 
-The default is a t interval of the paired differences. It assumes normality, which few seeds cannot verify.
+The default is a t interval of the paired differences. It assumes normality, which a few seeds cannot verify.
 Their spread is the larger of their own and the pooled spread of all comparable cells. It counts as at least
 the spread of rounding: three lengths of 7 do not prove that the fourth is 7. With enough seeds a permutation
 test decides instead. `t` uses only the comparison itself. `permutation` and `wilcoxon` assume less, and

@@ -379,7 +379,7 @@ def model_costs(
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
     """Return how far a model's costs are from the baseline's, and the baseline's."""
-    return abs(match.largest.residual), match.largest.target
+    return abs(match.largest.relative_residual), match.largest.target
 
 
 def _label_names(study: Study) -> list[str]:

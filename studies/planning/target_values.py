@@ -57,7 +57,7 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
     done = outcomes.filter(pl.col("status") == "done", pl.col("steps") > 0)
     course = find_course(target.metric, done).filter(pl.col("name") == target.metric)
     value = pl.col("value")
-    met = value <= target.value if target.at_most else value >= target.value
+    met = value.is_not_nan() & (value <= target.value if target.at_most else value >= target.value)
     reached = course.group_by("trial").agg(step=pl.col("step").filter(met).min())
     values = done.join(reached, on="trial").select(
         "trial",

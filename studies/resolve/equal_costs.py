@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -47,7 +47,9 @@ class CostMatch:
 
     @property
     def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's cost."""
+        """The residual as a fraction of the baseline's cost; infinite if that is 0 and this is not."""
+        if not self.residual:
+            return 0.0
         return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)
 
     @property
@@ -62,7 +64,8 @@ class CostMatch:
     def percent(self) -> str:
         """Return the relative residual: `+0.032 %`."""
         percent = 100 * self.relative_residual
-        return (f"{percent:+,.0f} %" if abs(percent) >= 100 else f"{percent:+.3g} %").replace("-", "−")
+        text = f"{percent:+,.0f} %" if abs(percent) >= 100 else f"{percent:+.3g} %"
+        return text.replace("-", "−").replace("inf", "∞")
 
     def __str__(self) -> str:
         """Return the cost and its relative residual: `1,603,940 (+0.032 %)`."""
@@ -147,7 +150,8 @@ class SizeMatcher:
 
         A cell without a size to solve has one entry. Its baseline is the cell with the levels that the
         baseline names, and its own of other factors. Of several costs the largest relative residual counts.
-        Raises InvalidTableError if that baseline is invalid.
+        The baseline's size is kept where no other is nearer. Raises InvalidTableError if that baseline or
+        every size is invalid.
         """
         name = self.matched.name
         baseline = self.design.baseline_of(levels)
@@ -170,13 +174,24 @@ class SizeMatcher:
             found = match(size)
             return math.inf if found is None else found.balance
 
-        found = filter(None, map(match, nearest_sizes(balance, 0.0, low, high)))
-        return sorted(found, key=lambda each: abs(each.largest.relative_residual))
+        def distance(found: SizeMatch) -> float:
+            return abs(found.largest.relative_residual)
 
-    def is_changed_by_size(self, levels: Mapping[str, Level], found: SizeMatch) -> bool:
-        """Return whether the costs of a cell at the baseline's size differ from those at another."""
-        costs = self._costs(levels, self.matched.size)
-        return any(cost.amount != costs[cost.name] for cost in found.costs)
+        found = filter(None, map(match, nearest_sizes(balance, 0.0, low, high)))
+        nearest = sorted(found, key=distance)
+        kept = match(self.matched.size) if low <= self.matched.size <= high else None
+        if kept is not None and (not nearest or distance(kept) <= distance(nearest[0])):
+            return [kept, *(each for each in nearest if each.size != kept.size)]
+        return nearest or [self._match(low, self._costs(levels, low), target)]
+
+    def is_changed_by_size(self, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> bool:
+        """Return whether the costs of a cell differ at these sizes, the baseline's and the one after it."""
+        costs = [{cost.name: cost.amount for cost in each.costs} for each in found]
+        try:
+            costs += [self._costs(levels, self.matched.size + more) for more in (0, 1)]
+        except InvalidTableError:
+            return True
+        return any(each != costs[0] for each in costs)
 
     def _match(
         self, size: int | None, costs: Mapping[MatchedCost, float], target: Mapping[MatchedCost, float]

@@ -202,7 +202,7 @@ class GridBuilder:
         target = f"{costs} within {100 * self.tolerance:g} %"
         if nearest[0].size is None:
             outcome = f"got {nearest[0]}, and no hole {{{name}}} to solve"
-        elif not matcher.is_changed_by_size(levels, nearest[0]):
+        elif not matcher.is_changed_by_size(levels, nearest):
             outcome = f"got {nearest[0]}, whatever {name} is"
         elif len(nearest[0].costs) > 1:
             outcome = f"but one size cannot have both: nearest to both is {name}={nearest[0].size}"

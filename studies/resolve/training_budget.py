@@ -98,5 +98,5 @@ def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> s
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
         return ""
-    off = 50 / steps[0]
-    return f"{key} give {number_range(steps)} steps in each epoch, within {off:.2g} % of the budget"
+    off = 50 / (steps[0] - 0.5)  # half a step of a budget that may be half a step smaller
+    return f"{key} give {number_range(steps)} steps in each epoch, within {off:.3g} % of the budget"

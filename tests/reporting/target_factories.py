@@ -23,8 +23,8 @@ def target_table(value, **keys):
     return [{"name": "to", "rows": "mixer", "value": value, **keys}]
 
 
-def store_course(store, trial, losses):
-    """Store a done trial with this dev_loss after each epoch of 100 steps."""
+def store_course(store, trial, losses, metric="dev_loss"):
+    """Store a done trial with this dev_loss, or another metric, after each epoch of 100 steps."""
     settings, steps = trial.settings, 100 * len(losses)
     row = TrialRow(
         trial=trial.id,
@@ -37,7 +37,7 @@ def store_course(store, trial, losses):
         status="done",
         factors=json.dumps(dict(trial.levels)),
         settings=settings.model_dump_json(),
-        metrics=(("dev_loss", losses[-1]), ("loss", losses[-1]), ("tokens_per_s", 50.0)),
+        metrics=((metric, losses[-1]), ("loss", losses[-1]), ("tokens_per_s", 50.0)),
         parameters=2000,
         flops=2e6 * steps,
         epochs=len(losses),
@@ -53,7 +53,7 @@ def store_course(store, trial, losses):
     courses = (
         MetricRow(step=100 * epoch, epoch=epoch, name=name, value=loss)
         for epoch, loss in enumerate(losses, 1)
-        for name in ("dev_loss", "loss")
+        for name in (metric, "loss")
     )
     store.write(row, list(courses))
 

@@ -6,15 +6,17 @@ import pytest
 
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.results import StudyResults
 from activemem.reporting.serve.sections import StudyValues
 from activemem.reporting.serve.store_reader import StoreReader
 from activemem.reporting.tables.render import rich
 from activemem.reporting.tables.table import iter_records
+from activemem.storage import Store
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
 from ..study_texts import study_text
-from .target_factories import FAST, NEVER, SLOW, results, study, target_table
+from .target_factories import FAST, NEVER, SLOW, results, store_course, study, target_table
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,14 @@ def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path):
     assert any(sentence.startswith("> marks a lower bound") for sentence in table.caption)
     assert [record["low"] for record in iter_records(table)] == [pytest.approx(800 / 3), 400]
     assert "> 400" in rich.render(table, width=80)
+
+
+def test_a_value_that_is_no_number_reaches_no_target(tmp_path):
+    found = study(seeds=(0,), table=target_table("steps_to[dev_accuracy >= 0.5]"))
+    store = Store(tmp_path)
+    for trial in found.trials:
+        store_course(store, trial, [math.nan, 0.2, 0.6, 0.7], metric="dev_accuracy")
+    assert [cell.text for (cell,) in StudyResults(found, store).table().cells] == ["300", "300"]
 
 
 def test_a_median_below_the_limits_is_exact(tmp_path):

@@ -79,6 +79,33 @@ def test_a_size_that_changes_no_state_is_told() -> None:
     assert "%), whatever filter is" in str(error.value)
 
 
+def stateless(match: str | list[str], mixer: str) -> Study:
+    baseline = {"mixer": "ff(8)", "filter": 64}
+    return load_study(
+        study_text(
+            study={"match": match, "baseline": baseline, "tolerance": 0.02},
+            model={"recipe": "2 * ({mixer} >> ff({filter}))", "d_model": 16},
+            task={"name": "reverse"},
+            factors={"mixer": ["ff(8)", mixer], "task": None, "seed": [0]},
+        )
+    )
+
+
+def test_cells_of_equal_state_at_the_baselines_size_keep_it() -> None:
+    assert [match.size for match in matches(stateless("state", "glu(8)")).values()] == [64, 64]
+    _, both = matches(stateless(["parameters", "state"], "glu(16)")).values()
+    assert both.size is not None
+    assert both.size < 64
+    assert str(both).endswith("state 0 B (+0 %)")
+
+
+def test_state_where_the_baseline_has_none_is_refused() -> None:
+    with pytest.raises(StudyError, match=r"0 B of state within 2 %, got .* \(\+∞ %\), whatever filter is"):
+        stateless("state", "sa(heads=2)")
+    with pytest.raises(StudyError, match="one size cannot have both"):
+        stateless(["parameters", "state"], "sa(heads=2)")
+
+
 def test_two_costs_at_once_are_refused_with_the_nearest_to_both() -> None:
     with pytest.raises(StudyError) as error:
         study_of(["flops", "parameters"], tolerance=0.0)

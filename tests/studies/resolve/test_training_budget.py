@@ -80,6 +80,15 @@ def test_the_plan_says_how_near_the_steps_come(tmp_path):
     assert "% of the budget" in " ".join(text.split())
 
 
+@pytest.mark.parametrize(("tokens", "said"), [(65, "within 100 %"), (1300, "within 5.26 %")])
+def test_a_budget_is_missed_by_no_more_than_the_plan_says(tokens, said, tmp_path):
+    found = study(tokens=tokens)
+    (steps,) = {trial.settings.train.steps_per_epoch for trial in found.trials}
+    text = str(PlanDisplay.of(found, make_plan(found, Store(tmp_path), None)))
+    assert said in " ".join(text.split())
+    assert abs(128 * steps / tokens - 1) <= float(said.split()[1]) / 100
+
+
 def test_editors_know_the_keys():
     train = json.dumps(study_schema()["properties"]["train"])
     assert '"tokens"' in train
