@@ -142,7 +142,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
         "processes": "the limit of processes per GPU",
         "trials": "all of the study",
         "setting": f"because gpus = {gpus:g}" if gpus != "auto" else "",
-        "one": "limited by the CPUs to one",
+        "one": "limited to one by the CPUs",
     }[found.bound]
     fit = "" if found.bound == "memory" else f"; {found.by_memory:,} fit{'s' * (found.by_memory == 1)}"
     return f"{plural(found.trials, 'such trial')} at once{place}, {why}{fit} into {size}"

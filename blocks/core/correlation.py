@@ -255,7 +255,7 @@ def _transforms(
 
 
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Return one row for each real frequency, three for each other.
+    """Stack the terms of products: one row for each real frequency, three for each complex one.
 
     The first is real, and the last of an even circle.
     """

@@ -415,7 +415,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         curriculum = settings.train.curriculum
-        assert curriculum is not None, "a length that grows without a curriculum"
+        assert curriculum is not None, "this task has a fixed length without a curriculum"
         self._fresh = torch.Generator().manual_seed(derive_seed(settings.seed, "evaluation"))
         self._curriculum = Curriculum(
             length=curriculum.start,

@@ -46,7 +46,7 @@ def commit() -> str | None:
 
 
 def describe_code(root: Path) -> str | None:
-    """Return the short git commit of a clone; None if it is none.
+    """Return the short git commit of a folder; None if it is no clone.
 
     If code differs from it, a hash follows, as in 5d02964+a1b2c3d4. It covers the names and contents of all
     changed or new Python files and files in the catalog. Equal changes have equal hashes. Tests, documents

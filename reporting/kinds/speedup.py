@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class SpeedupTable(TableKind):
-    """`[[table]] kind = "speedup"`: rows compared with a baseline by what they take to a target."""
+    """`[[table]] kind = "speedup"`: costs to reach a target, relative to a baseline."""
 
     kind: Literal["speedup"]
     rows: str

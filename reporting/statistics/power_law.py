@@ -187,7 +187,7 @@ def _zoom(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[flo
 def _confidence_region(
     u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
 ) -> _ConfidenceRegion:
-    """Return the well-fitting exponents, shares and logarithms at the largest x, with half of their range."""
+    """Return the confidence region: exponents, offset shares, and log values at the largest x."""
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):

@@ -1,4 +1,4 @@
-"""Speedups: how many times as much one cell takes to a target as another, with its interval.
+"""Speedups: ratios of two cells' costs to reach a target, with intervals.
 
 The ratio of two cells is paired by seed, and computed on logarithms: its centre is the geometric mean of the
 seeds' ratios, and the ends of the interval are those of a t interval of the mean logarithm. Its variance is

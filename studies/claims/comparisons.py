@@ -69,7 +69,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How many times as much the slow cell takes as the fast one, seed by seed; its value is a logarithm."""
+    """The cost of the slow cell divided by that of the fast one, paired by seed; values are logarithms."""
 
     fast: Quantity
     slow: Quantity

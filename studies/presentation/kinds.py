@@ -61,7 +61,7 @@ class ResultKeys(StrictModel):
     name: Name
     """the name for `--table` or `--curve`"""
     caption: str | None = None
-    """the text above, or its beginning (default: with the metric's title)"""
+    """the caption, or its beginning (default: the metric's title)"""
 
     of_search: ClassVar[bool] = False
     """whether the kind shows the points of a search instead of the cells of a grid"""

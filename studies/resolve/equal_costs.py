@@ -96,7 +96,7 @@ class SizeMatch:
 
     @property
     def residual_text(self) -> str:
-        """Return what the costs miss by: `−1,284`, and of several costs `flops +0.3 %, state −2 %`."""
+        """Return the deviations of the costs: `−1,284`, and of several costs `flops +0.3 %, state −2 %`."""
         if len(self.costs) == 1:
             return self.costs[0].residual_text
         return ", ".join(f"{cost.name} {cost.residual_text}" for cost in self.costs)

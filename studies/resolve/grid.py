@@ -205,7 +205,7 @@ class GridBuilder:
         elif not matcher.is_changed_by_size(levels, nearest):
             outcome = f"got {nearest[0]}, whatever {name} is"
         elif len(nearest[0].costs) > 1:
-            outcome = f"but one size cannot have both: nearest to both is {name}={nearest[0].size}"
+            outcome = f"but no size satisfies both; the nearest is {name}={nearest[0].size}"
             outcome += f", which gives {nearest[0]}"
         else:
             outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)

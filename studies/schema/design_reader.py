@@ -295,7 +295,7 @@ class _DesignReader:
         """Return the factors that cross the design; report and drop invalid ones."""
         names, path = self.header.around, ("study", "around")
         if names and self.header.design == "grid":
-            message = "a grid crosses all of its factors: around belongs to another design"
+            message = "a grid crosses all of its factors: around needs another design"
             self.diagnostics.report(path, message)
             return ()
         for name in names:

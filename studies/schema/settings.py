@@ -208,7 +208,7 @@ class ModelSettings(StrictModel):
     feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the standard deviation of the initial matrices of `ff`, which are normal (default: as `init` says)"""
     attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same for the queries, keys and values of `sa` without relative positions"""
+    """the standard deviation of the initial queries, keys and values of `sa` without relative positions"""
     attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the same for the output projection of `sa`"""
     bias_init: BiasInit = "zero"

@@ -91,11 +91,11 @@ def test_as_many_trials_share_a_gpu_as_fit(told):
         ),
         (
             ("auto", {"cpus": 3, "count": 2}),
-            "2 GPUs, NVIDIA H100: 1 such trial at once on one of them, limited by the CPUs to one; 8 fit",
+            "2 GPUs, NVIDIA H100: 1 such trial at once on one of them, limited to one by the CPUs; 8 fit",
         ),
         (
             (0.25, {"cpus": 7, "count": 4}),
-            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, limited by the CPUs to one; 8 fit",
+            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, limited to one by the CPUs; 8 fit",
         ),
         ((0.02, {"cpus": 97}), "48 such trials at once, limited by the CPUs; 8 fit into 80.0 GB"),
         ((0.0208, {"cpus": 192}), "48 such trials at once, because gpus = 0.0208; 8 fit into 80.0 GB"),

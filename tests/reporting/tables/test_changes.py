@@ -140,7 +140,7 @@ def test_another_baseline_can_be_named(tmp_path):
         ({"around": "mixes"}, "unknown factor 'mixes'; nearest: mixer"),
         (
             {"around": "mixer", "design": "grid"},
-            "a grid crosses all of its factors: around belongs to another design",
+            "a grid crosses all of its factors: around needs another design",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def test_state_where_the_baseline_has_none_is_refused() -> None:
 def test_two_costs_at_once_are_refused_with_the_nearest_to_both() -> None:
     with pytest.raises(StudyError) as error:
         study_of(["flops", "parameters"], tolerance=0.0)
-    assert "one size cannot have both: nearest to both is filter=" in str(error.value)
+    assert "no size satisfies both; the nearest is filter=" in str(error.value)
     loose = study_of(["flops", "parameters"], tolerance=0.9)
     tokens = sequence_tokens(loose.trials[0].settings)
     for mixer, found in matches(loose).items():

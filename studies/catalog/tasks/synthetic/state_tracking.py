@@ -41,7 +41,7 @@ class ModularArithmeticSettings(LengthTask):
     """whether there are products besides sums and differences"""
 
     def length_fault(self, length: int) -> str | None:
-        return None if length >= 3 else "expected lengths of at least 3, for a number, = and the answer"
+        return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
         """Return the number of tokens without the answer; with brackets, for the next odd length below."""
