@@ -238,6 +238,11 @@ class ModelConfig:
                 words = f"{', '.join(first)} or {last}" if first else last
                 yield False, f"expected {name} to be {words}, got '{value}'"
 
+        yield (
+            self.residual or self.residual_init != "zero",
+            "expected residual connections where residual_init is zero, got none",
+        )
+
     def _inputs_and_outputs(self) -> Iterator[Rule]:
         has_classes, clustered = self.classes is not None, bool(self.cutoffs)
         given = "classes" if has_classes else "symbols"

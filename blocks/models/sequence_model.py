@@ -263,8 +263,12 @@ def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
     """
     for block in body.modules():
         if isinstance(block, Block) and block.last_map is not None:
-            weight = block.last_map.weight
-            weight.zero_() if rule == "zero" else weight.div_(math.sqrt(len(body.order)))
+            last = block.last_map
+            if rule == "depth":
+                last.weight.div_(math.sqrt(len(body.order)))
+                continue
+            for parameter in last.parameters():  # a bias would be added to the identity
+                parameter.zero_()
 
 
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:

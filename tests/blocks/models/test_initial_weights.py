@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from activemem.blocks import build
+from activemem.blocks import BuildError, build
 from activemem.blocks.testing.fixtures import make_generator
 
 WIDTH = 16
@@ -139,12 +139,20 @@ def test_maps_and_biases_begin_within_the_bounds_of_torch():
     assert 0.06 < numbers.output.bias.abs().max() <= 1 / 16
 
 
-def test_a_model_whose_last_maps_are_zero_begins_as_the_identity():
-    text = "4 * (sa(heads=1) >> ff(8))"
-    plain, zero = (make_model(text, vocab=40, residual_init=each) for each in ("plain", "zero"))
+@pytest.mark.parametrize("bias_init", ["zero", "uniform"])
+def test_a_model_whose_last_maps_are_zero_begins_as_the_identity(bias_init):
+    text, settings = "4 * (sa(heads=1) >> ff(8))", {"vocab": 40, "bias_init": bias_init}
+    plain, zero = (make_model(text, residual_init=each, **settings) for each in ("plain", "zero"))
+    x = torch.randn(2, 5, WIDTH, dtype=torch.float64)
+    torch.testing.assert_close(zero.body(x), x, rtol=0.0, atol=0.0)
     for (name, one), other in zip(plain.named_parameters(), zero.parameters(), strict=True):
-        last = name.startswith("body") and name.endswith((".output.weight", ".outer.weight"))
+        last = name.startswith("body") and (".output." in name or ".outer." in name)
         torch.testing.assert_close(other, torch.zeros_like(one) if last else one, rtol=0.0, atol=0.0)
+
+
+def test_without_residuals_last_maps_cannot_be_zero():
+    with pytest.raises(BuildError, match="expected residual connections where residual_init is zero"):
+        make_model("ff(8)", vocab=40, residual=False, residual_init="zero")
 
 
 def test_last_maps_begin_smaller_in_deeper_models():
