@@ -70,8 +70,8 @@ def paper_tables(
 ) -> tuple[Table, ...]:
     """Return each published table, once for every study of it with a trial in `outcomes`.
 
-    Studies with the same columns and different rows are joined into one table. A table without such a study
-    is returned once, with only its published numbers.
+    Studies of one size with the same columns and different rows are joined into one table, unless the values
+    of a column are compared. A table without such a study is returned once, with only its published numbers.
     """
     stored = set(outcomes["trial"])
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
@@ -83,26 +83,37 @@ def paper_tables(
             for spec in study.tables
             if isinstance(spec, CellsTable) and _reproduces(theirs, study, spec)
         ]
-        beside: list[Table] = []
+        beside: list[tuple[bool, Table]] = []
         for study, spec in ours:
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
-            beside.append(replace(table, name=name, provenance=f"study {study.name} · {table.provenance}"))
+            table = replace(table, name=name, provenance=f"study {study.name} · {table.provenance}")
+            beside.append((study.small, table))
         tables += _join_tables(theirs, beside) if ours else [published_only_table(theirs)]
     return tuple(tables)
 
 
-def _join_tables(theirs: PublishedTable, tables: Sequence[Table]) -> list[Table]:
-    """Join tables that have the same columns and different rows of the paper."""
-    joined: list[Table] = []
-    for table in tables:
-        for number, known in enumerate(joined):
-            if set(known.keys) == set(table.keys) and not _own_rows(theirs, known) & _own_rows(theirs, table):
-                joined[number] = _join(theirs, known, table)
+def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -> list[Table]:
+    """Join tables of studies of one size that have the same columns and different rows of the paper."""
+    joined: list[tuple[bool, Table]] = []
+    for small, table in tables:
+        for number, (known_small, known) in enumerate(joined):
+            if known_small is small and _can_join(theirs, known, table):
+                joined[number] = small, _join(theirs, known, table)
                 break
         else:
-            joined.append(table)
-    return joined
+            joined.append((small, table))
+    return [table for _, table in joined]
+
+
+def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
+    """Return whether two tables can be one: a best cell or a difference holds only among its own rows."""
+    if any(
+        cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
+    ):
+        return False
+    alike = (first.center, first.spread, set(first.keys)) == (second.center, second.spread, set(second.keys))
+    return alike and not _own_rows(theirs, first) & _own_rows(theirs, second)
 
 
 def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:

@@ -125,7 +125,10 @@ def test_a_speedup_without_an_end_is_decided_by_ranks(tmp_path):
             f"{SPEEDUP} > speedup(sa over conv(k=3), flops_to[dev_loss <= 1.5])",
             "expected speedups in one currency, got steps_to and flops_to",
         ),
-        ("speedup(sa over conv(k=3), steps_to[test_loss <= 1]) > 1", "expected a metric measured after each epoch"),
+        (
+            "speedup(sa over conv(k=3), steps_to[test_loss <= 1]) > 1",
+            "expected a metric measured after each epoch",
+        ),
     ],
 )
 def test_a_speedup_that_says_nothing_is_a_fault_of_the_study(holds, message):

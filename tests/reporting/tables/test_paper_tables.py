@@ -113,6 +113,25 @@ def test_two_studies_with_other_rows_of_one_table_are_one_table():
             assert _notes(made, cell) == _notes(whole, other)
 
 
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ('name = "memory-degradation-translation"', 'name = "memory-degradation-translation"\nsmall = true'),
+        ('rows = "corpus"', 'rows = "corpus"\nspread = "se"'),
+    ],
+)
+def test_studies_of_another_size_or_with_other_spreads_are_tables_of_their_own(written: str, instead: str):
+    folder = Path(__file__).parents[3] / "studies"
+    first = load_study(folder / "memory-degradation.toml")
+    text = (folder / "memory-degradation-translation.toml").read_text()
+    assert written in text
+    second = load_study(text.replace(written, instead))
+    outcomes = load_outcomes(Store(folder / "results"), first, second)
+    theirs = published_tables_of("memory-degradation", "table2")
+    made = paper_tables(theirs, [first, second], outcomes)
+    assert [each.provenance.split()[1] for each in made] == [first.name, second.name]
+
+
 def _notes(made: Table, cell: Cell) -> list[str]:
     return [note.text for note in made.footnotes if note.mark in cell.marks]
 
