@@ -23,7 +23,7 @@ from .output import (
 )
 from .plugin_loading import load_configured, plugin_hint, plugin_option, report_broken_plugins
 
-_REPORTED = "activemem.told"  # of a context: the broken plug-ins that are told already
+_REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context has reported
 
 
 _REPLACED = {
