@@ -102,7 +102,7 @@ def test_cells_of_equal_state_at_the_baselines_size_keep_it() -> None:
 def test_state_where_the_baseline_has_none_is_refused() -> None:
     with pytest.raises(StudyError, match=r"0 B of state within 2 %, got .* \(\+∞ %\), whatever filter is"):
         stateless("state", "sa(heads=2)")
-    with pytest.raises(StudyError, match="one size cannot have both"):
+    with pytest.raises(StudyError, match="no size satisfies both"):
         stateless(["parameters", "state"], "sa(heads=2)")
 
 
