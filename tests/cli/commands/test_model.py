@@ -93,7 +93,7 @@ def test_a_model_goes_to_a_folder_and_is_used_from_there(run, kept, tmp_path):
     assert kept[0] in run("model", "show", "hub").stdout
     told = json.loads(run("model", "export", kept[0], "second", "--json").stdout)
     assert (told["path"], told["difference"]) == ("second", None)
-    assert "expected .pt2 or .onnx" in run("model", "export", kept[0], "model.zip").stderr
+    assert "expected a path that ends in .pt2 or .onnx" in run("model", "export", kept[0], "model.zip").stderr
 
 
 def test_a_language_model_goes_on_with_a_text_and_scores_one(run, language_model, tmp_path):
