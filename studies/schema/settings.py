@@ -216,7 +216,8 @@ class ModelSettings(StrictModel):
     elsewhere; uniform: within ±1 / √inputs for all matrices and convolutions, as torch does"""
     residual_init: ResidualInit = "plain"
     """how the last matrix of each sub-layer is initialised: plain, by its rule; depth: divided by the square
-    root of the number of sub-layers, as in GPT-2; zero: 0, so that the model begins as the identity"""
+    root of the number of sub-layers, as in GPT-2; zero: 0, as is its bias, so that the model begins as the
+    identity (needs residual connections)"""
     output_act: OutputActivation = "none"
     """for tasks with numbers: the activation after the output layer"""
     output_bias: bool = True
