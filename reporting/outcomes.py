@@ -124,7 +124,7 @@ def match_sentence(study: Study) -> str:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
     worst = max(abs(match.largest.relative_residual) for match in study.size_matches.values())
-    return f"Models have equal {costs} within {100 * worst:.2g} %."
+    return f"Models have equal {costs}{f' within {100 * worst:.2g} %' if worst else ', exactly'}."
 
 
 _MATCHED = {

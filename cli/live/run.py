@@ -174,7 +174,8 @@ def _print_summary(
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
     if now.stored and request.study.tables:
-        print_stderr(f"see: {request.table_command}")
+        tables = len(request.study.tables)
+        print_stderr(f"see: {request.table_command}{f'  ({tables} tables)' if tables > 1 else ''}")
     elif study.search is None and (best := headline.best_words()):
         print_stderr(f"  {best}")
 

@@ -93,7 +93,7 @@ class SpeedupTable(TableKind):
             caption=tuple(_sentences(self, subject, [cell for column in columns for cell in column])),
             corner=one_line(self.rows),
             rows=level_names(levels),
-            columns=tuple(f"{metric.name} ↑" for metric in metrics),
+            columns=tuple(f"× {metric.name} ↑" for metric in metrics),
             cells=tuple(zip(*columns, strict=True)),
             footnotes=notes.as_tuple(),
             provenance=subject.provenance(),

@@ -282,7 +282,8 @@ class _ClaimParser(TokenReader):
                 break
             elif kind == "=" and not inside:
                 before = self._found(self._tokens[self._at - 1])
-                raise self._error(f"unexpected '='; is there a comma missing before {before}?")
+                message = f"unexpected '='; is there a comma missing before {before}?"
+                raise self._error(f"{message} A level with = in its name needs quotes: 'lr = 0.006'")
             tokens.append(self._advance())
         if not tokens:
             raise self._error(f"expected a level, got {self._found()}")

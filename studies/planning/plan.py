@@ -378,8 +378,9 @@ def model_costs(
 
 
 def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return how far a model's costs are from the baseline's, and the baseline's."""
-    return abs(match.largest.relative_residual), match.largest.target
+    """Return how far a model's cost is from the baseline's, as a fraction if there are several, and that."""
+    worst = match.largest
+    return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
 
 
 def _label_names(study: Study) -> list[str]:

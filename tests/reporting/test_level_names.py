@@ -134,7 +134,7 @@ def test_what_a_claim_could_write_and_what_is_stored_stay_as_they_are_spelled(st
 
 def test_levels_of_one_name_are_not_taken_for_each_other(study):
     twins = load_study(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
-    place = {"rows": "k", "columns": None, "over": ["mixer"], "separate": True}
-    found = tally_trials(twins.name, twins.trials, outcomes(twins), metrics=["max_length"], **place)
+    spec = CellsTable(name="t", rows="k", value="max_length", over=["mixer"], pick="best")
+    found = tally_trials(spec, twins.name, twins.trials, outcomes(twins))
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
     assert build_table(twins, CellsTable(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")
