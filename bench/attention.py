@@ -1,9 +1,8 @@
 """Benchmark of `all_attn` against its equations, its released program, and `sa >> ff`.
 
 A layer reads a block of a stream behind a full span. The transcription gathers the keys and values of every
-query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and what a step holds at most; of
-the released program also with spans that differ and with weights dropped. On a GPU plain products stand
-beside FlexAttention.
+query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and the peak memory of a
+step; for the released program also with different spans and with dropped weights.
 
 Run: python bench/attention.py [SECONDS a measurement]
 """
