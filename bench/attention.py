@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from clock import make_clock
@@ -29,7 +28,6 @@ from torch.profiler import ProfilerActivity, profile
 from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.all_attention import AllAttention
-from activemem.blocks.layers.windows.pieces import window_products
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
 
@@ -151,16 +149,6 @@ def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
     return run
 
 
-def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """Return the same step with plain products for windows on every device."""
-
-    def run() -> Tensor:
-        with patch("activemem.blocks.layers.window_attention.compute_window", window_products):
-            return step()
-
-    return run
-
-
 def median_ms(
     runners: dict[str, Callable[[], Tensor]], seconds: float, device: torch.device
 ) -> dict[str, float]:
@@ -220,8 +208,6 @@ def main() -> None:
         one, many = Size(1 if device == "cpu" else 8, 256, device), Size(8, 256, device)
         runners = steps(one)
         assert_same(runners, "transcription")
-        if device == "cuda":
-            runners["products"] = by_products(runners["all_attn"])
         show(f"width {WIDTH}", runners, one, seconds)
         for size, heads in ((one, 8), (many, 4)):
             for adaptive, dropout in ((False, 0.0), (True, 0.0), (False, 0.1)):
