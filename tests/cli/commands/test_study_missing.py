@@ -6,6 +6,7 @@ from pathlib import Path
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
+from ...study_texts import study_text
 from ..store_factories import store_outcome
 
 
@@ -38,3 +39,21 @@ def test_what_has_been_trained_is_counted_and_not_listed(run, tiny):
     told = run("study", "missing", tiny).stdout
     assert "are trained already" in told
     assert "FLOPs" not in told
+
+
+def test_a_study_of_matched_sizes_says_that_changed_models_are_not_matched(run):
+    Path("equal.toml").write_text(
+        study_text(
+            study={
+                "match": "parameters",
+                "baseline": {"mixer": "sa(heads=2, head_width=4)", "filter": 32},
+                "tolerance": 0.05,
+            },
+            model={"recipe": "{mixer} >> ff({filter})", "d_model": 16},
+            factors={"mixer": ["sa(heads=2, head_width=4)", "gru"], "task": None, "seed": [0]},
+            task={"name": "copy"},
+        ),
+        encoding="utf-8",
+    )
+    told = run("study", "missing", "equal.toml").stdout
+    assert "Each model keeps the filter that match solved" in told
