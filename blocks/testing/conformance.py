@@ -87,8 +87,8 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
     with torch.no_grad():
         touched = _dependency_matrix(block, random_sequences(2, 12))
     if causal:
-        assert not touched.tril(-1).any(), "a later input moves an output"
-    assert touched.diagonal()[2:].all(), "an output does not move with its own input"
+        assert not touched.tril(-1).any(), "a later input changes an output"
+    assert touched.diagonal()[2:].all(), "an output does not depend on its own input"
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
@@ -116,7 +116,7 @@ def padding_changes_nothing(text: str, *, causal: bool) -> None:
         assert_close(valid_outputs(out, length), block(row[None, :length])[0], rtol=1e-11, atol=1e-11)
     junk = torch.where(mask[..., None], x, 1e4 * random_sequences(4, 8, seed=9))
     assert valid_outputs(y, mask).equal(valid_outputs(block(junk, mask), mask)), (
-        "what stands at padding moves an output"
+        "the content of padding changes an output"
     )
     assert_close(block(x, prefix_mask([8] * 4, 8)), block(x), rtol=1e-12, atol=1e-12)
 
@@ -128,7 +128,7 @@ def sequences_are_independent(text: str, *, causal: bool) -> None:
     for row, out in zip(x, y, strict=True):
         assert_close(out, block(row[None])[0], rtol=1e-11, atol=1e-11)
     other = torch.cat([x[:1], random_sequences(2, 7, seed=8)])
-    assert block(other)[0].equal(y[0]), "another sequence of the batch moves an output"
+    assert block(other)[0].equal(y[0]), "another sequence of the batch changes an output"
 
 
 def gradients_are_right(text: str, *, causal: bool) -> None:
@@ -216,7 +216,7 @@ def weights_can_be_stacked(text: str, *, causal: bool) -> None:
         for path, weight in weights.items():
             found = [dict(block.named_parameters())[path].grad for block in blocks]
             gradients = [gradient for gradient in found if gradient is not None]
-            assert len(gradients) == len(blocks), f"the parameter {path} moves no output"
+            assert len(gradients) == len(blocks), f"no output depends on the parameter {path}"
             assert_close(weight.grad, torch.stack(gradients), rtol=1e-4, atol=1e-4)
 
 
@@ -241,7 +241,7 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(7)
             outputs.append(model.train()(tokens))
-    assert outputs[0].equal(outputs[1]), "the order of a sum moves an output"
+    assert outputs[0].equal(outputs[1]), "the order of a sum's parts changes an output"
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:

@@ -204,7 +204,7 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
     state = torch.get_rng_state()
     one, same, other = (make(seed)(*inputs) for seed in (3, 3, 4))
     assert torch.get_rng_state().equal(state), "weights were drawn from the global generator"
-    assert one.equal(same), "the same seed draws other weights"
+    assert one.equal(same), "the same seed draws different weights"
     assert not (_has_parameters(make(3)) and one.equal(other)), "another seed draws the same weights"
 
 
@@ -253,11 +253,11 @@ def assert_dropout_acts(dropping: nn.Module, plain: nn.Module, *inputs: Tensor) 
 
     Few numbers may get the same mask twice in a row, so several passes are compared.
     """
-    assert dropping.eval()(*inputs).equal(plain.train()(*inputs)), "something is dropped in evaluation"
+    assert dropping.eval()(*inputs).equal(plain.train()(*inputs)), "dropout acts in evaluation"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         first, *others = (dropping.train()(*inputs) for _ in range(4))
-    assert not all(first.equal(each) for each in others), "nothing is dropped in training"
+    assert not all(first.equal(each) for each in others), "dropout does not act in training"
 
 
 def _has_parameters(module: nn.Module) -> bool:

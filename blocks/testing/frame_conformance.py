@@ -63,7 +63,7 @@ def norm_sees_one_vector(name: str) -> None:
         moved = (norm(other) != norm(x)).any(-1)
         expected = torch.zeros(2, 5, dtype=torch.bool)
         expected[1, 2] = True
-        assert moved.equal(expected), "an output moves with another vector than its own"
+        assert moved.equal(expected), "an output depends on a vector other than its own"
 
 
 def norm_gradients_are_right(name: str) -> None:

@@ -47,7 +47,7 @@ def measured_again_it_is_the_same(name: str) -> None:
         first = _measure(name, model, kind)
         torch.manual_seed(2)
         assert _measure(name, model, kind) == first, (
-            f"of {kind.name.lower()} the same model measures otherwise"
+            f"{kind.name.lower()}: a second measurement of the same model differs"
         )
 
 

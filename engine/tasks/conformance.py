@@ -48,7 +48,7 @@ _SEEN_OFTEN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task with its settings: it draws examples from a seed, and has the stated properties."""
+    """A task with its settings: its function that draws examples, and properties for the checks to verify."""
 
     name: str
     settings: Mapping[str, Any]
@@ -91,8 +91,8 @@ def seed_decides(task: Subject) -> None:
         before = torch.get_rng_state()
         again, other = task.draw(1), task.draw(2)
         assert torch.get_rng_state().equal(before), "examples are drawn from torch's own generator"
-    assert _digest(first) == _digest(again), "the same seed has drawn other examples"
-    assert _digest(first) != _digest(other), "another seed has drawn the same examples"
+    assert _digest(first) == _digest(again), "the same seed draws different examples"
+    assert _digest(first) != _digest(other), "another seed draws the same examples"
 
 
 def other_processes_draw_the_same(task: Subject) -> None:
@@ -107,7 +107,7 @@ def other_processes_draw_the_same(task: Subject) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == digest_all(task), "another process has drawn other examples"
+    assert done.stdout.strip() == digest_all(task), "another process draws different examples"
 
 
 def examples_fit(task: Subject) -> None:
@@ -205,7 +205,7 @@ def losses_are_of_each_target(task: Subject) -> None:
         targets = targets.squeeze(-1)
         outputs = targets + torch.randn(targets.shape, generator=torch.Generator().manual_seed(2))
     else:
-        assert task.sizes.vocab is not None, "tagging is of symbols"
+        assert task.sizes.vocab is not None, "a tagging task has a vocabulary"
         targets = targets[targets != IGNORED]
         shape = (len(targets), task.sizes.vocab)
         outputs = torch.randn(shape, generator=torch.Generator().manual_seed(2))

@@ -78,7 +78,7 @@ def points_are_within_the_space(name: str) -> None:
 
 def points_are_not_all_one(name: str) -> None:
     """Check that more than one distinct point is proposed."""
-    assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "the same point is proposed always"
+    assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "every proposed point is the same"
 
 
 def sampler_seed_decides(name: str) -> None:
@@ -88,7 +88,7 @@ def sampler_seed_decides(name: str) -> None:
     first = _search(name, 3, _POINTS)
     assert random.getstate() == before, "points were drawn from Python's own generator"
     random.seed(2)
-    assert _search(name, 3, _POINTS) == first, "the same seed proposes other points"
+    assert _search(name, 3, _POINTS) == first, "the same seed proposes different points"
 
 
 def restarted_search_is_the_same(name: str) -> None:
@@ -128,20 +128,20 @@ def best_point_is_kept(name: str) -> None:
     """Check that a point that is better than all others at each epoch is not pruned."""
     courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
     given_up = _given_up(name, courses)
-    assert given_up[-1] is None, f"the best of {_POINTS} points is given up after epoch {given_up[-1]}"
+    assert given_up[-1] is None, f"the best of {_POINTS} points is pruned after epoch {given_up[-1]}"
 
 
 def first_point_is_kept(name: str) -> None:
     """Check that the first point, which has no others for comparison, is not pruned."""
     (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
-    assert given_up is None, f"the only point is given up after epoch {given_up}"
+    assert given_up is None, f"the only point is pruned after epoch {given_up}"
 
 
 def scheduler_is_repeatable(name: str) -> None:
     """Check that the same curves are pruned at the same epochs, because a resumed search replays them."""
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
-    assert _given_up(name, courses) == _given_up(name, courses), "the same courses are given up otherwise"
+    assert _given_up(name, courses) == _given_up(name, courses), "the same curves are pruned differently"
 
 
 SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (

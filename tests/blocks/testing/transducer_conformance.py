@@ -95,9 +95,9 @@ def later_targets_are_hidden(text: str) -> None:
         other = target.clone()
         other[:, place] += 1.0
         moved = (transducer(source, other) != expected).any(-1).any(0)
-        assert not moved[:place].any(), "a later target moves an output"
+        assert not moved[:place].any(), "a later target changes an output"
     other = source + 1.0
-    assert (transducer(other, target) != expected).any(), "the source moves no output"
+    assert (transducer(other, target) != expected).any(), "no output depends on the source"
 
 
 def padding_changes_nothing(text: str) -> None:
@@ -112,7 +112,7 @@ def padding_changes_nothing(text: str) -> None:
         torch.where(mask[..., None], x, 1e4 * torch.ones_like(x))
         for x, mask in zip((source, target), masks, strict=True)
     ]
-    assert transducer(*junk, *masks)[masks[1]].equal(outputs[masks[1]]), "padding moves an output"
+    assert transducer(*junk, *masks)[masks[1]].equal(outputs[masks[1]]), "padding changes an output"
 
 
 def gradients_are_right(text: str) -> None:

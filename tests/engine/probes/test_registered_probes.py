@@ -46,7 +46,11 @@ def test_a_probe_of_every_kind_conforms(check):
         ),
         (lambda model, batches: {}, "numbers_are_measured", "expected at least one number, got none"),
         (lambda model, batches: {"a b": 1}, "numbers_are_measured", "expected an index of a word"),
-        (lambda model, batches: {"": torch.rand(1)}, "measured_again_it_is_the_same", "measures otherwise"),
+        (
+            lambda model, batches: {"": torch.rand(1)},
+            "measured_again_it_is_the_same",
+            "measurement of the same model differs",
+        ),
         (
             lambda model, batches: {"": bool(model.train())},
             "model_is_left_alone",

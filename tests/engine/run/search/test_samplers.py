@@ -49,11 +49,11 @@ def _registered():
 
 
 def test_the_suites_find_what_a_sampler_and_a_scheduler_do_not_keep_to():
-    with pytest.raises(AssertionError, match="the same seed proposes other points"):
+    with pytest.raises(AssertionError, match="the same seed proposes different points"):
         conformance.sampler_seed_decides("unseeded")
-    with pytest.raises(AssertionError, match="the best of 25 points is given up after epoch 1"):
+    with pytest.raises(AssertionError, match="the best of 25 points is pruned after epoch 1"):
         conformance.best_point_is_kept("impatient")
-    with pytest.raises(AssertionError, match="the only point is given up after epoch 1"):
+    with pytest.raises(AssertionError, match="the only point is pruned after epoch 1"):
         conformance.first_point_is_kept("impatient")
 
 
