@@ -197,7 +197,7 @@ class NameListPage(Page):
 
 
 class DatasetEntry(Page):
-    """A corpus with sizes depending on its kind, and its files on this machine; `faults` need a check."""
+    """A corpus: its size in the units of its kind, its files on this machine, and faults found by a check."""
 
     kind: str
     name: str

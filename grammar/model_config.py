@@ -102,8 +102,8 @@ class ModelConfig:
     Weights and positions:
 
     - `feedforward_std` is the initial standard deviation of the maps of feed-forward blocks, as in N(0, s²).
-    - `attention_std` is the same for queries, keys and values of `sa`.
-    - `attention_output_std` is the same for the outputs of `sa`.
+    - `attention_std` is the initial standard deviation of the maps to queries, keys and values of `sa`.
+    - `attention_output_std` is the initial standard deviation of the output maps of `sa`.
     - With `residual_init` depth, the last map of each sub-layer is divided by the root of their number; with
       zero, it is zero.
     - `mup` is the width at which maximal updates change nothing.

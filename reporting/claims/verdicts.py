@@ -70,7 +70,7 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """The result of a claim; its verdict depends on the comparison `deciding`.
+    """The result of a claim; `deciding` is the comparison that decides its verdict.
 
     `level` is the level of the intervals: `level_of_look`, or a higher one if not all comparisons are
     decided. `level_of_look` is the claim's own level, or a higher one if there may be several looks. `looks`

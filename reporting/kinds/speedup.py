@@ -1,4 +1,4 @@
-"""`speedup`: how many times as much a baseline takes to a target as each other row, with intervals."""
+"""`speedup`: the cost of a baseline to a target divided by that of each other row, with intervals."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _column(
 def _per_step(name: str, outcomes: pl.DataFrame) -> dict[str, float]:
     """Return what a step of each trial costs in the currency of a target."""
     target = read_target(name)
-    assert target is not None, "a target that was checked"
+    assert target is not None, "the caller has checked the target"
     return dict(outcomes.select("trial", spent(target.currency) / pl.col("steps")).drop_nulls().iter_rows())
 
 
@@ -162,7 +162,7 @@ def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]
     fixed = subject.fixed((spec.rows, SEED))
     at = f", at {describe_levels(fixed)}" if fixed else ""
     start, baseline = caption_start(spec.caption, metrics), level_name(spec.baseline)
-    yield f"{start}: how many times as much {baseline} takes{at}."
+    yield f"{start}: the value of {baseline} divided by the value of each row{at}."
     counts = sorted({cell.count for cell in cells if cell.count})
     if counts:
         seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -48,7 +48,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupEstimate:
-    """How many times as much the baseline takes, over `n` seeds; `bound` says on which side the truth lies.
+    """The baseline's cost divided by a row's, over `n` seeds; `bound` marks an upper or a lower bound.
 
     It is "" where all trainings reached the target, ">" where some of the baseline did not, and "<" where
     some of the cell did not. A bound has no interval.

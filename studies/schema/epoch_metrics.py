@@ -88,7 +88,7 @@ def task_metrics(spec: TaskSpec) -> dict[str, str]:
 
 
 def _example_trials(spec: TaskSpec) -> list[TrialSettings]:
-    """Return settings of which only what decides about metrics holds: defaults, of a choice the first.
+    """Return example settings that have the task's metrics: defaults, and the first option of each choice.
 
     Tasks whose lengths may grow have two: with a curriculum, and with fixed lengths.
     """

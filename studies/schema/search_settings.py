@@ -317,8 +317,8 @@ class SearchSettings(StrictModel):
     trials: int = Field(ge=1, le=100_000)
     """number of points, each trained with every seed"""
     metric: Names
-    """the objective, averaged over the seeds: a metric, or a cost of the training or the model; a list asks
-    for all trade-offs between several"""
+    """the objective, averaged over the seeds: a metric, or a cost of the training or the model; a list of
+    several asks for their Pareto front"""
     direction: Directions = ()
     """the better direction; a list for several metrics (default: the usual direction of each)"""
     scheduler: Annotated[SerializeAsAny[SchedulerSettings], BeforeValidator(read_scheduler)] = (

@@ -206,11 +206,12 @@ class ModelSettings(StrictModel):
     """how matrices are initialised: glorot (uniform), he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or
     uniform within ±1 / √inputs"""
     feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the standard deviation of the initial matrices of `ff`, which are normal (default: as `init` says)"""
+    """the standard deviation of the normal distribution from which the matrices of `ff` are drawn (default:
+    they are drawn as `init` says)"""
     attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the standard deviation of the initial queries, keys and values of `sa` without relative positions"""
+    """like `feedforward_std`, for the query, key and value matrices of `sa` without relative positions"""
     attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same for the output projection of `sa`"""
+    """like `feedforward_std`, for the output matrices of `sa`"""
     bias_init: BiasInit = "zero"
     """how biases are initialised: zero; glorot: uniform for convolutions and the output layer, zero
     elsewhere; uniform: within ±1 / √inputs for all matrices and convolutions, as torch does"""

@@ -182,12 +182,12 @@ class TrainSettings(StrictModel):
     """for pairs of sequences: the share of target symbols that the model reads as its own guesses (scheduled
     sampling)"""
     scheduled_sampling: ScheduledSamplingSettings | None = None
-    """how the share of `sampling` grows; guesses are then drawn one after the other, otherwise the most
-    likely symbols are used"""
+    """how the share of `sampling` grows; with this table guesses are drawn one after the other from the
+    model's probabilities, without it they are the most likely symbols"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """for pairs of sequences: the probability that is spread over all target symbols"""
     precision: Precision = "float32"
-    """the precision of products in all operations; weights stay in 32 bits"""
+    """the precision in which operations multiply numbers; weights stay in 32 bits"""
     compile: Compile = False
     """whether torch compiles the body; "reduce-overhead" also uses CUDA graphs, for short steps on a GPU"""
     stop: StopSettings | None = None

@@ -64,7 +64,7 @@ def test_a_table_has_the_speedup_of_each_row_over_its_baseline(tmp_path):
     (base,), (conv,) = table.cells
     assert (base.text, conv.text, conv.count) == ("1", "2.33", 3)
     assert conv.estimate.low < 350 / 150 < conv.estimate.high
-    assert "how many times as much sa takes" in table.caption[0]
+    assert "the value of sa divided by the value of each row" in table.caption[0]
 
 
 def test_a_table_shows_bounds_and_why(tmp_path):
