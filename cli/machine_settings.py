@@ -155,7 +155,7 @@ class MachineSettings(StrictModel):
     def validate_count(cls, count: float) -> float:
         """Check that Ray can schedule the number: a fraction below one, or a whole number."""
         if count > 1 and not count.is_integer():
-            raise ValueError(f"expected a whole number or a share of one, got {count:g}")
+            raise ValueError(f"expected a whole number or a fraction below 1, got {count:g}")
         return count
 
     @field_validator("format")

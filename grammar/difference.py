@@ -47,7 +47,7 @@ def _without_one(node: Value) -> Iterator[Node]:
         case TiedNode():
             yield node.body
             for repeat in _without_one(node.body):
-                assert isinstance(repeat, RepeatNode), "a repeat without a part of its body is one"
+                assert isinstance(repeat, RepeatNode), "a repeat without a part of its body is still a repeat"
                 yield TiedNode(repeat)
         case BlockNode():
             for place, (name, value) in enumerate(node.arguments):

@@ -394,7 +394,7 @@ def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
             return RepeatNode(node.count, _replaced(node.body, old, new))
         case TiedNode():
             body = _replaced(node.body, old, new)
-            assert isinstance(body, RepeatNode), "a repeat stays one"
+            assert isinstance(body, RepeatNode), "a repeat with another body is still a repeat"
             return TiedNode(body)
         case _:
             return node

@@ -30,10 +30,10 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 
 
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempts with what follows from the courses of the studies' trials.
+    """Add to the latest attempts what is computed from the histories of the studies' trials.
 
-    That is the column DIVERGED, which marks diverged trainings, and the targets that the studies name, among
-    the final metrics.
+    These are the column DIVERGED, which marks diverged trainings, and the targets that the studies name, as
+    final metrics.
     """
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
     is_own = pl.col("trial").is_in(own)

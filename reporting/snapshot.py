@@ -65,7 +65,7 @@ class Snapshot:
         published: bool = True,
         begun: Collection[str] | None = None,
     ) -> list[Table]:
-        """Return these tables, by default those of the study file; raise TableError for misfits.
+        """Return these tables (default: the study file's); raise TableError if one does not fit it.
 
         `begun` overrides the begun trials, if the caller knows more than the checkpoints.
         """
@@ -76,7 +76,7 @@ class Snapshot:
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
-        """Return these figures, by default those of the study file; raise CurveError for misfits."""
+        """Return these figures (default: the study file's); raise CurveError if one does not fit it."""
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)

@@ -106,7 +106,7 @@ def encode_metadata(description: Mapping[str, Any]) -> dict[str, str]:
 
 def add_model_checksum(data: bytes) -> bytes:
     """Fill the checksum into a file with metadata from `encode_metadata`."""
-    assert _has_checksum(data), "the metadata of a model's file begin with room for its checksum"
+    assert _has_checksum(data), "a model's metadata must begin with a placeholder for the checksum"
     return data[:_AT] + f"{zlib.crc32(data):08x}".encode() + data[_AT + _DIGITS :]
 
 

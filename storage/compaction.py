@@ -60,7 +60,7 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
 
 
 def merge_ended(quarantine: Quarantine, study: str, *, at_least: int) -> int:
-    """Merge a study's files of ended attempts into one more merged file, if there are at least `at_least`.
+    """Merge a study's files of ended attempts into a new file if there are `at_least` of them or more.
 
     Return how many files were merged. A run calls it while it trains, because merged files are not read
     again. An attempt has ended once its row exists: only probes are written later. So rows are merged last,

@@ -128,7 +128,7 @@ def sync(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and its parents, and flush their names."""
+    """Make a folder and its missing parents, and sync their directory entries to disk."""
     missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
@@ -164,7 +164,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """Return the bytes of a file; raises as `open_regular`."""
+    """Return the bytes of a file; raise the errors of `open_regular`."""
     try:
         with open_regular(path) as file:
             return file.read()

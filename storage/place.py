@@ -108,13 +108,13 @@ class FolderPlace(Place):
         self.root, self._unfinished = root, root / "unfinished"
 
     def fetch(self, folder: Path, name: str | None = None) -> None:
-        """Do nothing: the folder is the store."""
+        """Do nothing: the folder is already the store's."""
 
     def fetch_file(self, path: Path) -> None:
-        """Do nothing: the file is the store's."""
+        """Do nothing: the file is already in the store's folder."""
 
     def list_names(self, *folders: Path) -> None:
-        """Do nothing: the folders are the store's."""
+        """Do nothing: the folders are already the store's."""
 
     def get(self, path: Path) -> bytes:
         return read_regular(path)

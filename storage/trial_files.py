@@ -160,7 +160,7 @@ def read_note(folder: Path) -> CheckpointNote | None:
 
 
 def verify_note(folder: Path) -> None:
-    """Verify the note in a trial's folder; raise as `decode_record` and `read_regular`."""
+    """Verify the note in a trial's folder; raise the errors of `decode_record` and `read_regular`."""
     if data := read_regular(folder / NOTE_FILE):  # empty where a crash of the machine lost it
         decode_record(data, _Note)
 

@@ -40,7 +40,7 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
     if is_uri(place) or "?" in place:
-        raise TrackingError(f"optuna: expected a file of SQLite such as search.db, got {place!r}")
+        raise TrackingError(f"optuna: expected an SQLite file such as search.db, got {place!r}")
     points = StoredPoints(study, store)
     rows = study_outcomes(study, store.trials())
     begun = points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])

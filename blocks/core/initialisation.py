@@ -56,7 +56,7 @@ class Weight:
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
-        assert parameter is not None, "only parameters that exist are weights"
+        assert parameter is not None, "a Weight names a parameter of its module"
         own: Callable[[nn.Parameter], int] | None = getattr(self.module, "fan_in", None)
         return parameter[0].numel() if own is None else own(parameter)
 

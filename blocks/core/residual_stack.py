@@ -179,7 +179,7 @@ def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inpu
         return next(functions, again)(*given)
 
     found = checkpoint(compute, *inputs, use_reentrant=False)
-    assert isinstance(found, Tensor), "a function of tensors gives one"
+    assert isinstance(found, Tensor), "each function returns a tensor"
     return found
 
 

@@ -63,7 +63,7 @@ class LinearBias(DistanceBias):
 
 
 class BucketBias(DistanceBias, Initialisable):
-    """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1, and their program).
+    """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1 and code).
 
     Half of the buckets of a side have one distance each; the others grow, and the last has all larger
     distances.

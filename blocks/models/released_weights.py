@@ -40,7 +40,7 @@ class WeightsError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tensor:
-    """A tensor of the program: its name, its shape, and its counterpart in our model.
+    """A tensor of the released program: its name, its shape, and its counterpart in our model.
 
     Without `ours` it is not loaded: it follows from its shape, or is a copy of `same_as`.
     """
@@ -53,7 +53,7 @@ class _Tensor:
 
 
 def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
-    """Load the weights of the program's checkpoint, or of its `model` part, into a model.
+    """Load weights from a checkpoint of the released program, or from its `model` part, into a model.
 
     Its symbols are then numbered as in the program (`adaptive_span_symbols`). The file does not contain the
     length of the fading ramp, a block's `ramp`. Raises WeightsError with all differences between model and
@@ -74,7 +74,7 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """Return the program's number of each of our symbols, from the training text in our numbers.
+    """Map each of our symbol numbers to the released program's; `tokens` is the training text in ours.
 
     The program numbers them by first appearance or, with clusters, by frequency, ties in reverse order.
     Raises WeightsError if a number below the greatest does not occur in the text.
@@ -181,7 +181,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
-    """Yield every tensor that the program saves for such a model, in the order of our parts."""
+    """Yield every tensor that the released program saves for such a model, in the order of our parts."""
     if model.config.cutoffs:
         yield from _clustered_ends(model)
     else:

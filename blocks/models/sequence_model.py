@@ -149,7 +149,7 @@ class Model(BaseModel[ResidualStack]):
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
-            raise BuildError(f"expected positions that a stream can go on with, got {self.config.position}")
+            raise BuildError(f"expected positions that work in an endless stream, got {self.config.position}")
         x, signal = self._embed(inputs, state.past_length)
         chunk = StreamChunk(state.block_states, zero_past=self.config.zero_past)
         x = self._normalise(self.body(x, SideInputs(signal=signal, chunk=chunk)))

@@ -243,9 +243,9 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
             return self._attend(state, target)
         found: list[tuple[Tensor, Tensor]] = []
         for each in target.split(1, 1):
-            assert state.context is not None, "what is fed back begins as zeros"
+            assert state.context is not None, "the first context is zeros, not None"
             hidden, context, state = self._attend(state, self.merge(torch.cat([each, state.context], -1)))
-            assert context is not None, "an attention is fed back"
+            assert context is not None, "only a decoder with attention feeds its context back"
             state = replace(state, context=context)
             found.append((hidden, context))
         hidden, context = (torch.cat(each, 1) for each in zip(*found, strict=True))

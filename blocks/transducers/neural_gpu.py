@@ -201,7 +201,7 @@ class ImageEncoder(nn.Module):
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
-        assert self.entry.bias is not None, "behind a norm stands a map with a bias"
+        assert self.entry.bias is not None, "a model with an input norm has an entry map with a bias"
         if source.shape[1] < length:
             source = functional.pad(source, (0, 0, 0, length - source.shape[1]))
         column = self.norm(self.entry(source)).to(source.dtype)  # (batch, length, maps)

@@ -103,7 +103,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 
 
 def block_page(block: nodes.BlockNode, context: CostContext) -> BlockPage:
-    """Return a block with all digits for JSON; an unbounded reach is "all"."""
+    """Return a block with unrounded numbers for JSON; an unbounded reach is "all"."""
     from ..pages import BlockPage
 
     spec = spec_of(block.name)

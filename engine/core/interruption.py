@@ -93,7 +93,7 @@ def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None
 
 
 def stop_soon() -> None:
-    """Raise StoppedMidway in interruptible contexts after `GRACE_S`, now and later.
+    """Request a stop: after `GRACE_S`, current and later interruptible contexts raise StoppedMidway.
 
     Safe in a signal handler.
     """

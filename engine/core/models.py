@@ -91,7 +91,7 @@ class PrecisionError(ActivememError):
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise PrecisionError if a device would silently compute in another precision or lacks it in part.
+    """Raise PrecisionError if a device supports a precision only in part, or would silently use another.
 
     On GPUs for which torch emulates bf16, matrix products are slow and convolutions missing.
     """

@@ -58,7 +58,7 @@ class Speed:
     def trial_s(self, trial: Trial) -> float:
         """Return the expected seconds of a whole trial like this one."""
         mean, recipe = self.mean_s, trial.settings.model.recipe
-        assert mean is not None, "nothing is expected before the first epoch"
+        assert mean is not None, "there is no estimate before the first epoch"
         return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
 
 

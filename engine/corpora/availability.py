@@ -23,7 +23,7 @@ class Availability:
 
     @property
     def complete(self) -> bool:
-        """Return whether all required files are here."""
+        """Return whether all required files are in the data folder."""
         return not self.missing
 
 
@@ -36,7 +36,7 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Return the datasets that have files here.
+    """Return the datasets that have files in the data folder.
 
     A dataset that is part of another complete one is left out.
     """

@@ -56,7 +56,7 @@ def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> Longest
         return None
     if isinstance(task, SentencePairSettings):
         return _of_pairs(lengths, task.longest + 1, batch_size)
-    assert isinstance(task, LabelledSettings | LanguageModelSettings), "others have no files of lines"
+    assert isinstance(task, LabelledSettings | LanguageModelSettings), "other tasks have no files of lines"
     return _of_lines(lengths[0], task)
 
 

@@ -175,7 +175,7 @@ def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
 
 
 def place_of_trees(task: ParsingSettings, folder: Path) -> Path:
-    """Return the folder of the sentences and trees, which may not exist yet; raise as `open_treebank`."""
+    """Return the folder for sentences and trees, even if missing; raise the errors of `open_treebank`."""
     return place_of_writing(*_writing_of(task, folder), folder)
 
 
@@ -197,7 +197,7 @@ def gold_trees(split: PairSplit) -> list[Tree]:
     trees = []
     for words, symbols in zip(split.sentences("source"), split.sentences("target"), strict=True):
         tree = parse_linearised(symbols.split(" "), words.split(" "))
-        assert tree is not None, "what was written is well bracketed"
+        assert tree is not None, "the stored trees have balanced brackets"
         trees.append(tree)
     return trees
 

@@ -160,7 +160,7 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Return which rows continue, with at most `left` more symbols; the others get their score here."""
+    """Return a mask of the rows that continue, for at most `left` symbols; score the rows that have ended."""
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
     written.scores[rows[beaten]] = -torch.inf

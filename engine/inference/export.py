@@ -108,7 +108,7 @@ def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exporte
     try:
         with _quietly():
             converted = torch.onnx.export(program, dynamo=True, verbose=False)
-        assert converted is not None, "a program is converted"
+        assert converted is not None, "torch.onnx.export returns a program"
     except Exception as error:
         raise ExportError(f"{trained.recipe} cannot be converted to ONNX: {_first_line(error)}") from error
     with replacing(path) as temporary:

@@ -133,7 +133,7 @@ def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> t
         assert source_vocab is not None, "sources have symbols"
         return partial(_read_drawn, source_vocab), _drawn_answer(model, settings)
     if isinstance(settings.task, LabelledSettings):
-        assert file.symbols is not None, "sequences of one's own have a vocabulary"
+        assert file.symbols is not None, "a model of the user's own sequences stores a vocabulary"
         read = partial(_read_sequence, vocabulary_from_dict(file.symbols["source"]), settings.task)
         return read, _label_answer(model, file.symbols)
     if interface.columns is not None:

@@ -207,7 +207,7 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
 
     @property
     def _current(self) -> BatchOf:
-        assert self._batch is not None, "a batch is begun first"
+        assert self._batch is not None, "the caller begins a batch first"
         return self._batch
 
     @abstractmethod
@@ -238,7 +238,7 @@ class DrawnBatches(Generic[BatchOf]):
     @property
     def current(self) -> BatchOf:
         """Return the last batch drawn."""
-        assert self._current is not None, "a batch is begun first"
+        assert self._current is not None, "the caller begins a batch first"
         return self._current
 
     def draw(self) -> BatchOf:

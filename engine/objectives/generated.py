@@ -87,7 +87,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @property
     def step_shape(self) -> StepShape:
-        assert self.interface.tokens is not None, "the sizes of a task say its length"
+        assert self.interface.tokens is not None, "a task's sizes include its length"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
     def _draw_batch(self) -> Examples:
@@ -227,7 +227,7 @@ class TaggingExamplesObjective(GeneratedObjective):
         """
         if not self.interface.causal:
             return None
-        assert self.interface.vocab is not None, "tagging is of symbols"
+        assert self.interface.vocab is not None, "a tagging task has a vocabulary"
         return CausalView(
             inputs=self._longest_inputs.to(self.device),
             first=0,
@@ -469,7 +469,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
-        assert settings.train.lengths is not None, "lengths to draw from"
+        assert settings.train.lengths is not None, "train.lengths is set"
         self._lengths = self._task.spec.lengths(*settings.train.lengths)
         self._drawn = Counter[int]()
 

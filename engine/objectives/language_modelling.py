@@ -137,7 +137,7 @@ class StreamObjective(LanguageObjective):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of a part of the rows."""
-        assert self._batch is not None, "a batch is begun first"
+        assert self._batch is not None, "the caller begins a batch first"
         count = len(self._batch.inputs)
         here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._batch[:2])

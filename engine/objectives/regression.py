@@ -47,7 +47,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
 
     @property
     def step_shape(self) -> StepShape:
-        assert self.interface.tokens is not None, "the lengths are those of the task"
+        assert self.interface.tokens is not None, "a task's sizes include its length"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:

@@ -34,7 +34,7 @@ class Lion(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
         """Update every weight that has a gradient."""
-        assert closure is None, "gradients are there already"
+        assert closure is None, "no closure: the gradients are already computed"
         for group in self.param_groups:
             lr, (first, second) = group["lr"], group["betas"]
             for weight in group["params"]:
@@ -109,7 +109,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
         """Update every weight that has a gradient."""
-        assert closure is None, "gradients are there already"
+        assert closure is None, "no closure: the gradients are already computed"
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is None:

@@ -86,7 +86,7 @@ class _AtOnce:
         """Update the weights that have gradients."""
         for place, group in enumerate(self._made.param_groups):
             rates = {each.param_groups[place]["lr"] for each in self._owned}
-            assert len(rates) == 1, "one plan gives one rate"
+            assert len(rates) == 1, "the learning rates of a pack are equal"
             group["lr"] = rates.pop()
         if self._clip_norm is not None:
             _clip(gradients.values(), self._clip_norm)
@@ -307,7 +307,7 @@ class StackedSteps:
     ) -> None:
         try:
             if not isinstance(error, Exception | TimeLimitPassed):  # behind which nobody goes on from here
-                assert self._optimisers is not None, "within the context"
+                assert self._optimisers is not None, "the caller has entered the context"
                 self._optimisers.unstack()
         finally:
             self._go_home()
@@ -342,7 +342,7 @@ class StackedSteps:
         """Take one step of each training; raise PackError if their batches differ in shape."""
         for training in self._trainings:
             training.begin_step()
-        assert self._optimisers is not None, "within the context"
+        assert self._optimisers is not None, "the caller has entered the context"
         with float32_products(self._trainings[0].settings.train.precision):
             losses = self._passes.take(self._draw())
             self._optimisers.step()

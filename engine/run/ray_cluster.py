@@ -264,7 +264,7 @@ def _ready(
 
 
 def _gpus(machine: Machine) -> float:
-    assert machine.gpus != "auto", "it is known which device trains"
+    assert machine.gpus != "auto", "`auto` has been replaced by a number"
     return machine.gpus
 
 

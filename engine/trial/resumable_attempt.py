@@ -238,7 +238,7 @@ class Attempt:
     @property
     def outcome(self) -> AttemptRows:
         """Return the rows to store."""
-        assert self._outcome is not None, "it has ended"
+        assert self._outcome is not None, "the attempt has ended"
         return self._outcome
 
     def close(self) -> None:

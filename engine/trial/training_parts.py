@@ -195,7 +195,7 @@ class LossTerms:
 
     def after_part(self, step: int, parts: int) -> Tensor:
         """Return the terms' contribution to the loss of the last computed part, one of `parts`."""
-        assert self._scored is not None, "an objective shows what it has scored"
+        assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
             value = self._compute(term, self._scored, step)

@@ -48,7 +48,7 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
     """
     text, codes = "", list[str | None]()
     if what in ("parameters", "block"):
-        assert isinstance(root, BlockNode), "a block is measured"
+        assert isinstance(root, BlockNode), "only the costs of a block are measured"
         config = _relevant_to_block(root, config)
     else:
         config = _measured(config)

@@ -89,7 +89,7 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def is_positionwise(node: Value) -> bool:
-    """Return whether the part maps each position separately, so that it can map a vector; holes may."""
+    """Return whether the part maps each position separately, so that it can map a vector; true for holes."""
     match node:
         case BlockNode():
             spec = lookup(node.name)

@@ -166,7 +166,7 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _shown(difference: float | None, comparison: Comparison) -> float | None:
-    """Return the effect as it is shown: of a speedup the ratio itself, not its difference from a number."""
+    """Return the effect to display; for a speedup, this is the ratio, not its difference from a number."""
     if difference is None or not comparison.is_ratio:
         return difference
     ratio = math.inf if difference == math.inf else math.exp(difference)

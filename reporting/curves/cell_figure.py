@@ -194,7 +194,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield the notes about marks other than centres."""
+        """Yield the notes that explain marks other than those of centres, such as whiskers."""
         del panels, paper
         yield from ()
 

@@ -201,10 +201,10 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the course of a metric with what was spent up to each step, in the column of that name.
+    """Add a column to a metric's history, named after the currency: the amount spent up to each step.
 
-    Trials of a cell take the same tokens and operations. Of their seconds it is the mean, so that their
-    values are at one place.
+    Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
+    are at one place.
     """
     totals = outcomes.select("trial", "steps", each=spent(currency) / pl.col("steps")).join(
         placed.select("trial", "cell"), on="trial"

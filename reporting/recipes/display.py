@@ -27,7 +27,7 @@ class RecipeDisplay:
 
     @property
     def costs(self) -> RecipeCosts:
-        """Return the figures with all digits."""
+        """Return the costs without rounding."""
         return RecipeCosts.of(self.recipe, self.analysis, self.sizes)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
@@ -55,7 +55,7 @@ class RecipeComparison:
 
     @property
     def costs(self) -> list[RecipeCosts]:
-        """Return the figures of each recipe with all digits, and their differences from the first's."""
+        """Return each recipe's costs without rounding, and their differences from the first recipe's."""
         return comparison_costs(self.recipes, self.analyses, self.sizes)
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ def render_comparison(recipes: Sequence[Recipe], analyses: Sequence[Analysis], s
 def comparison_costs(
     recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes
 ) -> list[RecipeCosts]:
-    """Return the figures of each recipe with all digits, and their differences from the first's."""
+    """Return each recipe's costs without rounding, and their differences from the first recipe's."""
     every = [
         RecipeCosts.of(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)
     ]

@@ -154,7 +154,7 @@ class FactorModel:
 
     @cached_property
     def shares(self) -> Shares:
-        """Return the shares of variance besides the terms."""
+        """Return the shares of variance that the terms do not explain: seeds, rest and noise."""
         left = float((_residuals(self._y, self._model)[0] ** 2).sum())
         if not self._total:
             return Shares()

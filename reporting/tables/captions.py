@@ -74,7 +74,7 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """Return how each number summarises its planned trials; "" if the study has none of them."""
+    """Describe how each number summarises its planned trials; "" if there are no trials."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:

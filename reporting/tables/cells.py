@@ -1,4 +1,4 @@
-"""A table of cells in construction: trials, values of each place, differences, and cell texts."""
+"""A table of cells in construction: trials, values of each cell, differences, and texts."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class TableCells:
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
-        """Return the tallies of each place at its looks, and remarks on levels that could not be picked."""
+        """Return the tallies of each cell at its looks, and remarks on levels that could not be picked."""
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
@@ -178,7 +178,7 @@ class TableCells:
 
     @cached_property
     def grown(self) -> TalliesByLook:
-        """Return the tallies of each place, one for each look that it has reached."""
+        """Return the tallies of each cell, one for each look that it has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
@@ -262,12 +262,12 @@ class TableCells:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """Return the displayed trials of each place."""
+        """Return the displayed trials of each cell."""
         return {place: looks[-1] for place, looks in self.grown.items()}
 
     @cached_property
     def estimates(self) -> Mapping[CellKey, Estimate]:
-        """Return the centre and spread of each place with a value."""
+        """Return the centre and spread of each cell with a value."""
         return {
             place: estimate.within_share() if find_metric(place[2]).is_share else estimate
             for place, tally in self.tallies.items()

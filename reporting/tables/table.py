@@ -163,7 +163,7 @@ class Table:
     spread: Spread = "sd"
 
     def frame(self) -> pl.DataFrame:
-        """Return one row a cell with all its digits: row, column, value, spread, n and what else is known."""
+        """Return a row for each cell: its row, column, unrounded value, spread, n, and further columns."""
         return tidy_frame(self)
 
     def render(self, form: str = "rich") -> str:
@@ -231,7 +231,7 @@ def build_table(
     paper_only: bool = False,
     begun: Collection[str] = (),
 ) -> Table:
-    """Return the table that `spec` describes, over the study's trials in the latest attempts `outcomes`.
+    """Return the table that `spec` describes; `outcomes` are the latest attempts of the study's trials.
 
     `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
     `begun` are the trials with a checkpoint. Raise TableError if the specification does not fit the study.

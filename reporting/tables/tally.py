@@ -27,7 +27,7 @@ CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
 
 TalliesByLook = Mapping[CellKey, tuple["Tally", ...]]
-"""The tallies of each place at the looks that it has reached; only one if no seed may be added."""
+"""The tallies of each cell at the looks that it has reached; only one if no seed may be added."""
 
 _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String), "unit": pl.Int64}
 
@@ -131,7 +131,7 @@ _SELF_EXPLANATORY = (
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each place with a trial; several, one per combination of `over`, for picking.
+    """Return the tallies of each cell with a trial; several, one per combination of `over`, for picking.
 
     `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
     Without a factor in columns, a place's column is empty.
@@ -152,7 +152,7 @@ def tally_trials(
 def tallies_by_look(
     first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """Return the tallies of each place at the looks that it has reached.
+    """Return the tallies of each cell at the looks that it has reached.
 
     A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
     later look. For the next look, trials that ended without a value are listed.
@@ -234,7 +234,7 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """Return the tally of the best level at each place, and a remark on levels without a value.
+    """Return the tally of the best level in each cell, and a remark on levels without a value.
 
     The first of several equal levels counts. If none has a value, their trials are merged.
     """

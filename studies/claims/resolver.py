@@ -143,7 +143,7 @@ class _Resolver:
         return self._number(node, bound)
 
     def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
-        """Return the number of a node: a metric in one cell, a constant, a variable, a sum or a reduction.
+        """Resolve a node to a number: a metric in one cell, a constant, a variable, a sum or a reduction.
 
         A statement is a fault, and so is the level that `best` gives.
         """
@@ -243,7 +243,7 @@ class _Resolver:
         return Reduction(function, known) if known and len(known) == len(parts) else None
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
-        """Return the number of a name: a variable's, or a metric's in one cell.
+        """Return the number that a name denotes: a variable's value, or a metric in one cell.
 
         If several cells match, the message says which level must be named.
         """

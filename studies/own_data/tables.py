@@ -334,7 +334,7 @@ class _TwoFiles(StrictModel):
 
 
 class _TwoFilesInShares(HeldOutRows, _TwoFiles):
-    """Line-aligned files of which shares are held out."""
+    """Line-aligned files; shares of their lines are held out."""
 
 
 class _SixFiles(StrictModel):

@@ -174,7 +174,7 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     longest pairs; the other has the maximum number of rows.
     """
     train = settings.train
-    assert train.batch_tokens is not None, "it has batches of tokens"
+    assert train.batch_tokens is not None, "batch_tokens is set"
     rows = {train.sequences(longest) + 1, train.batch_size}
     return {longest} | {min(longest, max(1, train.batch_tokens // each)) for each in rows}
 

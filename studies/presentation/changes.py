@@ -192,7 +192,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return among how many changes each step of a path was chosen, as the best of its round."""
+    """Return the number of changes from which a step of a path was chosen as the best."""
     if design.kind != "path" or not step:
         return 1
     left = len(design.steps) + 1 - step

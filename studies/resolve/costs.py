@@ -167,7 +167,7 @@ def flops_per_token(settings: TrialSettings) -> float:
 
 
 def state_bytes(settings: TrialSettings) -> int:
-    """Return the bytes that generation keeps behind `sequence_tokens` tokens, in numbers of four bytes."""
+    """Return the bytes of the state after `sequence_tokens` tokens of generation, four for each number."""
     found = _whole(settings)
     return 4 * (found.state * sequence_tokens(settings) + found.window)
 

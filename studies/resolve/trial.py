@@ -175,7 +175,7 @@ def settings_from_json(text: str) -> TrialSettings:
 
 
 def task_from_json(text: str) -> TaskSettings:
-    """Return the task from its part of `settings_to_json`; raise as `settings_from_json`."""
+    """Return the task from its part of `settings_to_json`; raise `StoreError` for any other text."""
     try:
         stored = json.loads(text)
         return require_task(stored["name"]).settings.model_validate(_known_keys(stored))

@@ -128,7 +128,7 @@ class SearchPoints:
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
     """Return the points of a search in the store's latest attempts, with objectives and further metrics."""
-    assert study.search is not None, "points are those of a search"
+    assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
     tried = study_outcomes(study, outcomes)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
@@ -141,7 +141,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     for row, rung in zip(tried.iter_rows(named=True), rungs_of(study, tried), strict=True):
         is_whole = rung == top  # and so a result of its point
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
-        assert trial is not None, "an outcome of the search"
+        assert trial is not None, "the outcome belongs to the search"
         trained += [trial] if is_whole else []
         point = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
         points.setdefault(point_key(point), point)
@@ -249,7 +249,7 @@ def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[f
         costs: dict[str, tuple[float, ValueStatus]] = {}
         for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
             own = tried_trial(study, trial, json.loads(factors))
-            assert own is not None, "an outcome of the search"
+            assert own is not None, "the outcome belongs to the search"
             costs[trial] = model_cost(metric, own.settings), ValueStatus(status)
         return costs
     found = trial_values(study.name, tried["trial"], tried, metric)
@@ -331,5 +331,5 @@ def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
 
 
 def _known(value: float | None) -> float:
-    assert value is not None, "a point whose seeds all have a value"
+    assert value is not None, "every seed of the point has a value"
     return value

@@ -132,7 +132,7 @@ def test_what_is_no_search_no_file_or_another_study_is_refused(searched, trained
     run_study(wider, elsewhere, local=True, max_trials=2)
     for given, place, message in (
         (trained, own, "optuna: expected a study with [search], got tiny, which is a grid"),
-        (searched, "mysql://here", "optuna: expected a file of SQLite such as search.db, got 'mysql://here'"),
+        (searched, "mysql://here", "optuna: expected an SQLite file such as search.db, got 'mysql://here'"),
         (
             searched,
             str(other),

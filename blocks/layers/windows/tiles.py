@@ -58,13 +58,13 @@ class _Tile(NamedTuple):
     @property
     def extra_keys(self) -> Tensor:
         """Return the extra keys of the head, (n, head_width)."""
-        assert self.given.extra_keys is not None, "it was looked at before"
+        assert self.given.extra_keys is not None, "the caller checks that there are extra keys"
         return self.given.extra_keys[self.head]
 
     @property
     def extra_values(self) -> Tensor:
         """Return the extra values of the head, (n, head_width)."""
-        assert self.given.extra_values is not None, "it was looked at before"
+        assert self.given.extra_values is not None, "the caller checks that there are extra keys"
         return self.given.extra_values[self.head]
 
     @property
@@ -246,7 +246,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
     k, v, vectors, extra_keys, extra_values = map(
         _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
     )
-    assert k is not None and v is not None, "they are always there"
+    assert k is not None and v is not None, "keys and values are never None"
     q = torch.zeros_like(given.q, memory_format=torch.contiguous_format)
     fading = None if given.fading is None else torch.zeros_like(given.fading)
     return WindowInputs(q, k, v, vectors, fading, extra_keys, extra_values)

@@ -184,7 +184,7 @@ class Search:
         if not self._settings.compares_epochs:
             return False
         tracked = self._tracked.running_here(name)
-        assert tracked.trial is not None, "a point of the sampler"
+        assert tracked.trial is not None, "the sampler proposed the point"
         if math.isnan(value) or not epoch:
             return tracked.trial.should_prune()
         tracked.judged = epoch

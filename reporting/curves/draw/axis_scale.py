@@ -79,7 +79,7 @@ def point_scales(
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """Return the numbers as tick labels: with as few decimals as are exact, and a prefix for large ones."""
+    """Return the numbers as tick labels: with the fewest exact decimals, or with SI prefixes if large."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
 

@@ -1,4 +1,4 @@
-"""A table as CSV in long form for programs: one line per cell, numbers with all digits."""
+"""A table as CSV in long form for programs: one line per cell, numbers unrounded."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Return the unguessable reach of sorting.
+    """Return the part of sorting's required reach that guessing cannot replace.
 
     Without the symbols beyond it, a model guesses where one value ends.
     """

@@ -95,7 +95,7 @@ def test_what_goes_on_from_a_piece_has_learned_positions_and_no_randomised_ones(
     torch.testing.assert_close(torch.cat(outputs, 1), model(inputs), rtol=1e-10, atol=1e-10)
     with pytest.raises(BuildError, match="expected at most 30 positions with learned, got 31"):
         model(tokens(31))
-    with pytest.raises(BuildError, match="expected positions that a stream can go on with, got randomised"):
+    with pytest.raises(BuildError, match="expected positions that work in an endless stream, got randomised"):
         made("randomised", "conv(k=3)", causal=True).forward_stream(inputs, StreamState())
     with pytest.raises(BuildError, match="expected no randomised positions of a transducer"):
         made("randomised", "seq2seq(lstm, lstm)")

@@ -106,7 +106,7 @@ def test_pieces_and_longer_sequences_are_told(mixer):
     model = made(mixer)
     with pytest.raises(BuildError, match="expected at most 30 positions with randomised_pairs, got 31"):
         model(tokens(31))
-    with pytest.raises(BuildError, match="positions that a stream can go on with, got randomised_pairs"):
+    with pytest.raises(BuildError, match="positions that work in an endless stream, got randomised_pairs"):
         model.forward_stream(tokens(), StreamState())
     block, x = model.body.layers[0].part, random_sequences(2, 5)
     _, state = block.step_with_grad(x, None)

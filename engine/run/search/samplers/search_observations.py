@@ -251,7 +251,7 @@ class SearchObservations(Proposals):
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
     """Return the goodness of an ended trial; higher is better."""
     if trial.state == TrialState.COMPLETE:
-        assert trial.value is not None, "a trial that is complete"
+        assert trial.value is not None, "a complete trial has a value"
         return True, 0, sign * trial.value
     last = trial.last_step
     return (False, -1, 0.0) if last is None else (False, last, sign * trial.intermediate_values[last])

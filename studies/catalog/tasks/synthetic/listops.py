@@ -35,7 +35,7 @@ class ListopsSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding, the query token, the end of a list, operations and digits."""
+        """Return the sizes; symbols are padding, the query, the end of a list, operations and digits."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_DIGIT + 10)
 
 

@@ -79,7 +79,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The sizes with all symbols; in recall the last symbol only marks queries."""
+        """Return the sizes; in two problems the model reads all but the last token of a sequence."""
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property

@@ -114,7 +114,7 @@ class PathfinderSettings(SyntheticTask):
         return max(side for side in GEOMETRIES if side <= self.side)
 
     def distractors_beside(self, contour: int) -> tuple[int, int]:
-        """Return the number of short contours beside long ones of `contour` paddles, and their paddles."""
+        """Return the number and the paddles of short contours, given `contour` paddles in a long one."""
         paddles = max(1, contour // 3)
         return (self.geometry.budget // paddles if self.distractors is None else self.distractors), paddles
 
@@ -128,7 +128,7 @@ class PathfinderSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Pixels and levels."""
+        """Return the sizes; tokens are pixels, and symbols are grey levels."""
         return TaskSizes(tokens=self.side**2, vocab=LEVELS)
 
     @property

@@ -78,7 +78,7 @@ class MqarSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Keys and values."""
+        """Return the sizes; the symbols are keys and values."""
         return TaskSizes(tokens=max(length for length, _, _ in self.shapes), vocab=self.vocab)
 
     @property
@@ -111,7 +111,7 @@ class InductionSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding, the trigger, and the symbols."""
+        """Return the sizes; the vocabulary is padding, the trigger, and the symbols."""
         return TaskSizes(tokens=self.longest_input, vocab=self.vocab + 2)
 
 
@@ -142,7 +142,7 @@ class NeedleSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding, ten digits, the marker, the question, and words."""
+        """Return the sizes; the vocabulary is padding, ten digits, the marker, the question, and words."""
         return TaskSizes(tokens=self.longest_input, vocab=FIRST_WORD + WORDS)
 
 

@@ -26,7 +26,7 @@ class ParitySettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding and two bits."""
+        """Return the sizes; the vocabulary is padding and two bits."""
         return TaskSizes(tokens=self.longest_input, vocab=3)
 
 
@@ -53,7 +53,7 @@ class ModularArithmeticSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """Padding, three operations, two brackets, the equals sign, and the numbers."""
+        """Return the sizes; the vocabulary is padding, three operations, two brackets, "=", and numbers."""
         return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
 
 
@@ -79,7 +79,7 @@ class WordProblemSettings(LengthTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """The elements of the group."""
+        """Return the sizes; the symbols are the elements of the group."""
         return TaskSizes(tokens=self.lengths[1], vocab=GROUP_ORDERS[self.group])
 
 
