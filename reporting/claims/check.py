@@ -34,6 +34,7 @@ from .verdicts import (
     OPEN,
     ClaimResult,
     ComparisonResult,
+    MissingTrials,
     Verdict,
     combine_verdicts,
     deciding_comparison,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.study import Study
+
+WIDER = 3.0
+"""How many times the own spread of a comparison the pooled one must be to be noted."""
 
 
 def check_claims(
@@ -102,7 +106,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             is_ratio=each.is_ratio,
             censored=test.censored,
             gaps=results.gaps(each),
-            notes=results.notes(each),
+            notes=(*results.notes(each), *(_spread_notes(test) if verdicts[each] in OPEN else ())),
         )
         for each, test in shown.items()
     }
@@ -120,6 +124,17 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
         seeds=len(results.seeds),
         small=small and bool(claim.spec.source),
     )
+
+
+def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
+    """Yield a note if the interval is wide only because other cells vary much more than these two."""
+    if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
+        times = f"{test.spread / test.own_spread:.0f} times as much"
+        yield MissingTrials(
+            where="spread",
+            what=f"other cells vary {times} as these and widen the interval; "
+            'with test = "t", set before any result, these alone count',
+        )
 
 
 def comparison_tests(

@@ -94,6 +94,11 @@ class PairedTest:
         return None if self._spread is None else self._spread[0]
 
     @property
+    def own_spread(self) -> float | None:
+        """Return the standard deviation of these differences alone; None if others cannot replace it."""
+        return sample_sd(list(self.differences.values())) if self.method == "pooled" else None
+
+    @property
     def degrees(self) -> float | None:
         """Return the degrees of freedom of the t interval; None below two seeds."""
         return None if self._spread is None else self._spread[1]
