@@ -42,7 +42,7 @@ def test_a_study_runs_a_line_a_trial_and_ends_with_how_it_stands(run, tiny):
     assert re.match(r"2/8   done    .*reverse  .*max_length ", second)
     assert rest == [
         "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?",
-        "see: activemem table render tiny",
+        "see: activemem table render tiny  (2 tables)",
     ]
 
 
@@ -56,7 +56,7 @@ def test_the_same_command_again_runs_only_what_is_missing(run, tiny):
     *lines, summary, see = told.splitlines()
     assert [line[:11] for line in lines] == ["7/8   done ", "8/8   done "]
     assert summary == "tiny: 8 of 8 trials done · 0 left · 2 trials ended in ?"
-    assert see == "see: activemem table render tiny --results 'a b'"
+    assert see == "see: activemem table render tiny --results 'a b'  (2 tables)"
     again = run("study", "run", tiny, "--local", "--results", "a b")
     assert without_times(again.stderr).splitlines()[0].endswith("0 left · 0 trials ended in ?")
 
@@ -90,7 +90,7 @@ def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny)
         "  2 failed   not a number at epoch 1",
         "  tracebacks, on a page: activemem report build tiny",
         f"  train them again: {shlex.join(['activemem', 'study', 'run', tiny, '--retry-failed', *NAN])}",
-        "see: activemem table render tiny",
+        "see: activemem table render tiny  (2 tables)",
     ]
 
 
@@ -278,7 +278,7 @@ def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny):
     assert {line[14:28] for line in lines[:2]} == {"sa(heads=1, he", "conv(k=3)     "}  # as workers end them
     assert lines[2:4] == [
         "tiny: 2 of 2 trials done · 0 left · 2 trials ended in ?",
-        "see: activemem table render tiny",
+        "see: activemem table render tiny  (2 tables)",
     ]
 
 

@@ -235,7 +235,7 @@ def test_registered_metrics_see_what_is_scored():
 def test_a_model_that_sees_later_inputs_fails(monkeypatch):
     replace_entry(BLOCKS, "conv", LooksAhead)
     training({"name": "previous_of_all"}).advance()
-    with pytest.raises(LeakError, match="sees the future: output 0 moves"):
+    with pytest.raises(LeakError, match="sees the future: output 0 depends"):
         training({"name": "previous"}).advance()
 
 

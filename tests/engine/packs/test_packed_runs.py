@@ -204,7 +204,7 @@ def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
     assert_equal(final_metrics(together), final_metrics(alone))
     assert sorted(packed_steps(together).values()) == packed
     told = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    why = "together they fail: OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB."
+    why = "because together they fail: OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB."
     assert [each for each in told if why in each] == [f"trials train {way}, {why}" for way in ways]
 
 

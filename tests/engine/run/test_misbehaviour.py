@@ -118,7 +118,7 @@ def test_a_run_ends_at_so_many_failures(folder):
     status, told = run(folder, "exit", "--fail-fast")
     assert (status, len(outcomes(folder))) == (1, 1)
     again = "Continue: activemem study run tiny.toml --local --fail-fast"
-    assert told[-1] == f"stopped, as 1 trial failed. {again}"
+    assert told[-1] == f"stopped because 1 trial failed. {again}"
 
 
 def test_a_trial_that_aborts_its_process_does_not_block_the_others(folder):

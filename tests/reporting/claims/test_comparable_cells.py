@@ -56,6 +56,21 @@ def test_the_variance_of_all_mixers_on_the_task_decides():
     assert alone.deciding.p == pytest.approx(scipy.stats.ttest_rel(table[0], table[1]).pvalue)
 
 
+def test_an_open_claim_says_that_other_cells_widen_its_interval():
+    table = quiet_pair(drawn(scale=9.0))
+    one = decided(BEATS.format("reverse"), cells(table))
+    own = np.std(table[0] - table[1], ddof=1)
+    times = np.sqrt(2 * residual(table)[0]) / own
+    assert one.verdict is Verdict.UNDECIDED
+    (note,) = one.deciding.notes
+    assert str(note).startswith(f"spread: other cells vary {times:.0f} times as much as these")
+    alone = decided(BEATS.format("reverse"), cells(table), test="t")
+    assert (alone.verdict, alone.deciding.notes) == (Verdict.CONFIRMED, ())
+    even = drawn()
+    even[0] = even[1] + np.array([9.0, 0.0, -9.0])
+    assert decided(BEATS.format("reverse"), cells(even)).deciding.notes == ()
+
+
 def test_a_comparison_that_varies_more_has_its_own_variance_and_fewer_degrees():
     table = drawn(scale=0.5)
     table[0] = table[1] + 12 + np.array([9.0, 0.0, -9.0])

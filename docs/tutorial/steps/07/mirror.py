@@ -5,7 +5,7 @@ from activemem import Block, Linear, register_block
 
 @register_block("mirror", parameters=[])
 class Mirror(Block):
-    """Each token sees the one at the mirrored position, as far from the end as it is from the beginning."""
+    """Each token sees the one that is as far from the end as it is from the beginning."""
 
     def __init__(self, *, width, causal):
         super().__init__()

@@ -83,7 +83,7 @@ def test_what_is_left_of_a_search_whose_budget_is_spent_are_the_points_that_have
     assert run(SEARCH, store, notes, changes).ran == 2
     for seeds, left in (("[0, 1]", 2), ("[0]", 0)):
         study = load_study(SEARCH, [*changes, f"factors.seed={seeds}"])
-        words = f"2 of {study.total} trials done · {left} left · its budget of 2 trainings is spent"
+        words = f"2 of {study.total} trials done · {left} left · its budget of 2 trainings is exhausted"
         assert study_status(study, store).summary() == words
         assert make_plan(study, store).num_remaining == left
     assert run(SEARCH, store, notes, [*changes, "factors.seed=[0, 1]"]).ran == 2
