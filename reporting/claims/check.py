@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...studies.study import Study
 
 WIDER = 3.0
-"""How many times the own spread of a comparison the pooled one must be to be noted."""
+"""The ratio of the pooled spread to a comparison's own from which a note says so."""
 
 
 def check_claims(
@@ -91,6 +91,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
     adjusted = hochberg_adjusted([p_over_looks(counts, shown[each].p) for each in tested])
     told = dict(zip(tested, adjusted, strict=True))
     labels = comparison_labels(claim)
+    verdict = combine_verdicts(claim.statement, verdicts)
     findings = {
         each: ComparisonResult(
             text=full_text(each, claim),
@@ -106,11 +107,13 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             is_ratio=each.is_ratio,
             censored=test.censored,
             gaps=results.gaps(each),
-            notes=(*results.notes(each), *(_spread_notes(test) if verdicts[each] in OPEN else ())),
+            notes=(
+                *results.notes(each),
+                *(_spread_notes(test) if verdict in OPEN and verdicts[each] in OPEN else ()),
+            ),
         )
         for each, test in shown.items()
     }
-    verdict = combine_verdicts(claim.statement, verdicts)
     needed = seeds_needed(claim.statement, verdicts, lambda each: findings[each].needed)
     return ClaimResult(
         spec=claim.spec,
@@ -132,8 +135,8 @@ def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(
             where="spread",
-            what=f"other cells vary {times} as these and widen the interval; "
-            'with test = "t", set before any result, these alone count',
+            what=f"other cells vary {times} as those compared and widen the interval; "
+            'test = "t", if set before any result, uses only those compared',
         )
 
 

@@ -96,7 +96,8 @@ class PairedTest:
     @property
     def own_spread(self) -> float | None:
         """Return the standard deviation of these differences alone; None if others cannot replace it."""
-        return sample_sd(list(self.differences.values())) if self.method == "pooled" else None
+        is_pooled = self.method == "pooled" and self._spread is not None
+        return sample_sd(list(self.differences.values())) if is_pooled else None
 
     @property
     def degrees(self) -> float | None:

@@ -63,9 +63,12 @@ def test_an_open_claim_says_that_other_cells_widen_its_interval():
     times = np.sqrt(2 * residual(table)[0]) / own
     assert one.verdict is Verdict.UNDECIDED
     (note,) = one.deciding.notes
-    assert str(note).startswith(f"spread: other cells vary {times:.0f} times as much as these")
+    assert str(note).startswith(f"spread: other cells vary {times:.0f} times as much as those compared")
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
     assert (alone.verdict, alone.deciding.notes) == (Verdict.CONFIRMED, ())
+    endless = table.copy()
+    endless[0, 0] = np.inf
+    assert decided(BEATS.format("reverse"), cells(endless)).verdict is Verdict.UNDECIDED
     even = drawn()
     even[0] = even[1] + np.array([9.0, 0.0, -9.0])
     assert decided(BEATS.format("reverse"), cells(even)).deciding.notes == ()
