@@ -56,7 +56,7 @@ def take_one_step(make, tolerance, *given, **options):
 @pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
 def test_every_block_trains_as_it_does_alone(make, name):
     text = render(example_block(name))
-    take_one_step(make, 1e-5, text)
+    take_one_step(make, 1e-4, text)  # the rounding of float32: 3e-5 for ttt on an H100
     take_one_step(make, 1e-10, text, double=True)
 
 

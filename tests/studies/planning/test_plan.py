@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -303,6 +304,16 @@ def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
     found = make_plan(study, store)
     assert found.trials[3].estimate == TimeEstimate(7.0, "measured")
     assert found.trials[5].estimate.basis == "at most"
+
+
+@pytest.mark.skipif(any(Path("/dev").glob("nvidia[0-9]*")), reason="this machine has a GPU")
+def test_times_of_a_gpu_do_not_count_on_a_machine_without_one(store):
+    study = load_study(SMALL)
+    keep(store, study.trials[0], seconds=100.0)
+    keep(store, study.trials[2], seconds=1.0, device="NVIDIA H100", cuda_version="13.0", minutes=1)
+    found = make_plan(study, store)
+    assert found.trials[1].estimate == TimeEstimate(100.0, "measured")
+    assert found.trials[3].estimate.basis == "at most"
 
 
 def test_a_device_that_was_used_otherwise_is_the_same_device(store):
