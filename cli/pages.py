@@ -834,7 +834,7 @@ class ModelScorePage(Page):
     loss: float
     bits_per_token: float
     word_perplexity: float
-    bits_per_byte: float
+    bits_per_byte: float | None
 
 
 class ModelExportPage(Page):

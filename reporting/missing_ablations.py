@@ -160,7 +160,9 @@ class MissingAblations:
         tables, levels = _with_holes([cell for cell, _ in cells])
         if self.study.own_corpus is not None:
             data = parse_document(self.study.name, self.study.text, self.study.overrides).data
-            tables["task"]["corpus"] = data["task"]["corpus"]
+            tables["task"] |= {
+                key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]
+            }
         labels = (MODEL, CHANGE) if self._has_models else (CHANGE,)
         return "\n".join(
             [

@@ -22,10 +22,11 @@ _NEXT_STEP: Final = "run the study again from its file to rewrite its record"
 
 
 class _OwnCorpus(Record):
-    """The table that names the user's own files, and the facts read from them."""
+    """The tables that name the user's own files, and the facts read from them."""
 
     written: str
-    facts: dict[str, Any]
+    facts: dict[str, Any] | None = None
+    tokenizer: dict[str, Any] | None = None
     pieces: int | None = None
 
 

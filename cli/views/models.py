@@ -54,9 +54,15 @@ def format_score(score: TextScore) -> list[str]:
     return [
         f"{score.tokens:,} tokens, {score.words:,} words",
         f"  loss              {score.loss:.4f} nats per token",
-        f"  bits              {score.bits_per_token:.4f} per token, {score.bits_per_byte:.4f} per byte",
+        f"  bits              {score.bits_per_token:.4f} per token, {_bits_per_byte(score)}",
         f"  perplexity        {format_number(score.word_perplexity, 2)} per word",
     ]
+
+
+def _bits_per_byte(score: TextScore) -> str:
+    """Return the bits per byte, or why there are none."""
+    bits = score.bits_per_byte
+    return "none per byte, since the tokens lose text" if bits is None else f"{bits:.4f} per byte"
 
 
 def _value(model: KeptModel, metric: str) -> str:

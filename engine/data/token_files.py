@@ -30,10 +30,11 @@ _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.i
 class Split:
     """One tokenised split, mapped into memory.
 
-    `tokens` is one-dimensional, of the smallest sufficient type; every line ends in a mark. Line i is
-    `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its end included. `words` is their sum, and
-    perplexities per word divide by it. Line i has `line_bytes[i]` bytes of UTF-8 in the original text, and
-    the first token has `first_bytes`; both are None if the tokens are not text.
+    `tokens` is one-dimensional, of the smallest sufficient type; every line ends in a mark, and another may
+    stand before the first line. Line i is `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its
+    end included. `words` is their sum, and perplexities per word divide by it. Line i has `line_bytes[i]`
+    bytes of UTF-8 in the original text, and the first token has `first_bytes`; `line_bytes` is None if the
+    tokens do not determine a text.
     """
 
     tokens: Tensor
@@ -42,6 +43,11 @@ class Split:
     words: int
     line_bytes: Tensor | None = None
     first_bytes: int = 0
+
+    @property
+    def first_words(self) -> int:
+        """Return the words of the first token, which a stream is given: 0 for a mark before the text."""
+        return int(self.lines[0] == 0)
 
     @property
     def line_lengths(self) -> Tensor:

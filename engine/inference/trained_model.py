@@ -30,14 +30,14 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
 
     Raise DataError for text without a symbol, and if nothing in the text can be scored.
     """
-    data, end = text.encode(), symbols.end_of_line
-    encoded = symbols.encode_bytes(sentences_as_lines(data) if task.batching == "sentences" else data)
+    data, end, by_sentence = text.encode(), symbols.end_of_line, task.batching == "sentences"
+    encoded = symbols.encode_bytes(sentences_as_lines(data) if by_sentence else data)
     split = Split(
         tokens=torch.tensor(encoded.tokens),
         lines=torch.tensor(encoded.lines),
         line_words=torch.tensor(encoded.words),
         words=int(encoded.words.sum()),
-        line_bytes=torch.tensor(encoded.bytes),
+        line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,
         first_bytes=encoded.first_bytes,
     )
     if task.batching == "stream":

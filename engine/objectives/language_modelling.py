@@ -52,8 +52,9 @@ class LanguageObjective(Objective[Model]):
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it, and the test split.
 
-        Metrics are the loss in nats per token and bits per byte of the original text. Bits per character or
-        perplexity per word are given with and without line ends. Lines also have a loss per position.
+        Metrics are the loss in nats per token and bits per byte of the original text, unless tokens lose some
+        of it. Bits per character or perplexity per word are given with and without line ends. Lines also have
+        a loss per position.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
@@ -104,7 +105,8 @@ class LanguageObjective(Objective[Model]):
         measured = {f"{name}_loss": score.loss, **registered.compute()}
         if score.padded_loss is not None:
             measured[f"{name}_loss_padded"] = score.padded_loss
-        measured[f"{name}_bits_per_byte"] = score.bits_per_byte
+        if (bits := score.bits_per_byte) is not None:
+            measured[f"{name}_bits_per_byte"] = bits
         if self._task.tokens == "characters":
             return measured | {f"{name}_bpc": score.bits_per_token}
         return measured | {

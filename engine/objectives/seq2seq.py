@@ -201,7 +201,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         found = Likelihood(nats=nats, tokens=symbols, words=words, bytes=num_bytes)
         return {
             f"{name}_loss": found.loss,
-            **({f"{name}_bits_per_byte": found.bits_per_byte} if sizes else {}),
+            **({} if (bits := found.bits_per_byte) is None else {f"{name}_bits_per_byte": bits}),
             f"{name}_perplexity": found.word_perplexity,
             f"{name}_accuracy": right / symbols,
             **registered.compute(),

@@ -21,9 +21,9 @@ from .base import RegisteredMetrics
 class Likelihood:
     """Negative log-likelihood of outputs in nats, and their numbers of tokens, words and bytes.
 
-    `bytes` counts the UTF-8 bytes of the original text, line ends included; it is 0 if the tokens are not
-    text. A line end is a token and a word. Vocabularies that spell rare words have more tokens than words, so
-    only perplexities per word can be compared across vocabularies.
+    `bytes` counts the UTF-8 bytes of the original text, line ends included; it is 0 if the tokens do not
+    determine a text. A line end is a token and a word. Vocabularies that spell rare words have more tokens
+    than words, so only perplexities per word can be compared across vocabularies.
     """
 
     nats: float
@@ -42,9 +42,9 @@ class Likelihood:
         return self.loss / math.log(2)
 
     @property
-    def bits_per_byte(self) -> float:
-        """Return the bits per byte of text over all scored tokens; comparable across tokenisers."""
-        return self.nats / math.log(2) / self.bytes if self.bytes else math.nan
+    def bits_per_byte(self) -> float | None:
+        """Return the bits per byte of text, comparable across tokenisers; None if the tokens lose text."""
+        return self.nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def word_perplexity(self) -> float:
@@ -107,7 +107,7 @@ def score_stream(
                 registered.update(losses, targets, scored)
             total.add(losses[scored], targets[scored])
     sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
-    return total.score(split.words - 1, sizes)  # the first token is given
+    return total.score(split.words - split.first_words, sizes)  # the first token is given
 
 
 @torch.no_grad()

@@ -145,7 +145,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
     """Open every corpus of the trials. Raise DataError with all missing ones."""
     tasks = [settings.task for settings in all_settings]
     texts = {
-        (task.name, task.corpus, task.tokens, task.pieces): task
+        (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task
         for task in tasks
         if isinstance(task, LanguageModelSettings | TranslationSettings | ParsingSettings)
     }

@@ -83,6 +83,31 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 """A list of texts, stored as JSON."""
 
 
+class OwnTokenizer(_Facts):
+    """A tokenizer's file: SHA-256 and format of its content, and the number of its tokens.
+
+    A file of ranks has no rule for splitting a text; `pattern` is the regular expression for it, in
+    hexadecimal digits, since its braces would be read as holes.
+    """
+
+    sha256: str
+    form: str  # "json" or "ranks"
+    size: int
+    pattern: str = ""
+
+
+def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
+    """Return the dataset of a tokenizer's file, which is kept beside the user's corpora."""
+    return Dataset(
+        name=own_name(tokenizer),
+        title="a tokenizer of one's own",
+        folder=FOLDER,
+        own=True,
+        licence="unknown",
+        source="a file that a study names",
+    )
+
+
 class OwnLayout(_Facts):
     """The layout of rows in files: format, SHA-256 of each split's files, and the columns that are read.
 
@@ -166,7 +191,7 @@ def read_facts(kind: type[BaseModel], *, named: bool = True) -> Callable[[object
     """
 
     def read(corpus: object) -> object:
-        if isinstance(corpus, kind) or (named and isinstance(corpus, str)):
+        if corpus is None or isinstance(corpus, kind) or (named and isinstance(corpus, str)):
             return corpus
         if not isinstance(corpus, Mapping):
             expected = "the name of a corpus, or a table of files" if named else "a table of files"

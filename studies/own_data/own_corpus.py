@@ -1,4 +1,4 @@
-"""The user's corpus from `corpus = { … }`, and its record in a store.
+"""The user's corpus from `corpus = { … }` and tokenizer, and their record in a store.
 
 Facts about large files are cached in the user's cache folder until a file changes.
 """
@@ -12,14 +12,14 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..catalog.own_corpora import OwnPairs, OwnSequences, OwnText
+from ..catalog.own_corpora import OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
 from .cells import MAX_DATA_VARIABLE
@@ -28,6 +28,7 @@ from .rows import CLASSES, NUMBERS, TAGS
 from .summary import CorpusSummary, PieceBounds
 from .tables import read_pairs, read_sequences
 from .texts import read_own_text
+from .tokenizers import TOKENIZER, read_tokenizer
 
 _MIN_BYTES = 1_000_000
 """Smaller files are not cached, because reading them is faster."""
@@ -125,15 +126,17 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """The user's corpus: the table that names its files, the facts about them, and their paths.
+    """The files that a study names: the tables with their names, the facts about them, and their paths.
 
+    `facts` are those of a corpus, None for a published one; `tokenizer` has those of a pretrained tokenizer.
     `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
     empty if the content was read earlier. `pieces` is the default size of bpe vocabularies if the text is too
     small for the usual one.
     """
 
-    written: str  # the table as JSON
-    facts: BaseModel
+    written: str  # the tables as JSON
+    facts: BaseModel | None = None
+    tokenizer: OwnTokenizer | None = None
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
     summary: CorpusSummary | None = None
     pieces: int | None = None
@@ -141,27 +144,51 @@ class OwnCorpus:
     def to_dict(self) -> dict[str, Any]:
         """Return the stored record, from which a study can be read without its files."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
-        return {"written": self.written, "facts": self.facts.model_dump(mode="json"), **pieces}
+        found = {"facts": self.facts, "tokenizer": self.tokenizer}
+        facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
+        return {"written": self.written, **facts, **pieces}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the `[task]` table with the facts in place of the files, and a default of `pieces`."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
-        return {**pieces, **task, "corpus": self.facts.model_dump()}
+        found = {"corpus": self.facts, "tokenizer": self.tokenizer}
+        return {
+            **pieces,
+            **task,
+            **{key: each.model_dump() for key, each in found.items() if each is not None},
+        }
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    """Read the user's own corpus that `[task] corpus` describes, if it is a table; faults are reported.
+    """Read the user's own corpus and tokenizer that `[task]` describes, if any; faults are reported.
 
     Paths are relative to `folder`.
     """
+    reader, corpus = Reader(diagnostics, folder), _read_corpus(diagnostics, folder)
+    if not _names_tokenizer(diagnostics):
+        return corpus
+    tokenizer = read_tokenizer(diagnostics, reader)
+    if tokenizer is None:
+        diagnostics.invalid.add(TOKENIZER)
+        return corpus
+    corpus = corpus or OwnCorpus(written="")
+    return replace(
+        corpus,
+        written=_written(diagnostics),
+        tokenizer=tokenizer,
+        files={**corpus.files, **reader.files},
+    )
+
+
+def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     found = _own_table(diagnostics)
     if found is None:
         return None
     table, facts_class, read = found
     reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
-    kept = KeptFacts.of(folder, table, diagnostics.data["task"])
+    kept, written = KeptFacts.of(folder, table, diagnostics.data["task"]), _written(diagnostics)
     if kept and (known := kept.load(facts_class)):
-        return _own_corpus(_written(table), *known)
+        return _own_corpus(written, *known)
     facts = read(diagnostics, reader, table)
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
@@ -169,7 +196,7 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     summary = reader.summary and reader.summary.with_notes(reader.notes)
     if kept and summary:
         kept.save(facts, reader.files, summary)
-    return _own_corpus(_written(table), facts, reader.files, summary)
+    return _own_corpus(written, facts, reader.files, summary)
 
 
 def _own_corpus(
@@ -182,31 +209,32 @@ def _own_corpus(
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
-    """Restore the user's corpus of a recorded study from `OwnCorpus.to_dict`; no file is read.
+    """Restore the user's files of a recorded study from `OwnCorpus.to_dict`; no file is read.
 
-    A record that does not fit the table is reported as a fault.
+    A record that does not fit the tables is reported as a fault.
     """
-    found = _own_table(diagnostics)
-    if found is None:
+    found, named = _own_table(diagnostics), _names_tokenizer(diagnostics)
+    if found is None and not named:
         return None
-    table, facts_class, _ = found
-    written = _written(table)
+    written = _written(diagnostics)
     try:
         if earlier is not None and earlier["written"] == written:
             pieces = earlier.get("pieces")
             return OwnCorpus(
                 written=written,
-                facts=facts_class.model_validate(earlier["facts"]),
+                facts=None if found is None else found[1].model_validate(earlier["facts"]),
+                tokenizer=OwnTokenizer.model_validate(earlier["tokenizer"]) if named else None,
                 pieces=pieces if isinstance(pieces, int) else None,
             )
-    except ValidationError:
+    except (ValidationError, KeyError):
         pass
     message = (
         "the record of this study in the store does not describe these files, and a record's files are "
         "never opened: name the study's file instead"
     )
-    diagnostics.report(CORPUS, message)
-    diagnostics.invalid.add(CORPUS)
+    for path in [CORPUS] * (found is not None) + [TOKENIZER] * named:
+        diagnostics.report(path, message)
+        diagnostics.invalid.add(path)
     return None
 
 
@@ -220,8 +248,17 @@ def _own_table(
     return None if not isinstance(table, Mapping) or kind is None else (table, *kind)
 
 
-def _written(table: Mapping[str, Any]) -> str:
-    return json.dumps(table, sort_keys=True, default=str)
+def _names_tokenizer(diagnostics: Diagnostics) -> bool:
+    """Return whether a language model names the file of a tokenizer."""
+    task = diagnostics.data.get("task")
+    return isinstance(task, Mapping) and task.get("name") == "language_model" and "tokenizer" in task
+
+
+def _written(diagnostics: Diagnostics) -> str:
+    """Return the tables that name files, as JSON; without a tokenizer the corpus alone, as in old records."""
+    task = diagnostics.data["task"]
+    named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
+    return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)
 
 
 _KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {

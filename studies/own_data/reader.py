@@ -33,14 +33,16 @@ class Reader:
         """Return the path for a name."""
         return self._folder / name
 
-    def read(self, path: Path, *keys: str, text: bool = True) -> tuple[str, bytes] | None:
+    def read(
+        self, path: Path, *keys: str, text: bool = True, at: KeyPath = CORPUS
+    ) -> tuple[str, bytes] | None:
         """Return the SHA-256 and the bytes of a file; None if a fault is reported."""
         if path not in self._read:
             self._read[path] = None
             try:
                 data = _read_text(path) if text else read_limited(path)
             except CorpusError as error:
-                self.report(str(error), *keys)
+                self._diagnostics.report((*at, *keys), str(error))
             else:
                 digest = hashlib.sha256(data).hexdigest()
                 self._read[path], self.files[digest] = (digest, data), path

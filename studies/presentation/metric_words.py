@@ -212,7 +212,7 @@ def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")
-        yield "tokens", f"{tokens} of {pieces}" if tokens == "bpe" else tokens
+        yield "tokens", f"{tokens} of {pieces}" if tokens in ("bpe", "byte_bpe") else tokens
     if isinstance(task, LanguageModelSettings):
         yield "batching", task.batching
         if task.batching != "stream":

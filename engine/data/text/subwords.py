@@ -11,7 +11,7 @@ import sentencepiece
 
 from ..token_files import smallest_dtype
 from ..vocabularies.subwords import train_pieces
-from .tokenization import EncodedText, TextEncoder, ensure_final_newline
+from .tokenization import EncodedText, LineLayout, TextEncoder, ensure_final_newline
 
 PADDING, UNSEEN, END = 0, 1, 2
 """Special token numbers: padding, unknown (unused, as pieces fall back to bytes), and end of line."""
@@ -72,21 +72,26 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
 
     def encode(data: bytes) -> EncodedText:
         tokens, lengths, words, sizes = [], [0], [], []
+        layout = LineLayout()
         for batch in _batches(_lines(data)):
             words += [len(line.split()) + 1 for line in batch]
             sizes += [len(line.encode()) for line in batch]
             parts = [_split_long_line(normalise(line)) for line in batch]
-            found = iter(processor.Encode([part for each in parts for part in each], num_threads=1))
-            for each in parts:
-                line = [piece for _ in each for piece in next(found)] + [END]
+            found = processor.Encode([part for each in parts for part in each], num_threads=1)
+            spelt = iter(processor.Decode(found, num_threads=1))
+            pieces = iter(found)
+            for text, each in zip(batch, parts, strict=True):
+                line = [piece for _ in each for piece in next(pieces)] + [END]
                 lengths.append(len(line))
                 tokens.append(np.array(line, kind))
+                layout.add(text.removesuffix("\n").encode(), " ".join(next(spelt) for _ in each).encode())
         return EncodedText(
             tokens=np.concatenate(tokens),
             lines=np.cumsum(lengths, dtype=np.int64),
             words=np.array(words, np.int32),
             bytes=np.array(sizes, np.int32),
             first_bytes=sizes[0] if tokens[0][0] == END else _bytes_of_piece(processor, int(tokens[0][0])),
+            lossless=layout.kept,
         )
 
     return encode

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from .file_tokenizers import FileTokenizer, JsonTokenizer, RankTokenizer, tokenizer_encoder
 from .tokenization import END_OF_LINE, EncodedText, TextEncoder, character_encoder, word_encoder
 
 END_OF_PIECES = 2
@@ -24,24 +25,28 @@ class _Pieces(Protocol):
 class TextSymbols:
     """Characters, words or pieces (`kind`), and the bytes of their list.
 
-    The bytes are the alphabet, the words line by line, or SentencePiece's model. `separated` says that the
-    text to split into pieces has separated punctuation already, as WikiText has.
+    The bytes are the alphabet, the words line by line, SentencePiece's model, or the file of a tokenizer,
+    whose kind is its format: `json`, or `ranks` with the `pattern` that splits a text. `separated` says that
+    the text to split into pieces has separated punctuation already, as WikiText has.
     """
 
     kind: str
     content: bytes
     separated: bool = False
+    pattern: str = ""
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TextSymbols:
         """Return the symbols from a description by `to_dict`."""
         content = base64.b64decode(record["content"], validate=True)
-        return cls(kind=record["kind"], content=content, separated=record["separated"])
+        pattern = record.get("pattern", "")
+        return cls(kind=record["kind"], content=content, separated=record["separated"], pattern=pattern)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe these symbols in plain values, for `from_dict`."""
         content = base64.b64encode(self.content).decode()
-        return {"kind": self.kind, "content": content, "separated": self.separated}
+        pattern = {"pattern": self.pattern} if self.pattern else {}
+        return {"kind": self.kind, "content": content, "separated": self.separated, **pattern}
 
     @property
     def end_of_line(self) -> int:
@@ -55,6 +60,8 @@ class TextSymbols:
             return character_encoder(self.content)
         if self.kind == "words":
             return word_encoder(self._words)
+        if self._tokenizer is not None:
+            return tokenizer_encoder(self._tokenizer)
         from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
 
         normalise = subwords.lowered if self.separated else subwords.separate_punctuation
@@ -66,7 +73,10 @@ class TextSymbols:
 
     def encode_beginning(self, text: str) -> list[int]:
         """Encode an unfinished text: only a line break ends a line."""
-        tokens = self.encode_text(text).tokens.tolist() if text else []
+        if not text:
+            return []
+        encoded = self.encode_text(text)
+        tokens = encoded.tokens[encoded.lines[0] :].tolist()
         return tokens if text.endswith("\n") else tokens[:-1]
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -86,6 +96,8 @@ class TextSymbols:
         if self.kind == "words":
             words = [self._words[token] for token in tokens if token < len(self._words)]
             return b" ".join(words).decode("utf-8", "replace")
+        if self._tokenizer is not None:
+            return self._tokenizer.decode([token - 1 for token in tokens]).decode("utf-8", "replace")
         return self._pieces.Decode([token for token in tokens if token])
 
     @cached_property
@@ -93,6 +105,12 @@ class TextSymbols:
         words = self.content.removesuffix(b"\n").split(b"\n")
         assert words[0] == END_OF_LINE, "the first word is the end of a line"
         return words
+
+    @cached_property
+    def _tokenizer(self) -> FileTokenizer | None:
+        if self.kind == "json":
+            return JsonTokenizer(self.content)
+        return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else None
 
     @cached_property
     def _pieces(self) -> _Pieces:

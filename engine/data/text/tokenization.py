@@ -38,7 +38,8 @@ class EncodedText:
 
     Words are separated by spaces; a line's end counts as one more word, as in word perplexities. `bytes`
     counts each line's bytes in the original text, with its line break. `first_bytes` counts the first token's
-    bytes.
+    bytes. A text is `lossless` if its tokens determine every byte of it, so that bits per byte are those of
+    the text.
     """
 
     tokens: IntArray
@@ -46,9 +47,30 @@ class EncodedText:
     words: IntArray
     bytes: IntArray
     first_bytes: int
+    lossless: bool
 
 
 TextEncoder = Callable[[bytes], EncodedText]
+
+
+class LineLayout:
+    """Compares lines with what their tokens spell; `kept` says that nothing but a fixed layout is lost.
+
+    Lines are spelt as they are, or, as in WikiText, all with one more space before and behind.
+    """
+
+    def __init__(self) -> None:
+        self._plain = self._padded = True
+
+    @property
+    def kept(self) -> bool:
+        """Return whether the spelt lines determine the original ones."""
+        return self._plain or self._padded
+
+    def add(self, line: bytes, spelt: bytes) -> None:
+        """Compare a line with its spelling, both without a line break."""
+        self._plain = self._plain and line == spelt
+        self._padded = self._padded and line == (b" " + spelt + b" " if spelt else b" ")
 
 
 def ensure_final_newline(data: bytes) -> bytes:
@@ -91,6 +113,7 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
             words=_words_of_lines(data, ends),
             bytes=np.diff(lines).astype(np.int32),
             first_bytes=1,
+            lossless=True,
         )
 
     return encode
@@ -117,11 +140,16 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
 
     def encode(data: bytes) -> EncodedText:
         parts: list[IntArray] = []
-        for chunk in _chunks(ensure_final_newline(data)):
+        data = ensure_final_newline(data)
+        layout, known_words = LineLayout(), True
+        for chunk in _chunks(data):
+            for line in chunk.removesuffix(b"\n").split(b"\n"):
+                layout.add(line, b" ".join(line.split()))
             text = chunk.replace(b"\n", b" " + END_OF_LINE + b" ").split()
             found = [places.get(word, unknown) for word in text]
             if unknown is None and None in found:
                 raise DataError(f"{text[found.index(None)].decode()} is not in the vocabulary of words")
+            known_words = known_words and places.keys() >= set(text)
             parts.append(np.array(found, smallest_dtype(len(known))))
         tokens = np.concatenate(parts)
         lines = _offsets(np.flatnonzero(tokens == 0) + 1)
@@ -132,6 +160,7 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
             words=np.diff(lines).astype(np.int32),
             bytes=_bytes_of_lines(data, len(lines) - 1),
             first_bytes=first.end() if first else 0,
+            lossless=known_words and data.count(b"\n") == len(lines) - 1 and layout.kept,
         )
 
     return encode
@@ -139,7 +168,6 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
     """Return the bytes of each line; a text with `<eos>` as a word gets their mean."""
-    data = ensure_final_newline(data)
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
         sizes = np.full(count, len(data) // count)

@@ -9,8 +9,17 @@ from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
 from ..datasets import Corpus, CorpusError, dataset_names, require_dataset
-from ..own_corpora import OwnText, read_facts
-from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from ..own_corpora import OwnText, OwnTokenizer, read_facts
+from .spec import (
+    DEFAULT_PIECES,
+    LINE_TOKENS,
+    ModelInterface,
+    TaskError,
+    TaskKind,
+    TaskSettings,
+    TaskSpec,
+    add_own_task,
+)
 
 UNBOUNDED_PAST = 1 << 30
 """Stands for an unbounded past: more positions than any block keeps."""
@@ -32,10 +41,12 @@ class LanguageModelSettings(TaskSettings):
     ]
     """the text: a corpus by name, or your own files as in `{ path = "my.txt" }`; see `docs/how-to/my-data.md`
     """
-    tokens: Literal["characters", "words", "bpe"] = "characters"
-    """the kind of token"""
+    tokens: Literal["characters", "words", "bpe", "byte_bpe", "pretrained"] = "characters"
+    """the kind of token; `docs/reference/data.md` describes them"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
-    """the vocabulary size of bpe, and of words in your own text"""
+    """the vocabulary size of bpe and byte_bpe, and of words in your own text"""
+    tokenizer: Annotated[OwnTokenizer | None, BeforeValidator(read_facts(OwnTokenizer, named=False))] = None
+    """for pretrained tokens: a file, as in `"tokenizer.json"` or `{ path = "my.tiktoken", pattern = '…' }`"""
     batching: Literal["stream", "lines", "sentences"] = "stream"
     """how batches are made: one endless text in each row, or one line or one sentence in each row"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
@@ -73,11 +84,15 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
 def vocabulary_size(task: LanguageModelSettings) -> int:
     """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
 
-    Raise CorpusError if the table names no known text.
+    Raise CorpusError if the table names no known text, and TaskError without a needed tokenizer.
     """
     corpus = corpus_of_task(task)
     if task.tokens == "characters":
         return len(corpus.alphabet) + 1
+    if task.tokens == "pretrained":
+        if task.tokenizer is None:
+            raise TaskError('pretrained tokens need the file of a tokenizer: tokenizer = "tokenizer.json"')
+        return task.tokenizer.size + 1
     return corpus.word_vocab_size if task.tokens == "words" and corpus.word_vocab_size else task.pieces
 
 

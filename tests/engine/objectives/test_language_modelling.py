@@ -9,14 +9,8 @@ import torch
 from activemem.blocks.core.block import StreamState
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text import subwords, tokenization
-from activemem.engine.data.text.symbols import TextSymbols
-from activemem.engine.data.token_files import Split
-from activemem.engine.objectives.text_scores import score_stream
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
-from activemem.grammar import parse
-from activemem.grammar.model_config import ModelConfig
 from activemem.storage import Store
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
@@ -194,38 +188,3 @@ STUDY = study_text(
     task={"name": "language_model", "corpus": "tiny", "context": 8},
     train={"optimizer": {"name": "adam", "lr": 0.01}, "epochs": 1, "curriculum": None},
 )
-
-
-@pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
-def test_bits_per_byte_are_of_the_text_and_not_of_its_tokens(kind):
-    """A model with two bits for each byte of the text has two bits per byte with any vocabulary."""
-    text = "naïve words\n\nand Größen of them\n".encode() * 30
-    contents = {
-        "characters": lambda: bytes(sorted(set(text) - {10})),
-        "words": lambda: b"\n".join(tokenization.build_vocabulary(text)) + b"\n",
-        "bpe": lambda: subwords.train_subwords(text, 290, subwords.lowered),
-    }
-    symbols = TextSymbols(kind=kind, content=contents[kind](), separated=True)
-    encoded = symbols.encode_bytes(text)
-    nats = 2 * math.log(2) * (len(text) - encoded.first_bytes)
-    split = Split(
-        tokens=torch.tensor(encoded.tokens),
-        lines=torch.tensor(encoded.lines),
-        line_words=torch.tensor(encoded.words),
-        words=int(encoded.words.sum()),
-        line_bytes=torch.tensor(encoded.bytes),
-        first_bytes=encoded.first_bytes,
-    )
-
-    class Even(torch.nn.Module):
-        """A model with equal loss for each token."""
-
-        recipe, config = parse("conv(k=3)"), ModelConfig(d_model=8, vocab=4)
-
-        def nll_stream(self, inputs, targets, state):
-            return torch.full(targets.shape, nats / (len(split.tokens) - 1), dtype=torch.float64), state
-
-    score = score_stream(
-        Even(), split, batch_size=2, context=16, end=symbols.end_of_line, device=torch.device("cpu")
-    )
-    assert score.bits_per_byte == pytest.approx(2.0)

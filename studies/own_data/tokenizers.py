@@ -1,0 +1,110 @@
+"""Files of pretrained tokenizers: `tokenizer.json` of Hugging Face `tokenizers`, and ranks of tiktoken."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..catalog.datasets import CorpusError
+from ..catalog.own_corpora import OwnTokenizer
+from ..text.document import Diagnostics
+from ..text.strict_model import StrictModel
+from ..text.toml_positions import KeyPath
+from .reader import Reader
+
+TOKENIZER: KeyPath = ("task", "tokenizer")
+"""The key that names a tokenizer's file."""
+
+_BYTES = 256
+_RANK = re.compile(rb"([A-Za-z0-9+/]+=*) ([0-9]{1,9})")
+
+
+class _TokenizerFile(StrictModel):
+    """A tokenizer's file, and for ranks of tiktoken the regular expression that splits a text."""
+
+    path: str
+    pattern: str | None = None
+
+
+def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | None:
+    """Return the facts about the file that `[task] tokenizer` names; None without one or with faults."""
+    task = diagnostics.data["task"]
+    given, tokens = task["tokenizer"], task.get("tokens", "characters")
+    if isinstance(tokens, str) and "{" not in tokens and tokens != "pretrained":
+        diagnostics.report(TOKENIZER, f'it has no effect on {tokens}: set tokens = "pretrained"')
+    named = diagnostics.validate(
+        _TokenizerFile, TOKENIZER, given if isinstance(given, Mapping) else {"path": given}
+    )
+    path = named and reader.locate(named.path)
+    read = path and reader.read(path, text=False, at=TOKENIZER)
+    if not named or not read:
+        return None
+    try:
+        return _facts(named, *read)
+    except CorpusError as error:
+        diagnostics.report(TOKENIZER, f"{path}: {error}")
+        return None
+
+
+def _facts(named: _TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
+    if data.lstrip()[:1] == b"{":
+        if named.pattern is not None:
+            raise CorpusError("tokenizer.json says itself how a text is split: remove pattern")
+        return OwnTokenizer(sha256=sha256, form="json", size=_size_of_json(data))
+    ranks = read_ranks(data)
+    if named.pattern is None:
+        raise CorpusError(
+            "a file of ranks does not say how a text is split: add the regular expression of its encoding, "
+            f"as in {{ path = \"{named.path}\", pattern = '...' }}"
+        )
+    return OwnTokenizer(
+        sha256=sha256, form="ranks", size=max(ranks.values()) + 1, pattern=named.pattern.encode().hex()
+    )
+
+
+def read_ranks(data: bytes) -> dict[bytes, int]:
+    """Return the rank of each token in a file of tiktoken: base64, a space and a number in each line.
+
+    Raise CorpusError for anything else, and if a byte has no token.
+    """
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not (stripped := line.strip()):
+            continue
+        found = _RANK.fullmatch(stripped)
+        try:
+            token = binascii.a2b_base64(found[1], strict_mode=True) if found else b""
+        except binascii.Error:
+            token = b""
+        if not found or not token:
+            shown = ascii(stripped[:40].decode("ascii", "replace"))
+            raise CorpusError(
+                "expected a tokenizer.json, or ranks of tiktoken such as 'SGVsbG8= 15496', "
+                f"got {shown} in line {number:,}"
+            )
+        ranks[token] = int(found[2])
+    if lacking := sum(bytes([byte]) not in ranks for byte in range(_BYTES)):
+        raise CorpusError(f"expected a token for each of {_BYTES} bytes, got none for {lacking}")
+    if len(set(ranks.values())) < len(ranks):
+        raise CorpusError("expected a rank of its own for each token, got some twice")
+    return ranks
+
+
+def _size_of_json(data: bytes) -> int:
+    """Return the number of tokens of a tokenizer.json, added ones included: the highest number and one."""
+    try:
+        found: dict[str, Any] = json.loads(data)
+        vocabulary = found["model"]["vocab"]
+        if isinstance(vocabulary, Mapping):
+            numbers = list(vocabulary.values())
+        else:  # of a unigram model: a list of tokens with their scores
+            numbers = list(range(len(vocabulary)))
+        numbers += [each["id"] for each in found.get("added_tokens") or ()]
+        size = 1 + max(map(int, numbers))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        message = f"expected a tokenizer.json with a vocabulary, got: {type(error).__name__}: {error}"
+        raise CorpusError(message[:200]) from error
+    return size

@@ -1,0 +1,178 @@
+"""Tokenizers from files: what they encode is what their own libraries encode, and faults are reported."""
+
+import sys
+
+import pytest
+import tiktoken
+import tokenizers
+
+from activemem.engine.core.resources import Machine
+from activemem.engine.corpora.files import DataError
+from activemem.engine.data.text.file_tokenizers import train_byte_bpe
+from activemem.engine.data.text.symbols import TextSymbols
+from activemem.engine.inference.trained_model import load_model
+from activemem.engine.run.driver import run_study
+from activemem.storage import Store
+from activemem.studies.own_data.tokenizers import read_ranks
+from activemem.studies.study import load_recorded_study, load_study
+from activemem.studies.text.errors import StudyError
+
+from ....study_texts import study_text
+from ...tokenizer_factories import GPT2_WORDS, byte_level_json, open_text, ranks_of
+
+TEXT = "".join(f"Line {n} of naïve words,  and 日本 {n * n}\n\n\tit's {n % 7}\n" for n in range(200))
+JSON = byte_level_json(TEXT, 320)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "tokenizer.json").write_bytes(JSON)
+    (tmp_path / "my.tiktoken").write_bytes(ranks_of(JSON))
+    return tmp_path
+
+
+def lines_of(split):
+    """Return the tokens of each line without its mark, as the library numbers them."""
+    bounds = zip(split.lines[:-1].tolist(), split.lines[1:].tolist(), strict=True)
+    return [(split.tokens[start : end - 1].long() - 1).tolist() for start, end in bounds]
+
+
+def test_each_line_has_the_tokens_of_the_library(folder):
+    text = open_text(folder, {"path": "my.txt"}, tokens="pretrained", tokenizer="tokenizer.json")
+    library = tokenizers.Tokenizer.from_buffer(JSON)
+    lines = TEXT.removesuffix("\n").split("\n")
+    found = [line for split in (text.train, text.dev, text.test) for line in lines_of(split)]
+    assert found == [library.encode(line).ids for line in lines]
+    marks = {int(split.tokens[0]) for split in (text.train, text.dev, text.test)}
+    assert marks == {text.symbols.end_of_line}
+
+
+def test_ranks_of_tiktoken_have_the_tokens_of_the_same_merges(folder):
+    asked = {"path": "my.tiktoken", "pattern": GPT2_WORDS}
+    ranks = open_text(folder, {"path": "my.txt"}, tokens="pretrained", tokenizer=asked)
+    library = tiktoken.Encoding(
+        name="test", pat_str=GPT2_WORDS, mergeable_ranks=read_ranks(ranks_of(JSON)), special_tokens={}
+    )
+    lines = TEXT.removesuffix("\n").split("\n")
+    found = [line for split in (ranks.train, ranks.dev, ranks.test) for line in lines_of(split)]
+    assert found == [library.encode(line) for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["json", "ranks"])
+def test_a_text_is_decoded_as_it_was(kind):
+    content = JSON if kind == "json" else ranks_of(JSON)
+    symbols = TextSymbols.from_dict(TextSymbols(kind=kind, content=content, pattern=GPT2_WORDS).to_dict())
+    encoded = symbols.encode_text(TEXT)
+    assert symbols.decode(encoded.tokens[1:].tolist()) == TEXT
+    assert symbols.decode(symbols.encode_beginning("naïve\nwor")) == "naïve\nwor"
+    assert encoded.lossless
+
+
+def test_padding_and_truncation_of_a_file_are_not_applied():
+    tokenizer = tokenizers.Tokenizer.from_buffer(JSON)
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=9)
+    symbols = TextSymbols(kind="json", content=tokenizer.to_str().encode())
+    assert symbols.decode(symbols.encode_text("a longer line\n").tokens[1:].tolist()) == "a longer line\n"
+
+
+def test_training_twice_gives_the_same_pieces():
+    lines = TEXT.splitlines()
+    assert train_byte_bpe(lines, 300) == train_byte_bpe(lines, 300)
+
+
+def test_a_text_that_is_too_small_for_its_pieces_says_how_many_it_yields():
+    with pytest.raises(DataError, match=r'it yields 259; use tokens = "characters"'):
+        train_byte_bpe(["ab ab"], 999)
+    with pytest.raises(DataError, match=r"set \[task\] pieces to at most"):
+        train_byte_bpe(TEXT.splitlines(), 99_999)
+
+
+@pytest.mark.parametrize(
+    ("package", "task"),
+    [
+        ("tokenizers", {"tokens": "byte_bpe", "pieces": 300}),
+        ("tokenizers", {"tokens": "pretrained", "tokenizer": "tokenizer.json"}),
+        ("tiktoken", {"tokens": "pretrained", "tokenizer": {"path": "my.tiktoken", "pattern": "."}}),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch, package, task):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(DataError, match=rf'package {package}: pip install "activemem\[tokenizers\]"'):
+        open_text(folder, {"path": "my.txt"}, **task)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "asked", "message"),
+    [
+        ("a.json", b"{}", "a.json", "expected a tokenizer.json with a vocabulary, got: KeyError: 'model'"),
+        ("a.json", JSON, {"path": "a.json", "pattern": "."}, "remove pattern"),
+        ("a.tiktoken", ranks_of(JSON), "a.tiktoken", "add the regular expression of its encoding"),
+        ("a.tiktoken", b"IQ== 0\n", {"path": "a.tiktoken", "pattern": "."}, "got none for 255"),
+        ("a.txt", b"IQ== 0\na b\n", {"path": "a.txt", "pattern": "."}, "got 'a b' in line 2"),
+        ("a.json", JSON, "b.json", "expected a file, got none"),
+    ],
+)
+def test_faults_of_a_file_are_reported_where_it_is_named(tmp_path, name, content, asked, message):
+    (tmp_path / name).write_bytes(content)
+    text = study_text(
+        model={"recipe": "conv(k=3)"},
+        task={
+            "name": "language_model",
+            "corpus": "paradise-lost",
+            "tokens": "pretrained",
+            "tokenizer": asked,
+        },
+        train={"curriculum": None},
+    )
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError) as caught:
+        load_study(tmp_path / "study.toml")
+    assert any(message in fault.message for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({"tokens": "pretrained"}, 'need the file of a tokenizer: tokenizer = "tokenizer.json"'),
+        ({"tokenizer": "tokenizer.json"}, 'no effect on characters: set tokens = "pretrained"'),
+    ],
+)
+def test_a_tokenizer_and_its_tokens_go_together(folder, task, message):
+    text = study_text(
+        model={"recipe": "conv(k=3)"},
+        task={"name": "language_model", "corpus": {"path": "my.txt"}, **task},
+        train={"curriculum": None},
+    )
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=message.split(":")[0]):
+        load_study(folder / "study.toml")
+
+
+def test_a_trained_model_reads_and_writes_text_without_the_files(folder, notes):
+    (folder / "study.toml").write_text(
+        study_text(
+            study={"name": "text", "title": "A text", "keep_weights": True},
+            model={"recipe": "conv(k=3)"},
+            task={
+                "name": "language_model",
+                "corpus": {"path": "my.txt"},
+                "tokens": "pretrained",
+                "tokenizer": "tokenizer.json",
+                "context": 8,
+            },
+            train={"curriculum": None, "batch_size": 2, "epochs": 1, "steps_per_epoch": 2},
+        ),
+        encoding="utf-8",
+    )
+    study, store = load_study(folder / "study.toml"), Store(folder / "results")
+    assert run_study(study, store, Machine(data=folder / "data"), notes, local=True).done == 1
+    for name in ("my.txt", "tokenizer.json"):
+        (folder / name).unlink()
+    again = load_recorded_study(store.records.load("text"))
+    assert [trial.id for trial in again.trials] == [trial.id for trial in study.trials]
+    (file,) = (folder / "results").rglob("*.safetensors")
+    model = load_model(file)
+    assert model.score("Line 7 of naïve words\n").bytes == len("Line 7 of naïve words\n".encode())
+    assert len("".join(model.generate("Line ", max_symbols=5))) > 0
