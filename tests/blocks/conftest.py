@@ -3,20 +3,11 @@
 import pytest
 import torch
 
-from . import references
-from .layers import attention_references
-from .layers.matrix_states import linear_recurrence_references
-from .layers.vector_states import diagonal_references
+from activemem.blocks.testing import equations
+
 from .transducers import neural_gpu_references, seq2seq_references
 
-__all__ = [
-    "attention_references",
-    "diagonal_references",
-    "linear_recurrence_references",
-    "neural_gpu_references",
-    "references",
-    "seq2seq_references",
-]
+__all__ = ["equations", "neural_gpu_references", "seq2seq_references"]
 
 
 @pytest.fixture(autouse=True, scope="session")

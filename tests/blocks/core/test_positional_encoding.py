@@ -6,10 +6,9 @@ import torch
 from activemem.blocks import BuildError, build
 from activemem.blocks.core.block import StreamState
 from activemem.blocks.core.positional_encoding import PositionalEncoding, choose_positions
+from activemem.blocks.testing.equations import common as references
 from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import ModelConfig
-
-from .. import references
 
 WIDTH, RANGE = 6, 30
 

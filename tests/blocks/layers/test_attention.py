@@ -22,6 +22,7 @@ from activemem.blocks.testing.conformance import (
     compiled_is_the_same,
     gradients_are_right,
 )
+from activemem.blocks.testing.equations.attention import bucket
 from activemem.blocks.testing.fixtures import (
     WIDTH,
     make_block,
@@ -34,8 +35,6 @@ from activemem.blocks.testing.fixtures import (
 from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.grammar import ModelConfig, analyse, parse
 from activemem.grammar.analysis.analyse import block_cost
-
-from .attention_references import bucket
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 

@@ -9,6 +9,7 @@ from activemem.blocks import build
 from activemem.blocks.core.block import StreamState
 from activemem.blocks.layers import recurrent
 from activemem.blocks.layers.recurrent import RecurrentState, side_by_side
+from activemem.blocks.testing.equations.common import gru_layer, lstm_layer
 from activemem.blocks.testing.fixtures import (
     make_block,
     make_generator,
@@ -17,8 +18,6 @@ from activemem.blocks.testing.fixtures import (
     random_sequences,
     use_plain_operations,
 )
-
-from ..references import gru_layer, lstm_layer
 
 TEXTS = ["lstm", "lstm(layers=3)", "gru", "gru(layers=3)"]
 LENGTHS = [7, 1, 4, 6, 7]

@@ -7,10 +7,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, build
 from activemem.blocks.core.block import StreamState
+from activemem.blocks.testing.equations import common as references
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
-
-from .. import references
 
 RECIPE, LENGTH = "conv(k=3) >> ff(5)", 11
 SETTINGS = {"d_model": 16, "vocab": 40, "causal": True, "bottleneck": True, "position": "none"}

@@ -12,10 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from activemem.blocks import BuildError, build
 from activemem.blocks.core.block import StreamState
 from activemem.blocks.models.seq2seq_model import PAD, TransductionModel
+from activemem.blocks.testing.equations import common as references
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
-
-from .. import references
 
 WIDTH, LENGTH, VOCAB = 16, 11, 40
 CUTS = (10, 20)

@@ -12,12 +12,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from activemem.blocks import BuildError, Model, build
 from activemem.blocks.core.block import BLOCKS, register_block
 from activemem.blocks.layers.feedforward import FeedForward
+from activemem.blocks.testing.equations import attention as attention_references
+from activemem.blocks.testing.equations import common as references
 from activemem.blocks.testing.fixtures import make_generator, use_plain_operations
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
 from activemem.grammar.vocabulary.spec import SPECS
-
-from .. import references
-from ..layers import attention_references
 
 SIZES = {"d_model": 8, "vocab": 7}
 
@@ -81,6 +80,22 @@ def test_a_padded_batch_gives_what_the_sequences_give_alone(text, causal, norm):
         torch.testing.assert_close(out[:length], model(row[None, :length])[0], rtol=1e-10, atol=1e-10)
 
 
+def logits(model, tokens, apply, *, pre, mixes, timed=True):
+    """Return a whole model's logits for one sequence; `apply[i]` is sub-layer i, timed if `mixes[i]`."""
+    width = model.embedding.embedding_dim
+    signal = references.timing(len(tokens), width) * timed
+    x = model.embedding.weight[tokens] * math.sqrt(width) + signal
+    for layer, part, mixing in zip(model.body.layers, apply, mixes, strict=True):
+        x = x + signal * mixing
+        x = (
+            x + part(layer.part, references.norm(layer.norm, x))
+            if pre
+            else references.norm(layer.norm, x + part(layer.part, x))
+        )
+    x = references.norm(model.norm, x) if pre else x
+    return x @ model.output.weight.T + model.output.bias
+
+
 @pytest.mark.parametrize("position", ["timing", "none"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_the_wiring_equals_the_plain_reference(norm, position):
@@ -96,7 +111,7 @@ def test_the_wiring_equals_the_plain_reference(norm, position):
     apply = [both, references.ff, partial(references.cgru, **causal)]
     inputs = tokens(1, 6)
     with torch.no_grad():
-        expected = references.logits(
+        expected = logits(
             model, inputs[0], apply, pre=norm == "pre", mixes=[True, False, True], timed=position == "timing"
         )
     torch.testing.assert_close(model(inputs)[0], expected, rtol=1e-9, atol=1e-9)

@@ -7,6 +7,9 @@ import torch
 
 from activemem.blocks.core.operations import saturating_sigmoid
 from activemem.blocks.core.positional_encoding import sinusoidal_encoding
+from activemem.blocks.testing.equations import attention as attention_references
+from activemem.blocks.testing.equations.common import ACTS, timing
+from activemem.blocks.testing.equations.common import hardsig as slow_hardsig
 from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
 from activemem.blocks.testing.references import (
     find_reference,
@@ -14,10 +17,6 @@ from activemem.blocks.testing.references import (
     register_reference,
 )
 from activemem.grammar import lookup, parse
-
-from ..layers import attention_references
-from ..references import ACTS, timing
-from ..references import hardsig as slow_hardsig
 
 CONVOLUTIONS = ("conv", "persistent_conv", "highway_conv", "cgru")
 
@@ -69,7 +68,7 @@ def test_a_block_has_one_reference():
     with pytest.raises(ValueError) as caught:
         register_reference("sa")(slow_hardsig)
     assert re.fullmatch(
-        r"the reference of block 'sa' is already \S*attention_references\.sa, got \S*references\.hardsig",
+        r"the reference of block 'sa' is already \S*\.attention\.sa, got \S*\.common\.hardsig",
         str(caught.value),
     )
 

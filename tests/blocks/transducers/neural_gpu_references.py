@@ -5,9 +5,8 @@ An image is (length, width, maps); the tape is kept whole, and convolved whole a
 
 import torch
 
+from activemem.blocks.testing.equations.common import hardsig
 from activemem.blocks.testing.references import register_reference
-
-from ..references import hardsig
 
 
 def convolve(weight, image):

@@ -7,11 +7,10 @@ import math
 
 import torch
 
+from activemem.blocks.testing.equations.common import gru_layer, lstm_layer, norm, timing
 from activemem.blocks.testing.references import apply_reference, register_reference
 from activemem.grammar.canonical import identity
 from activemem.grammar.nodes import BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode
-
-from ..references import gru_layer, lstm_layer, norm, timing
 
 
 def layered(block, x, starts):

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from activemem.blocks import Context, build
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.testing.equations.common import norm
 from activemem.blocks.testing.fixtures import (
     make_transducer,
     parse_block,
@@ -17,7 +18,6 @@ from activemem.blocks.testing.fixtures import (
 from activemem.blocks.transducers.decoders import CrossAttention
 from activemem.grammar import ModelConfig
 
-from ..references import norm
 from .seq2seq_references import attended, crossed, layered
 
 SOURCES, TARGETS = [6, 1, 4], [3, 5, 2]

@@ -1,11 +1,11 @@
-"""Reference implementations of blocks: loops over positions, one sequence at a time, double precision."""
+"""Reference implementations of convolutions, feed-forward and recurrent layers, and pools."""
 
 import math
 
 import torch
 from torch.nn import functional
 
-from activemem.blocks.testing.references import register_reference
+from ..references import register_reference
 
 ACTS = {
     "relu": lambda x: x.clamp(min=0),
@@ -108,18 +108,6 @@ def timing(length, width):
             angle = t / 1e4 ** (i / max(half - 1, 1))
             signal[t, i], signal[t, half + i] = math.sin(angle), math.cos(angle)
     return signal
-
-
-def logits(model, tokens, apply, *, pre, mixes, timed=True):
-    """Return a whole model's logits for one sequence; `apply[i]` is sub-layer i, timed if `mixes[i]`."""
-    width = model.embedding.embedding_dim
-    signal = timing(len(tokens), width) * timed
-    x = model.embedding.weight[tokens] * math.sqrt(width) + signal
-    for layer, part, mixing in zip(model.body.layers, apply, mixes, strict=True):
-        x = x + signal * mixing
-        x = x + part(layer.part, norm(layer.norm, x)) if pre else norm(layer.norm, x + part(layer.part, x))
-    x = norm(model.norm, x) if pre else x
-    return x @ model.output.weight.T + model.output.bias
 
 
 def sigmoid(x):

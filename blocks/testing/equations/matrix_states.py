@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from activemem.blocks.testing.references import register_reference
+from ..references import register_reference
 
 
 def silu(x):
@@ -146,20 +146,44 @@ def delta_product(block, x, *, n, gate, negative, heads, head_width, qk_norm, he
     return merged(block, torch.stack(outputs), x, head_norm, output_gate)
 
 
+def channel_decays(rates, x, heads):
+    """Return decays of shape (length, heads, keys), at least e⁻⁵."""
+    down, up = rates.map
+    raw = (x @ down.weight.T @ up.weight.T).view(len(x), heads, -1) + rates.step_offset
+    return torch.exp(-(torch.log(1 + torch.exp(raw)) * torch.exp(rates.log_rate)).clamp(max=5))
+
+
 @register_reference("kda")
 def kda(block, x, *, heads, head_width, **around):
     betas = 1 / (1 + torch.exp(-(x @ block.beta.weight.T)))
-    down, up = block.rates.map
-    steps = torch.log(
-        1 + torch.exp((x @ down.weight.T @ up.weight.T).view(len(x), heads, -1) + block.rates.step_offset)
-    )
-    decays = torch.exp(-(steps * torch.exp(block.rates.log_rate)).clamp(max=5))
+    decays = channel_decays(block.rates, x, heads)
 
     def one_head(head, q, k, v):
         state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
         for t in range(len(x)):
             state = torch.diag(decays[t, head]) @ state
             state = state + betas[t, head] * torch.outer(k[t], v[t] - k[t] @ state)
+            outputs.append(q[t] @ state / head_width**0.5)
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
+
+
+@register_reference("gdn2")
+def gdn2(block, x, *, heads, head_width, negative, **around):
+    decays = channel_decays(block.rates, x, heads)
+    erased, written = (
+        (1 / (1 + torch.exp(-(x @ gate.weight.T)))).view(len(x), heads, -1)
+        for gate in (block.erase, block.write)
+    )
+
+    def one_head(head, q, k, v):
+        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            state = torch.diag(decays[t, head]) @ state
+            erase = (2 if negative else 1) * erased[t, head]
+            state = state - torch.outer(k[t], (erase * k[t]) @ state)
+            state = state + torch.outer(k[t], written[t, head] * v[t])
             outputs.append(q[t] @ state / head_width**0.5)
         return torch.stack(outputs)
 
@@ -222,6 +246,38 @@ def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, 
             decay = torch.exp(-torch.exp(block.rates.log_rate[h]) * steps[t, h])
             held[h] = decay * held[h] + steps[t, h] * torch.outer(k[t], value)
             row.append(q[t] @ held[h] + block.skip[h] * value)
+        outputs.append(torch.stack(row))
+    return merged(block, torch.stack(outputs), x, head_norm, output_gate)
+
+
+@register_reference("mamba3")
+def mamba3(block, x, *, heads, head_width, state, rotation, qk_norm, head_norm, output_gate, **_):
+    q, k, v = mapped(block, x).split([state, state, heads * head_width], 1)
+    if qk_norm == "rms":
+        q, k = (
+            row / torch.sqrt((row * row).mean(-1, keepdim=True) + 1e-5) * norm.weight
+            for row, norm in zip((q, k), block.norms, strict=True)
+        )
+    pairs = {"half": state // 4, "all": state // 2, "none": 0}[rotation]
+    maps = (x @ block.gates.map.weight.T).split([heads, heads, heads, pairs], 1)
+    steps = torch.log(1 + torch.exp(maps[0] + block.gates.step_offset))
+    rates = torch.log(1 + torch.exp(maps[1])).clamp(min=1e-4)
+    shares, turns = 1 / (1 + torch.exp(-maps[2])), math.pi * torch.tanh(maps[3])
+    held = [torch.zeros(state, head_width, dtype=x.dtype) for _ in range(heads)]
+    written = list(held)  # what the last position writes: its key times its value
+    angles, outputs = torch.zeros(heads, pairs, dtype=x.dtype), []
+    for t in range(len(x)):
+        angles, row = angles + steps[t, :, None] * turns[t], []
+        for h, value in enumerate(v[t].view(heads, head_width)):
+            query, key = (
+                torch.cat([rotated(vector[: 2 * pairs], angles[h]), vector[2 * pairs :]])
+                for vector in (q[t] + block.offsets[0, h], k[t] + block.offsets[1, h])
+            )
+            step, share, decay = steps[t, h], shares[t, h], torch.exp(-steps[t, h] * rates[t, h])
+            held[h] = decay * (held[h] + (1 - share) * step * written[h])
+            written[h] = torch.outer(key, value)
+            held[h] = held[h] + share * step * written[h]
+            row.append(query @ held[h] + block.skip[h] * value)
         outputs.append(torch.stack(row))
     return merged(block, torch.stack(outputs), x, head_norm, output_gate)
 

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from activemem.blocks.layers.window_attention import WindowedBlock
-from activemem.blocks.testing.references import register_reference
+from ...layers.window_attention import WindowedBlock
+from ..references import register_reference
 
 
 def capped(score, cap):
@@ -42,7 +42,7 @@ def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_valu
 
 
 def persistent_vectors(block, head):
-    """The persistent vectors of one head."""
+    """Return the persistent vectors of one head."""
     persistent = block.persistent
     if persistent is None:
         return []

@@ -2,10 +2,9 @@
 
 import torch
 
-from activemem.blocks.testing.references import register_reference
-
-from ..matrix_states.linear_recurrence_references import GATES as OTHER_GATES
-from ..matrix_states.linear_recurrence_references import silu
+from ..references import register_reference
+from .matrix_states import GATES as OTHER_GATES
+from .matrix_states import silu
 
 GATES = OTHER_GATES | {"gelu": lambda x: x * (1 + torch.erf(x / 2**0.5)) / 2}
 
