@@ -232,6 +232,8 @@ COMMON_NAMES = {
     "s6": "mamba",
     "mamba2": "ssd",
     "deltanet": "delta",
+    "gated_deltanet": "delta",
+    "gated_deltanet2": "gdn2",
     "linear_attention": "linear_attn",
     "retnet": "retention",
     "rwkv": "rwkv7",

@@ -4,6 +4,7 @@
 - `linear_recurrences` has recurrences whose state is kept or decays. `chunked_recurrence` computes them, or
   `shared_key_sums` where heads share queries and keys.
 - `delta_rule` has recurrences that correct their state.
+- `mamba3` has writes at two positions, and turned keys.
 - `mlstm` has exponential gates.
 - `inner_model` has a state that is itself a model that learns.
 """
@@ -12,7 +13,8 @@ from . import (
     delta_rule,
     inner_model,
     linear_recurrences,
+    mamba3,
     mlstm,
 )  # each registers its blocks
 
-__all__ = ["delta_rule", "inner_model", "linear_recurrences", "mlstm"]
+__all__ = ["delta_rule", "inner_model", "linear_recurrences", "mamba3", "mlstm"]

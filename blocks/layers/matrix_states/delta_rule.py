@@ -1,4 +1,4 @@
-"""The delta rule in chunks: plain, with a decay for each channel of keys (`kda`), and generalised (`rwkv7`).
+"""The delta rule in chunks: plain, by channel of keys (`kda`, `gdn2`), and generalised (`rwkv7`).
 
 The writes of a chunk's positions depend on each other by a unit triangular system, which is solved once per
 chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
@@ -283,6 +283,30 @@ class KimiDeltaAttention(LinearRecurrence):
         q, k = qk.unbind(2)
         log_decay = self.rates(x).to(v.dtype)
         return run_channel_delta(q * self.head_width**-0.5, k, v, beta, log_decay, state=state, keep=keep)
+
+
+@register_block("gdn2")
+class GatedDeltaRule2(LinearRecurrence):
+    """S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ (Hatamizadeh et al. 2026)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        inner, std = self.heads * self.head_width, context.config.attention_std
+        self.erase, self.write = (Linear(context.width, inner, bias=False, std=std) for _ in range(2))
+        self.rates = ChannelRates(context.width, self.heads, self.head_width)
+        self.most = 2.0 if as_bool(settings, "negative") else 1.0
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Erase part of the value stored under a key, and write part of the new one."""
+        erased, written = (
+            torch.sigmoid(gate(x).to(v.dtype)).unflatten(2, (self.heads, -1))
+            for gate in (self.erase, self.write)
+        )
+        q, k = qk.unbind(2)
+        q, read, log_decay = q * self.head_width**-0.5, k * erased * self.most, self.rates(x).to(v.dtype)
+        return run_vector_delta(q, read, k, log_decay, values=v * written, state=state, keep=keep)
 
 
 class RwkvGates(Initialisable):

@@ -21,6 +21,8 @@ VARIANTS = [
     "gla(heads=2, head_width=4, qk_norm=l2)",
     "delta(heads=2, head_width=4, gate=true, negative=true, output_gate=silu)",
     "delta(heads=2, head_width=4, negative=true, short_conv=3)",
+    "mamba3(heads=2, head_width=3, state=6, rotation=all, short_conv=2, qk_norm=none)",
+    "mamba3(heads=2, head_width=3, state=5, rotation=none, head_norm=rms, output_gate=none)",
     "ssd(heads=3, head_width=4, state=5, qk_norm=l2, head_norm=none, output_gate=none)",
 ]
 
