@@ -104,6 +104,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,
             decimals=_decimals(each),
+            unit=_unit(each),
             is_ratio=each.is_ratio,
             censored=test.censored,
             gaps=results.gaps(each),
@@ -203,6 +204,14 @@ def _decimals(comparison: Comparison) -> int:
         return 2
     known = max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
     return max(known, 3) if any(isinstance(each, Quotient) for each in iter_numbers(comparison)) else known
+
+
+def _unit(comparison: Comparison) -> str:
+    """Return the unit of a comparison's effect; empty if its numbers have none or several."""
+    if comparison.is_ratio or any(isinstance(each, Quotient) for each in iter_numbers(comparison)):
+        return ""
+    units = {find_metric(each.metric).unit for each in iter_quantities(comparison)}
+    return units.pop() if len(units) == 1 else ""
 
 
 def _claim_quantities(claim: Claim) -> Iterator[Quantity]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import find_metric, format_number, with_sign
+from ...studies.catalog.metrics import find_metric, with_sign
 from ...studies.claims.comparisons import iter_comparisons, iter_quantities
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
@@ -163,12 +163,11 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 
     Undecided comparisons have no p.
     """
-    decimals = finding.decimals
-    effect = "" if finding.effect is None else format_number(finding.effect, decimals)
+    effect = "" if finding.effect is None else finding.format(finding.effect)
     return (
         effect and (f"×{effect}" if finding.is_ratio else with_sign(effect)),
         [
-            format_ratio(end, decimals) if finding.is_ratio else format_number(end, decimals)
+            format_ratio(end, finding.decimals) if finding.is_ratio else finding.format(end)
             for end in finding.interval or ()
         ],
         format_p(finding.p) if finding.p is not None and verdict not in OPEN else "",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...errors import ActivememError
+from ...studies.catalog.metrics import format_number
 from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement
-from ...studies.text.units import plural
+from ...studies.text.units import format_quantity, plural
 
 
 class ClaimError(ActivememError):
@@ -62,10 +63,15 @@ class ComparisonResult:
     degrees: float | None
     needed: int | None
     decimals: int
+    unit: str
     is_ratio: bool
     censored: bool
     gaps: tuple[MissingTrials, ...]
     notes: tuple[MissingTrials, ...]
+
+    def format(self, value: float) -> str:
+        """Format the effect or an end of its interval."""
+        return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +110,9 @@ class ClaimResult:
         would_do = f", {self.needed} would do" if self.needed else ""
         effect = ""
         if finding.effect is not None and finding.interval is not None:
-            number, low, high = (
-                f"{each:.{finding.decimals}f}" for each in (finding.effect, *finding.interval)
-            )
+            number, low, high = map(finding.format, (finding.effect, *finding.interval))
             sign = "×" if finding.is_ratio else "+" if finding.effect > 0 else ""
-            effect = f" ({sign}{number} [{low}, {high}])".replace("-", "−")
+            effect = f" ({sign}{number} [{low}, {high}])"
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
         head = f"{self.verdict_text.capitalize()} with {plural(finding.n, 'seed')}{would_do}"

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from ...diagnostics import hint
 from ...plugins import Registry
+from ..text.units import format_quantity
 from .targets import read_target
 from .tasks import Examples, TaskKind
 
@@ -73,6 +74,7 @@ class Metric:
     title: str  # as a caption begins
     higher_is_better: bool | None = None
     decimals: int
+    unit: str = ""  # written with an SI prefix and three digits, in place of decimals
     is_share: bool = False  # whether it lies between 0 and 1, so that no interval of it goes beyond
     axis_title: str = ""  # on an axis, if shorter than the title
     titles: tuple[TitleTemplate, ...] = ()  # titles that say more, where trials agree
@@ -87,8 +89,8 @@ class Metric:
     split: str = ""  # for a registered metric of one split: the split
 
     def format(self, value: float) -> str:
-        """Format a value as in tables: thousands grouped, a true minus sign, no minus zero."""
-        return format_number(value, self.decimals)
+        """Format a value as in tables: `1,234.5`, or `1.23 GFLOPs` with a unit; no minus zero."""
+        return format_quantity(value, self.unit) if self.unit else format_number(value, self.decimals)
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
@@ -227,7 +229,9 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     )
     target = read_target(name)
     title = found.title if target is None else f"{found.title.removesuffix(' a target')} {target}"
-    return replace(found, name=name, title=title, decimals=(digits or {}).get(name, found.decimals))
+    if digits and name in digits:
+        found = replace(found, decimals=digits[name], unit="")
+    return replace(found, name=name, title=title)
 
 
 def better_arrow(metric: Metric) -> str:

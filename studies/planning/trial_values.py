@@ -245,7 +245,8 @@ def _why(study: str, metric: str) -> pl.Expr:
     failure = pl.format("{}: {}", "status", reason)
     told = pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
     if target := read_target(metric):
-        censored = pl.format(f"did not reach {target} in {{}} {target.currency}", number)
+        unit = "" if find_metric(metric).unit else f" {target.currency}"
+        censored = pl.format(f"did not reach {target} in {{}}{unit}", number)
         if target.currency == "seconds":  # which differ from seed to seed
             censored = pl.lit(f"did not reach {target}")
         told = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(told)

@@ -48,6 +48,15 @@ def si_prefix(value: float) -> tuple[str, float]:
     return fitting[-1] if fitting else _PREFIXES[0]
 
 
+def format_quantity(value: float, unit: str) -> str:
+    """Return a number with three digits, an SI prefix and its unit: `12.3 GFLOPs`."""
+    rounded = float(f"{value:.3g}")
+    name, size = si_prefix(rounded)
+    shown = abs(rounded / size)
+    text = format(rounded / size, f"z,.{2 if shown < 10 else 1 if shown < 100 else 0}f")
+    return f"{text} {name}{unit}".replace("-", "−").replace("inf", "∞")
+
+
 def format_bytes(count: float) -> str:
     """Return a number of bytes as text: `8.2 kB`."""
     name, size = si_prefix(count)

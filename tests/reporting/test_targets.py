@@ -47,6 +47,16 @@ def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path):
     assert "> 400" in rich.render(table, width=80)
 
 
+def test_operations_to_a_target_have_three_digits_and_a_prefix(tmp_path):
+    courses = {"sa": [FAST, FAST, SLOW], "conv(k=3)": [FAST, FAST, NEVER]}
+    table = results(study(table=target_table("flops_to[dev_loss <= 1.5]")), tmp_path, courses).table()
+    (some,), (none,) = table.cells
+    assert (some.text, none.text) == ("533 MFLOPs", "> 533 MFLOPs")
+    assert [note.text for note in table.footnotes] == [
+        "1 of 3 seeds did not reach dev_loss ≤ 1.5 in 800 MFLOPs"
+    ]
+
+
 def test_a_value_that_is_no_number_reaches_no_target(tmp_path):
     found = study(seeds=(0,), table=target_table("steps_to[dev_accuracy >= 0.5]"))
     store = Store(tmp_path)

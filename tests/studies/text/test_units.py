@@ -8,6 +8,7 @@ from activemem.studies.text.units import (
     degrees_of_freedom,
     format_bytes,
     format_duration,
+    format_quantity,
     format_reach,
     plural,
     si_prefix,
@@ -34,6 +35,22 @@ from activemem.studies.text.units import (
 )
 def test_a_time_reads_in_the_unit_that_suits_it(seconds, text):
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00 FLOPs"),
+        (-1_234_567_890, "−1.23 GFLOPs"),
+        (12_345_678, "12.3 MFLOPs"),
+        (123_456, "123 kFLOPs"),
+        (999_999, "1.00 MFLOPs"),
+        (4.5e19, "45,000 PFLOPs"),
+        (math.inf, "∞ PFLOPs"),
+    ],
+)
+def test_a_quantity_has_three_digits_and_a_prefix(value, text):
+    assert format_quantity(value, "FLOPs") == text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (8192, "8.2 kB"), (3.1e9, "3.1 GB")])
