@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
@@ -257,8 +257,8 @@ def make_plan(
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
     steps = {trial.id: memory.step(trial.settings) for trial in trials}
-    names = _label_names(study)
-    labelled = [(_label(names, trial), trial.settings) for trial in trials]
+    label = _labeller(study)
+    labelled = [(label(trial), trial.settings) for trial in trials]
     largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
@@ -271,7 +271,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=model_costs(study, trials, estimator, steps),
         estimate=total_time(left),
-        memory=None if largest is None else (_label(names, largest), steps[largest.id]),
+        memory=None if largest is None else (label(largest), steps[largest.id]),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -356,14 +356,14 @@ def model_costs(
 
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
-    names, budget = _label_names(study), study.budget
+    label, budget = _labeller(study), study.budget
     models: list[ModelCost] = []
     for group in group_by_model(trials):
         time = total_time(map(estimator.estimate, group))
         matches = [study.size_matches[trial.id] for trial in group if trial.id in study.size_matches]
         costliest = max((trial.settings for trial in group), key=budget.usage)
         model = ModelCost(
-            label=_label(names, group[0]),
+            label=label(group[0]),
             recipe=costliest.model.recipe,
             trials=len(group),
             parameters=max(parameter_count(trial.settings) for trial in group),
@@ -381,6 +381,24 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
     """Return how far a model's cost is from the baseline's, as a fraction if there are several, and that."""
     worst = match.largest
     return abs(worst.residual if len(match.costs) == 1 else worst.relative_residual), worst.target
+
+
+def _labeller(study: Study) -> Callable[[Trial], str]:
+    """Return a function that names a trial's model, by `labels` if they tell all models apart."""
+    names = _label_names(study)
+    labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
+    if study.search is None and len(names) > 1 and labels and _tell_apart(study, labels, names):
+        return lambda trial: " · ".join(level_name(trial.levels[name]) for name in labels)
+    return lambda trial: _label(names, trial)
+
+
+def _tell_apart(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether cells with equal levels of `labels` have equal levels of `names`."""
+    rows = {
+        (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))
+        for trial in study.cells
+    }
+    return len({levels for levels, _ in rows}) == len(rows)
 
 
 def _label_names(study: Study) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 from activemem.grammar import parse
 from activemem.reporting.missing_ablations import MissingError, find_missing
 from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
 from activemem.studies.study import load_study
 
 from ..study_texts import study_text
@@ -130,6 +131,14 @@ def test_the_study_that_is_written_has_every_trial_that_is_missing(tables, tmp_p
     assert asked <= {trial.id for trial in written.trials}
     assert {trial.id for trial in find_models(found)} <= {trial.id for trial in written.trials}
     assert all(cost.flops > 0 for cost in costs if cost.trials)
+
+
+def test_the_plan_of_the_study_that_is_written_calls_models_by_their_labels(tmp_path):
+    found = missing(factors={"mixer": MIXERS[:2], "seed": [0]})
+    written = load_study(found.study_text(["asked for"] * len(found.requests)))
+    labels = [model.label for model in make_plan(written, Store(tmp_path)).models]
+    assert {f"{cell.model} · {cell.change}" for cell in found.models} <= set(labels)
+    assert all(label.count(" · ") == 1 for label in labels)
 
 
 def find_models(found):
