@@ -113,7 +113,8 @@ wrong.toml: 27 faults
 
       2 | name = "wrong one"
                  ^^^^^^^^^^^
-          [study] name: expected a letter, then up to 99 letters, digits, '-', '_' or '.', got 'wrong one'
+          [study] name: expected a letter, then up to 99 letters, digits, '-', '_' or '.', got 'wrong one'; \
+nearest: wrong-one
       3 | title = 3
                   ^  [study] title: expected a text, got 3
       6 | recipe = "4 * ({mixr} >> ff(filter={width}) >> {tail})"
