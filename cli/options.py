@@ -147,7 +147,7 @@ UntilDecidedOption = Annotated[
     bool,
     _claim_option(
         "--until-decided",
-        help="Afterwards add seeds until all claims are decided, at most `max_seeds` of the study.",
+        help="Afterwards add seeds until all claims are decided. `[study]` must set the limit `max_seeds`.",
     ),
 ]
 

@@ -164,20 +164,28 @@ def _print_summary(
     for reason in summary.given_up:
         print_stderr(f"  given up   {reason}")
     if summary.stopped:
+        _print_where_to_look(request, now)
         print_stderr(f"stopped; all steps so far are stored. Continue: {request.resume_command}")
         return
     if summary.stop_reason:
+        _print_where_to_look(request, now)
         print_stderr(f"stopped because {summary.stop_reason}. Continue: {request.resume_command}")
         return
     if _has_run_out(request, now):
         print_stderr("  no point is left: the space has no other new point that the constraints allow")
     for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
-    if now.stored and request.study.tables:
-        tables = len(request.study.tables)
-        print_stderr(f"see: {request.table_command}{f'  ({tables} tables)' if tables > 1 else ''}")
-    elif study.search is None and (best := headline.best_words()):
+    if not _print_where_to_look(request, now) and study.search is None and (best := headline.best_words()):
         print_stderr(f"  {best}")
+
+
+def _print_where_to_look(request: RunRequest, now: StudyStatus) -> bool:
+    """Print the command that renders the tables so far; return whether there are tables and results."""
+    tables = len(request.study.tables)
+    if not now.stored or not tables:
+        return False
+    print_stderr(f"see: {request.table_command}{f'  ({tables} tables)' if tables > 1 else ''}")
+    return True
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:
