@@ -220,6 +220,18 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
         raise DataError(f"{path} has changed since the study was read: expected {expected}, got {got}")
 
 
+def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
+    """Return the path of a user's file in the data folder, too large to hold in memory.
+
+    Raise DataError if it is missing or has changed.
+    """
+    path = dataset_folder(dataset, folder) / sha256
+    if not path.is_file():
+        raise missing_error(dataset, f"{sha256} in {path.parent}")
+    _compare(path, sha256, path)
+    return path
+
+
 def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
     """Yield all rows with their splits. Raise DataError if a file is missing or has changed."""
     dataset = facts.dataset

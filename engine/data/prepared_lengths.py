@@ -66,7 +66,7 @@ def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
     Raise DataError or OSError if the prepared files have changed.
     """
     match task:
-        case LanguageModelSettings() if task.batching != "stream":
+        case LanguageModelSettings() if task.by_line:
             return _read(place_of_corpus(task, folder), ["train.lines"])
         case LabelledSettings():
             return _read(place_of_labelled(task, folder), ["train.lines"])

@@ -34,7 +34,7 @@ class Split:
     stand before the first line. Line i is `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its
     end included. `words` is their sum, and perplexities per word divide by it. Line i has `line_bytes[i]`
     bytes of UTF-8 in the original text, and the first token has `first_bytes`; `line_bytes` is None if the
-    tokens do not determine a text.
+    tokens do not determine a text. A line's end has `end_bytes`: 1, or 0 for the end of a document.
     """
 
     tokens: Tensor
@@ -43,6 +43,7 @@ class Split:
     words: int
     line_bytes: Tensor | None = None
     first_bytes: int = 0
+    end_bytes: int = 1
 
     @property
     def first_words(self) -> int:
@@ -125,6 +126,47 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
     )
     sizes = open_numbers(place, f"{name}.bytes", files) if f"{name}.bytes" in files else None
     return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()), line_bytes=sizes)
+
+
+class SplitWriter:
+    """Writer of a split's files, a few lines at a time, after a mark before all of them.
+
+    Its context closes the files.
+    """
+
+    def __init__(self, place: Path, name: str, mark: NDArray[Any]) -> None:
+        self._files = {
+            kind: (place / f"{name}.{kind}").open("wb") for kind in ("tokens", "lines", "words", "bytes")
+        }
+        self._sizes, self._types = dict.fromkeys(self._files, 0), dict[str, str]()
+        self._end = len(mark)
+        self._append("tokens", mark)
+        self._append("lines", np.array([self._end], "<i8"))
+
+    def add(
+        self, tokens: NDArray[Any], lengths: NDArray[Any], words: NDArray[Any], sizes: NDArray[Any]
+    ) -> None:
+        """Append the tokens of lines, and the number of tokens, words and bytes of each."""
+        ends = self._end + np.cumsum(lengths, dtype="<i8")
+        self._end = int(ends[-1]) if len(ends) else self._end
+        for kind, numbers in (("tokens", tokens), ("lines", ends), ("words", words), ("bytes", sizes)):
+            self._append(kind, numbers)
+
+    def about(self) -> dict[str, dict[str, str | int]]:
+        """Return the description of each file by its kind."""
+        return {kind: {"dtype": self._types[kind], "size": self._sizes[kind]} for kind in self._files}
+
+    def __enter__(self) -> SplitWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def _append(self, kind: str, numbers: NDArray[Any]) -> None:
+        self._types[kind] = numbers.dtype.str[1:]
+        self._sizes[kind] += len(numbers)
+        self._files[kind].write(numbers.tobytes())
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:

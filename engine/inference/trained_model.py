@@ -17,7 +17,7 @@ from ..data.text.batches import LINE_START
 from ..data.text.symbols import TextSymbols
 from ..data.text.tokenization import sentences_as_lines
 from ..data.token_files import Split
-from ..objectives.text_scores import TextScore, score_lines, score_stream
+from ..objectives.text_scores import TextScore, score_lines, score_packed, score_stream
 from .predictions import Prediction, answer_lines, surrogate_fault
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
@@ -39,11 +39,13 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
         words=int(encoded.words.sum()),
         line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,
         first_bytes=encoded.first_bytes,
+        end_bytes=0 if symbols.documents else 1,
     )
-    if task.batching == "stream":
+    if not task.by_line:
         if len(split.tokens) < 2 or split.words < 2:
             raise DataError(f"expected at least two words, got {len(text)} characters")
-        return score_stream(model, split, batch_size=BATCH_SIZE, context=task.context, end=end, device=_CPU)
+        score = score_stream if task.batching == "stream" else score_packed
+        return score(model, split, batch_size=BATCH_SIZE, context=task.context, end=end, device=_CPU)
     if not bool(((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any()):
         raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
     return score_lines(model, split, batch_size=BATCH_SIZE, longest=task.longest, end=end, device=_CPU)
@@ -107,11 +109,11 @@ class TrainedModel:
         model, symbols, task = self._language_model()
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
         first = symbols.encode_beginning(beginning)
-        if task.batching == "stream":
+        if not (task.by_line or symbols.documents):
             return decode_pieces(
                 generate_symbols(model, first or [symbols.end_of_line], settings, end=None), symbols, first
             )
-        if "\n" in beginning:
+        if "\n" in beginning and not symbols.documents:
             raise UseError("expected a prompt of one line, since the model was trained on single lines")
         drawn = generate_symbols(model, [LINE_START, *first], settings, end=symbols.end_of_line)
         return decode_pieces(drawn, symbols, first)

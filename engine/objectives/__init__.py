@@ -22,13 +22,20 @@ from .generated import (
     TaggingExamplesObjective,
 )
 from .labelled import ClassificationObjective, SequenceRegressionObjective
-from .language_modelling import LineObjective, StreamObjective
+from .language_modelling import LineObjective, PackedObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
 
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,
     TaskKind.REGRESSION: RegressionObjective,
+}
+
+_OF_TEXTS: dict[str, type[Objective[Any]]] = {
+    "stream": StreamObjective,
+    "packed": PackedObjective,
+    "lines": LineObjective,
+    "sentences": LineObjective,
 }
 
 _OF_LABELS: dict[TaskKind, type[Objective[Any]]] = {
@@ -52,7 +59,7 @@ def build_objective(settings: TrialSettings, device: torch.device, folder: Path)
 def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
     """Return the class of a trial's objective."""
     if isinstance(settings.task, LanguageModelSettings):
-        return StreamObjective if settings.task.batching == "stream" else LineObjective
+        return _OF_TEXTS[settings.task.batching]
     if isinstance(settings.task, GeneratedTask):
         return _OF_EXAMPLES[settings.task.spec.kind]
     if isinstance(settings.task, LabelledSettings):

@@ -1,4 +1,4 @@
-"""Language modelling: in endless streams with the blocks' past state, or line by line."""
+"""Language modelling: in endless streams with the blocks' past state, in packed pieces, or line by line."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from ..data.text.batches import (
     StreamBatch,
     iter_line_batches,
     iter_line_eval,
+    iter_packed_batches,
+    iter_packed_eval,
     iter_stream_batches,
     iter_stream_eval,
 )
@@ -38,7 +40,7 @@ from .base import (
     on_device,
     scored_on_device,
 )
-from .text_scores import TextScore, score_lines, score_stream
+from .text_scores import TextScore, score_lines, score_packed, score_stream
 
 
 class LanguageObjective(Objective[Model]):
@@ -96,7 +98,8 @@ class LanguageObjective(Objective[Model]):
             return split
         count = int((split.lines <= limit).sum()) - 1
         if not count and self._task.tokens == "characters":
-            return replace(split, tokens=split.tokens[:limit], line_bytes=torch.tensor([limit]))
+            size = torch.tensor([limit - int(split.lines[0])])
+            return replace(split, tokens=split.tokens[:limit], line_bytes=size)
         return split.first_lines(max(count, 1))
 
     def _measures(self, model: Model, split: Split, name: str) -> Metrics:
@@ -182,6 +185,73 @@ class StreamObjective(LanguageObjective):
 
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
         return score_stream(
+            model,
+            split,
+            batch_size=self.settings.train.batch_size,
+            parts=self.evaluation_parts,
+            context=self._task.context,
+            end=self._text.symbols.end_of_line,
+            device=self.device,
+            registered=registered,
+        )
+
+
+class PackedObjective(LanguageObjective):
+    """Objective of pieces of a text, or of a mixture of texts; each row begins with an empty past."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        self._drawn = DrawnBatches(
+            self._iter_batches, lambda batch: (len(batch.inputs), batch.inputs.numel())
+        )
+
+    @property
+    def step_shape(self) -> StepShape:
+        return StepShape(sequences=self.settings.train.batch_size, tokens=self._task.context)
+
+    def begin_batch(self, parts: int) -> None:
+        del parts
+        self._drawn.draw()
+
+    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+        """Return the mean loss over the tokens of a part of the rows."""
+        batch = self._drawn.current
+        count = len(batch.inputs)
+        here = micro_batch_slice(count, part, parts)
+        inputs, targets = (on_device(rows[here], self.device) for rows in batch[:2])
+        nats = model.nll(inputs, targets)
+        self._show(inputs, nats.flatten(), targets.flatten())
+        return nats.mean() * micro_batch_weight(count, part, parts)
+
+    def test_batches(self) -> Iterator[Examples]:
+        size, context = self.settings.train.batch_size, self._task.context
+        for batch in iter_packed_eval(self._text.test.tokens, batch_size=size, context=context):
+            yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of batches read."""
+        return self._drawn.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._drawn.restore(state)
+
+    def _causal_tokens(self) -> Tensor:
+        return self._text.dev.tokens[: self._task.context + 1].long()
+
+    def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        return model.nll(inputs, targets)
+
+    def _iter_batches(self, position: int) -> Iterator[StreamBatch]:
+        return iter_packed_batches(
+            [(weight, split.tokens) for weight, split in self._text.sources],
+            batch_size=self.settings.train.batch_size,
+            context=self._task.context,
+            seed=derive_seed(self.settings.seed, "data"),
+            position=position,
+        )
+
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
+        return score_packed(
             model,
             split,
             batch_size=self.settings.train.batch_size,

@@ -12,7 +12,7 @@ from ...blocks import Model
 from ...blocks.core.block import StreamState
 from ...grammar import analyse
 from ...studies.catalog.tasks import IGNORED
-from ..data.text.batches import iter_line_eval, iter_stream_eval
+from ..data.text.batches import iter_line_eval, iter_packed_eval, iter_stream_eval
 from ..data.token_files import Split
 from .base import RegisteredMetrics
 
@@ -57,13 +57,19 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the contribution of line ends.
+    """The likelihood of a text; `ends` is the contribution of ends: of lines, or of documents without bytes.
 
     `padded_loss`, only for lines, is the mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood
     padded_loss: float | None = None
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Return the bits per byte of text; the ends of documents are no text and are left out."""
+        nats = self.nats if self.ends.bytes else self.nats - self.ends.nats
+        return nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def without_ends(self) -> Likelihood:
@@ -95,7 +101,7 @@ def score_stream(
     rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
     rows = max(1, min(rows, batch_size))
     warm_up = 0 if rows == 1 else int(reach)
-    total, streams = _Total(end), [StreamState()] * parts
+    total, streams = _Total(end, split.end_bytes), [StreamState()] * parts
     for batch in iter_stream_eval(split.tokens, batch_size=rows, context=context, warm_up=warm_up):
         if batch.reset:
             streams = [StreamState()] * parts
@@ -106,8 +112,34 @@ def score_stream(
             if registered is not None:
                 registered.update(losses, targets, scored)
             total.add(losses[scored], targets[scored])
-    sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
-    return total.score(split.words - split.first_words, sizes)  # the first token is given
+    return total.score_after_first_token(split)
+
+
+@torch.no_grad()
+def score_packed(
+    model: Model,
+    split: Split,
+    *,
+    batch_size: int,
+    context: int,
+    end: int,
+    device: torch.device,
+    registered: RegisteredMetrics | None = None,
+    parts: int = 1,
+) -> TextScore:
+    """Score a text in pieces of `context` tokens, each from nothing before its first input.
+
+    `end` is the line-end symbol. Batches are computed in `parts`.
+    """
+    total = _Total(end, split.end_bytes)
+    rows = max(1, batch_size // parts)
+    for batch in iter_packed_eval(split.tokens, batch_size=rows, context=context):
+        inputs, targets, scored = (each.to(device) for each in batch[:3])
+        losses = model.nll(inputs, targets)
+        if registered is not None:
+            registered.update(losses, targets, scored)
+        total.add(losses[scored], targets[scored])
+    return total.score_after_first_token(split)
 
 
 @torch.no_grad()
@@ -127,7 +159,7 @@ def score_lines(
     `end` is the line-end symbol. Batches are computed in `parts`, but their padding is counted as for whole
     batches.
     """
-    total, words, sizes = _Total(end), 0, 0
+    total, words, sizes = _Total(end, split.end_bytes), 0, 0
     scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
     for batch in iter_line_eval(split, batch_size=max(1, batch_size // parts), max_length=longest):
         inputs, targets, lengths = (part.to(device) for part in batch[:3])
@@ -146,10 +178,11 @@ def score_lines(
 
 
 class _Total:
-    """Sums over the scored tokens of a text; `end` is the line-end symbol."""
+    """Sums over the scored tokens of a text; `end` is the line-end symbol, of so many bytes."""
 
-    def __init__(self, end: int) -> None:
-        self._end, self._nats, self._tokens = end, [0.0, 0.0], [0, 0]  # of all, and of ends
+    def __init__(self, end: int, end_bytes: int) -> None:
+        self._end, self._end_bytes = end, end_bytes
+        self._nats, self._tokens = [0.0, 0.0], [0, 0]  # of all, and of ends
 
     def add(self, losses: Tensor, targets: Tensor) -> None:
         """Add the losses of targets, both of one shape; ignored targets must have a loss of 0."""
@@ -157,6 +190,11 @@ class _Total:
         for place, (nats, counted) in enumerate([(losses, targets != IGNORED), (losses[ends], ends)]):
             self._nats[place] += float(nats.double().sum())
             self._tokens[place] += int(counted.sum())
+
+    def score_after_first_token(self, split: Split) -> TextScore:
+        """Return the score of a split of which all but the first token was added."""
+        sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
+        return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
         """Return the score of everything added, given its number of words and of bytes (`sizes`)."""
@@ -166,7 +204,9 @@ class _Total:
             tokens=tokens,
             words=words,
             bytes=sizes,
-            ends=Likelihood(nats=end_nats, tokens=ends, words=ends),
+            ends=Likelihood(
+                nats=end_nats, tokens=ends, words=ends, bytes=self._end_bytes * ends if sizes else 0
+            ),
             padded_loss=padded_loss,
         )
 

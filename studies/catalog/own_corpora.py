@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import (
@@ -83,6 +84,53 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 """A list of texts, stored as JSON."""
 
 
+class OwnShards(_Facts):
+    """One source of documents: the SHA-256 of its files, its weight, and what is trained on of it."""
+
+    files: Texts
+    weight: float
+    documents: int
+    bytes: int
+
+
+class OwnCounts(_Facts):
+    """The number of rows of each split."""
+
+    train: int
+    dev: int
+    test: int
+
+
+class OwnDocuments(_Facts):
+    """Documents in a column of Parquet files.
+
+    A row of a mixture is drawn from a source by its weight. Files of `dev` and `test` are for these splits; a
+    split without files gets a share of all sources.
+    """
+
+    column: str
+    sources: Annotated[tuple[OwnShards, ...], Field(strict=False)]
+    dev: Texts = ()
+    test: Texts = ()
+    dev_share: float = 0.0
+    test_share: float = 0.0
+    rows: OwnCounts
+
+    @property
+    def dataset(self) -> Corpus:
+        """The corpus built from files with this content; any byte can occur in it, line breaks too."""
+        return Corpus(
+            name=own_name(self),
+            title="documents of one's own",
+            folder=FOLDER,
+            own=True,
+            licence="unknown",
+            source="files that a study names",
+            splits={},
+            alphabet=bytes(range(256)),
+        )
+
+
 class OwnTokenizer(_Facts):
     """A tokenizer's file: SHA-256 and format of its content, and the number of its tokens.
 
@@ -134,14 +182,6 @@ class OwnLayout(_Facts):
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
 
-class OwnCounts(_Facts):
-    """The number of rows of each split."""
-
-    train: int
-    dev: int
-    test: int
-
-
 class OwnRows(_Facts):
     """The user's rows of two values each."""
 
@@ -184,21 +224,21 @@ def own_name(facts: BaseModel) -> str:
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 
-def read_facts(kind: type[BaseModel], *, named: bool = True) -> Callable[[object], object]:
-    """Return a validator that builds facts of this kind from a table.
+def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:
+    """Return a validator that builds facts of one of these kinds from a table.
 
     A string is a corpus name if `named`.
     """
 
     def read(corpus: object) -> object:
-        if corpus is None or isinstance(corpus, kind) or (named and isinstance(corpus, str)):
+        if corpus is None or isinstance(corpus, kinds) or (named and isinstance(corpus, str)):
             return corpus
         if not isinstance(corpus, Mapping):
             expected = "the name of a corpus, or a table of files" if named else "a table of files"
             raise ValueError(f"expected {expected}, got {corpus!r}")
-        try:
-            return kind.model_validate(corpus)
-        except ValidationError:
-            raise ValueError("a table of files needs the name of a task in [task], not a hole") from None
+        for kind in kinds:
+            with suppress(ValidationError):
+                return kind.model_validate(corpus)
+        raise ValueError("a table of files needs the name of a task in [task], not a hole")
 
     return read

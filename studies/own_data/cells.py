@@ -6,15 +6,17 @@ Only regular files are read, up to a size limit.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ...diagnostics import MAX_QUOTE_LENGTH, hint, nearest, printable
 from ...storage.errors import UnreadableError
@@ -29,6 +31,7 @@ USUAL_COLUMNS = ("text", "label", "source", "target")
 """The names of columns that a corpus has if it names no others, which are also the keys to name them."""
 
 _MAX_NAMED = 12
+_PIECE = 1 << 20  # bytes that are read at a time
 
 
 class RowsError(CorpusError):
@@ -110,12 +113,33 @@ def read_limited(path: Path) -> bytes:
     Raise CorpusError for anything else, such as a device, a pipe or a folder, without reading it.
     """
     limit = max_bytes()
+    with _opened(path) as file:
+        data = b"" if os.fstat(file.fileno()).st_size > limit else file.read(limit + 1)
+        if len(data) > limit or os.fstat(file.fileno()).st_size > limit:
+            raise CorpusError(f"{path}: {too_large('its bytes')}")
+        return data
+
+
+def digest_limited(path: Path) -> str:
+    """Return the SHA-256 of a regular file of at most `max_bytes()`, read piece by piece.
+
+    Raise CorpusError for anything else.
+    """
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size > max_bytes():
+            raise CorpusError(f"{path}: {too_large('its bytes')}")
+        found = hashlib.sha256()
+        while piece := file.read(_PIECE):
+            found.update(piece)
+        return found.hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file; raise CorpusError for anything else, and if it cannot be read."""
     try:
         with open_regular(path) as file:
-            data = b"" if os.fstat(file.fileno()).st_size > limit else file.read(limit + 1)
-            if len(data) > limit or os.fstat(file.fileno()).st_size > limit:
-                raise CorpusError(f"{path}: {too_large('its bytes')}")
-            return data
+            yield file
     except FileNotFoundError as error:
         raise CorpusError(f"{path}: expected a file, got none") from error
     except UnreadableError as error:

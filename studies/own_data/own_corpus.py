@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..catalog.own_corpora import OwnPairs, OwnSequences, OwnText, OwnTokenizer
+from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
 from .cells import MAX_DATA_VARIABLE
+from .documents import read_own_documents
 from .reader import CORPUS, Reader
 from .rows import CLASSES, NUMBERS, TAGS
 from .summary import CorpusSummary, PieceBounds
@@ -99,8 +100,8 @@ def _texts(value: object) -> Iterator[str]:
     """Yield every text in a table, including file names."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(each)
 
 
@@ -245,7 +246,13 @@ def _own_table(
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
-    return None if not isinstance(table, Mapping) or kind is None else (table, *kind)
+    if not isinstance(table, Mapping) or kind is None:
+        return None
+    return (
+        (table, OwnDocuments, read_own_documents)
+        if kind[0] is OwnText and "documents" in table
+        else (table, *kind)
+    )
 
 
 def _names_tokenizer(diagnostics: Diagnostics) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..catalog.datasets import CorpusError
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .cells import read_limited
+from .cells import digest_limited, read_limited
 from .summary import CorpusSummary
 
 CORPUS: KeyPath = ("task", "corpus")
@@ -47,6 +47,16 @@ class Reader:
                 digest = hashlib.sha256(data).hexdigest()
                 self._read[path], self.files[digest] = (digest, data), path
         return self._read[path]
+
+    def digest(self, path: Path, *keys: str) -> str | None:
+        """Return the SHA-256 of a file too large to hold in memory; None if a fault is reported."""
+        try:
+            digest = digest_limited(path)
+        except CorpusError as error:
+            self.report(str(error), *keys)
+            return None
+        self.files[digest] = path
+        return digest
 
     @property
     def tokens(self) -> object:

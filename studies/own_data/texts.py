@@ -56,7 +56,9 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
     None if faults are reported.
     """
     if not {"path", "train"} & table.keys():
-        reader.report('expected { path = "my.txt" }, or one file each for train, dev and test')
+        reader.report(
+            'expected { path = "my.txt" }, one file each for train, dev and test, or { documents = "shards" }'
+        )
         return None
     if "path" not in table:
         named = diagnostics.validate(_ThreeTexts, CORPUS, table)

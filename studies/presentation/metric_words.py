@@ -215,7 +215,7 @@ def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
         yield "tokens", f"{tokens} of {pieces}" if tokens in ("bpe", "byte_bpe") else tokens
     if isinstance(task, LanguageModelSettings):
         yield "batching", task.batching
-        if task.batching != "stream":
+        if task.by_line:
             yield "longest", f"{task.longest}"
 
 

@@ -162,12 +162,21 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Yield a fault if a user's text is too short for one batch in any tokenisation."""
     task, rows = settings.task, settings.train.batch_size
-    if not isinstance(task, LanguageModelSettings) or not isinstance(task.corpus, OwnText):
+    if not isinstance(task, LanguageModelSettings) or isinstance(task.corpus, str):
         return
-    train, streams = task.corpus.train, task.batching == "stream"
-    expected = rows * task.context if streams else rows
-    if (found := train.stop - train.start if streams else train.lines) < expected:
-        what = f"bytes for {rows} rows of {task.context} tokens" if streams else "lines for a batch"
+    if isinstance(task.corpus, OwnText):
+        size, lines = task.corpus.train.stop - task.corpus.train.start, task.corpus.train.lines
+    else:  # of its smallest source
+        size = min(each.bytes + each.documents for each in task.corpus.sources)
+        lines = task.corpus.rows.train
+    at_once = 1 if task.batching == "packed" else rows
+    expected = rows if task.by_line else at_once * task.context
+    if (found := lines if task.by_line else size) < expected:
+        what = (
+            "lines for a batch"
+            if task.by_line
+            else f"bytes for {plural(at_once, 'row')} of {task.context} tokens"
+        )
         yield ValidationProblem(
             ("task", "corpus"), f"expected at least {expected:,} {what} in the train split, got {found:,}"
         )

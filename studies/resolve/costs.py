@@ -125,7 +125,7 @@ def reads_lines(settings: TrialSettings) -> bool:
     """Return whether a trial trains on lines, pairs or labelled sequences of files."""
     task = settings.task
     if isinstance(task, LanguageModelSettings):
-        return task.batching != "stream"
+        return task.by_line
     return isinstance(task, SentencePairSettings | LabelledSettings)
 
 

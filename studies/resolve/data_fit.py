@@ -38,7 +38,7 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
         return _lengths(read, found[0], long, cut=True)
     if isinstance(task, LanguageModelSettings):
         found = summary.lengths.get(task.tokens)
-        if found is None or task.batching == "stream":
+        if found is None or not task.by_line:
             return None
         read = [length for length in found[0] if 1 < length <= task.longest + 1]
         return _lengths(read, found[0], sum(length > task.longest + 1 for length in found[0]), cut=False)

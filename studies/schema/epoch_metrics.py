@@ -233,7 +233,7 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
             "dev_loss",
             "dev_bits_per_byte",
             *scored,
-            *(() if task.batching == "stream" else ("dev_loss_padded",)),
+            *(("dev_loss_padded",) if task.by_line else ()),
         )
     if isinstance(task, GeneratedTask):
         scaled = () if task.chance is None else ("dev_scaled_accuracy",)

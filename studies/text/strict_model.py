@@ -265,7 +265,7 @@ def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
 
 def _format_union(kinds: tuple[Any, ...]) -> str:
     """Format a union of types, possibly optional."""
-    return " or ".join(_format_type(one) for one in kinds if one is not type(None))
+    return " or ".join(dict.fromkeys(_format_type(one) for one in kinds if one is not type(None)))
 
 
 def _format_list(kinds: tuple[Any, ...]) -> str:

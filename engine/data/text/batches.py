@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ....studies.text.units import plural
 from ...core.process import derive_seed
 from ...corpora.files import DataError
 from ..token_files import Split
@@ -48,6 +52,8 @@ class LineBatch(NamedTuple):
     words: int
     numbers: Tensor
 
+
+_ROWS_AT_ONCE = 1_000_000  # whose sources are counted to resume a mixture
 
 LINE_START = 0
 """The token before the first token of a line."""
@@ -103,7 +109,7 @@ def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(
-            f"expected at least {batch_size * context + 1:,} tokens for {batch_size} rows, "
+            f"expected at least {batch_size * context + 1:,} tokens for {plural(batch_size, 'row')}, "
             f"got {len(tokens):,}"
         )
     return blocks
@@ -133,6 +139,63 @@ def iter_stream_batches(
             text = _rows(tokens, (starts + offset + place * context).tolist(), context + 1)
             yield StreamBatch(text[:, :-1], text[:, 1:], reset=place == 0)
         skipped -= min(skipped, blocks)
+
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def iter_packed_batches(
+    sources: Sequence[tuple[float, Tensor]], *, batch_size: int, context: int, seed: int, position: int = 0
+) -> Iterator[StreamBatch]:
+    """Yield endless batches of pieces of `context` tokens from batch number `position` on.
+
+    `sources` are texts with their weights. The rows are dealt out by a golden-ratio sequence, so that any run
+    of rows has nearly the shares of the weights. A source is read in passes: each takes all of its pieces
+    once, in an order that depends on the seed and the number of the pass. A piece may span documents.
+    """
+    weights = np.array([weight for weight, _ in sources])
+    bounds = np.cumsum(weights / weights.sum())[:-1]
+    pieces = [blocks_per_pass(tokens, batch_size=1, context=context) for _, tokens in sources]
+    drawn = np.zeros(len(sources), np.int64)
+    for start in range(0, position * batch_size, _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, position * batch_size)
+        drawn += np.bincount(_source_of_rows(bounds, start, stop), minlength=len(sources))
+    orders: dict[int, tuple[int, Tensor]] = {}
+    for number in count(position):
+        rows = []
+        for source in _source_of_rows(bounds, number * batch_size, (number + 1) * batch_size).tolist():
+            turn, place = divmod(int(drawn[source]), pieces[source])
+            if orders.get(source, (-1,))[0] != turn:
+                drawing = derive_seed(seed, f"pieces of source {source} in pass {turn}")
+                generator = torch.Generator().manual_seed(drawing)
+                orders[source] = turn, torch.randperm(pieces[source], generator=generator)
+            start = int(orders[source][1][place]) * context
+            rows.append(sources[source][1][start : start + context + 1].long())
+            drawn[source] += 1
+        text = torch.stack(rows)
+        yield StreamBatch(text[:, :-1], text[:, 1:], reset=True)
+
+
+def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+    """Return the number of the source of each row; `bounds` are the cumulated shares but the last."""
+    return np.searchsorted(bounds, np.arange(start, stop) * _GOLDEN % 1.0, side="right")
+
+
+def iter_packed_eval(tokens: Tensor, *, batch_size: int, context: int) -> Iterator[ScoredBatch]:
+    """Yield pieces of `context` tokens in which each token except the first is scored once, as in training.
+
+    A token is predicted from those before it in its piece, whose first input is the last token of the piece
+    before. The last row is padded.
+    """
+    scores = len(tokens) - 1
+    if scores < 1:
+        raise DataError(f"expected at least 2 tokens, got {len(tokens)}")
+    starts = list(range(0, scores, context))
+    for place in range(0, len(starts), batch_size):
+        chosen = starts[place : place + batch_size]
+        text = _rows(tokens, chosen, context + 1)
+        scored = torch.tensor(chosen)[:, None] + torch.arange(context) < scores
+        yield ScoredBatch(text[:, :-1], text[:, 1:], scored, reset=True)
 
 
 def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.datasets import Corpus, SourceFile
-from ....studies.catalog.own_corpora import own_source, tokenizer_dataset
+import numpy as np
+
+from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile
+from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
-from ...corpora.files import DataError, dataset_folder, read_source
-from ..token_files import Split, encoded_folder, open_split, prepared
-from .file_tokenizers import library_version, train_byte_bpe
+from ....studies.own_data.cells import RowsError
+from ....studies.own_data.documents import iter_documents
+from ...corpora.files import DataError, dataset_folder, find_own_file, read_source
+from ..token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
+from .file_tokenizers import MARK, encode_units, library_version, train_byte_bpe
 from .symbols import TextSymbols
 from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
 FORMAT = 3
 """The version of the files, raised when their layout or content changes."""
+
+_DOCUMENTS = 1_000  # encoded at a time
 
 _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokenizer.json"}
 """Files that list learnt tokens; the others are known without the text."""
@@ -26,13 +34,22 @@ _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokeniz
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenisedCorpus:
-    """A tokenised corpus with its vocabulary; token 0 begins and pads a line."""
+    """A tokenised corpus with its vocabulary; token 0 begins and pads a line.
+
+    `sources` are the texts to train on with their weights: one, or those of a mixture.
+    """
 
     vocab: int
     symbols: TextSymbols
-    train: Split
+    sources: tuple[tuple[float, Split], ...]
     dev: Split
     test: Split
+
+    @property
+    def train(self) -> Split:
+        """The text to train on, if it is one."""
+        ((_, split),) = self.sources
+        return split
 
 
 def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
@@ -43,12 +60,42 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
     place = place_of_corpus(task, folder)
+    if isinstance(task.corpus, OwnDocuments):
+        return _open_documents(task.corpus, task, folder, place)
     about = prepared(place, corpus.name, partial(_write, corpus, task, folder))
     splits: dict[str, Split] = {}
     for name in corpus.splits:
         split = replace(open_split(place, name, about["files"]), first_bytes=about["first_bytes"][name])
         splits[name] = split if about["lossless"][name] else replace(split, line_bytes=None)
-    return TokenisedCorpus(vocab=vocab, symbols=_symbols(corpus, task, folder, place), **splits)
+    symbols, train = _symbols(corpus, task, folder, place), splits.pop("train")
+    return TokenisedCorpus(vocab=vocab, symbols=symbols, sources=((1.0, train),), **splits)
+
+
+def _open_documents(
+    documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
+) -> TokenisedCorpus:
+    """Open the tokens of documents, in the order of their files."""
+    corpus = documents.dataset
+    about = prepared(place, corpus.name, partial(_write_documents, documents, task, folder))
+    splits: dict[str, Split] = {}
+    for name, lossless in about["lossless"].items():
+        split = replace(open_split(place, name, about["files"]), end_bytes=0)
+        splits[name] = split if lossless else replace(split, line_bytes=None)
+    return TokenisedCorpus(
+        vocab=vocabulary_size(task),
+        symbols=_symbols(corpus, task, folder, place),
+        sources=tuple(
+            (source.weight, splits[name])
+            for source, name in zip(documents.sources, _train_names(documents), strict=True)
+        ),
+        dev=splits["dev"],
+        test=splits["test"],
+    )
+
+
+def _train_names(documents: OwnDocuments) -> list[str]:
+    """Return the name of each source's files; the first is that of a text."""
+    return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
 def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
@@ -59,6 +106,9 @@ def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     parts += ["sentences"] if task.batching == "sentences" else []
     sources = [[part.source.size, part.source.digest] for part in corpus.splits.values()]
     depends: list[Any] = [FORMAT, parts, sources]
+    if isinstance(task.corpus, OwnDocuments):  # whose tokens do not depend on their weights
+        even = [source.model_copy(update={"weight": 1.0}) for source in task.corpus.sources]
+        parts[0] = own_name(task.corpus.model_copy(update={"sources": tuple(even)}))
     if task.tokens == "bpe":
         from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
 
@@ -74,19 +124,23 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
     """Return the symbols of a prepared text."""
     if task.tokens in _LISTS:
         content = (place / _LISTS[task.tokens]).read_bytes()
-        kind = "json" if task.tokens == "byte_bpe" else task.tokens
-        return TextSymbols(kind=kind, content=content, separated=corpus.pretokenized)
+        if task.tokens == "byte_bpe":
+            return TextSymbols(kind="json", content=content, documents=isinstance(task.corpus, OwnDocuments))
+        return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
     return _known_symbols(corpus, task, folder)
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
     """Return symbols that need no text to learn from."""
+    documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
-        return TextSymbols(kind="characters", content=corpus.alphabet, separated=corpus.pretokenized)
+        return TextSymbols(
+            kind="characters", content=corpus.alphabet, separated=corpus.pretokenized, documents=documents
+        )
     dataset = tokenizer_dataset(task.tokenizer)
     content = read_source(dataset, own_source(task.tokenizer.sha256), dataset_folder(dataset, folder))
     pattern = bytes.fromhex(task.tokenizer.pattern).decode()
-    return TextSymbols(kind=task.tokenizer.form, content=content, pattern=pattern)
+    return TextSymbols(kind=task.tokenizer.form, content=content, pattern=pattern, documents=documents)
 
 
 def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> dict[str, Any]:
@@ -114,6 +168,56 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
         "first_bytes": first_bytes,
         "lossless": lossless,
     }
+
+
+def _write_documents(
+    documents: OwnDocuments, task: LanguageModelSettings, folder: Path, place: Path
+) -> dict[str, Any]:
+    corpus, names = documents.dataset, _train_names(documents)
+    if task.tokens == "byte_bpe":
+        texts = (text for name, text in _iter_documents(documents, folder) if name in names)
+        (place / _LISTS["byte_bpe"]).write_bytes(train_byte_bpe(texts, task.pieces - 1))
+    tokenizer = _symbols(corpus, task, folder, place).tokenizer
+    mark = np.array([MARK], smallest_dtype(tokenizer.size + 1))
+    waiting: dict[str, list[bytes]] = {name: [] for name in (*names, "dev", "test")}
+    lossless = dict.fromkeys(waiting, True)
+    with ExitStack() as stack:
+        writers = {name: stack.enter_context(SplitWriter(place, name, mark)) for name in waiting}
+
+        def write(name: str) -> None:
+            *numbers, kept = encode_units(tokenizer, waiting[name])
+            writers[name].add(*numbers)
+            lossless[name] = lossless[name] and kept
+            waiting[name].clear()
+
+        for name, text in _iter_documents(documents, folder):
+            waiting[name].append(text.encode())
+            if len(waiting[name]) == _DOCUMENTS:
+                write(name)
+        for name in writers:
+            write(name)
+    files = {
+        f"{name}.{kind}": about for name, writer in writers.items() for kind, about in writer.about().items()
+    }
+    return {"corpus": corpus.name, "tokens": task.tokens, "files": files, "lossless": lossless}
+
+
+def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield each document with the name of its split's files, source by source.
+
+    Raise DataError if a file is missing or has changed.
+    """
+    shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
+    sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)
+    for name, files in (*sources, ("dev", documents.dev), ("test", documents.test)):
+        for sha256 in files:
+            path = find_own_file(documents.dataset, sha256, folder)
+            try:
+                for text in iter_documents(path, documents.column):
+                    split = shares.split_of(text) if name not in ("dev", "test") else name
+                    yield (name if split == "train" else split), text
+            except RowsError as error:
+                raise DataError(f"{path}: {error}") from error
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ....studies.own_data.summary import MIN_PIECES
 from ....studies.own_data.tokenizers import read_ranks
 from ...corpora.files import DataError
 from ..token_files import smallest_dtype
-from .tokenization import EncodedText, TextEncoder, ensure_final_newline
+from .tokenization import EncodedText, IntArray, TextEncoder, ensure_final_newline
 
 if TYPE_CHECKING:
     import tiktoken
@@ -130,34 +130,64 @@ class RankTokenizer(FileTokenizer):
             raise DataError(f"tiktoken cannot use this file with its pattern: {error}") from error
 
 
+class EncodedUnits(NamedTuple):
+    """Encoded lines or documents: all tokens, each unit's with its mark, and of each its length and words.
+
+    `bytes` are those of the units alone, and `lossless` says that decoding returns them.
+    """
+
+    tokens: IntArray
+    lengths: IntArray
+    words: IntArray
+    bytes: IntArray
+    lossless: bool
+
+
+def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUnits:
+    """Encode lines or documents; each ends in a mark, which counts as a word."""
+    kind = smallest_dtype(tokenizer.size + 1)
+    texts = [unit.decode("utf-8", errors="replace") for unit in units]
+    found = tokenizer.encode(texts)
+    tokens = [np.array([*(token + 1 for token in each), MARK], kind) for each in found]
+    return EncodedUnits(
+        tokens=np.concatenate(tokens) if tokens else np.array([], kind),
+        lengths=np.array([len(each) for each in tokens], np.int64),
+        words=np.array([len(text.split()) + 1 for text in texts], np.int32),
+        bytes=np.array([len(unit) for unit in units], np.int32),
+        lossless=all(tokenizer.decode(each) == unit for each, unit in zip(found, units, strict=True)),
+    )
+
+
 def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
     """Return an encoder of a text's lines, so that no token spans a line break.
 
     The text begins with a mark, which no line has, so that all of it can be scored.
     """
-    kind = smallest_dtype(tokenizer.size + 1)
 
     def encode(data: bytes) -> EncodedText:
         lines = ensure_final_newline(data).removesuffix(b"\n").split(b"\n")
-        tokens, lengths, words, lossless = [np.array([MARK], kind)], [1], [], True
-        for start in range(0, len(lines), _LINES):
-            batch = lines[start : start + _LINES]
-            texts = [line.decode("utf-8", errors="replace") for line in batch]
-            for line, text, found in zip(batch, texts, tokenizer.encode(texts), strict=True):
-                lossless = lossless and tokenizer.decode(found) == line
-                tokens.append(np.array([*(token + 1 for token in found), MARK], kind))
-                lengths.append(len(found) + 1)
-                words.append(len(text.split()) + 1)
-        return EncodedText(
-            tokens=np.concatenate(tokens),
-            lines=np.cumsum(lengths, dtype=np.int64),
-            words=np.array(words, np.int32),
-            bytes=np.array([len(line) + 1 for line in lines], np.int32),
-            first_bytes=0,
-            lossless=lossless,
-        )
+        starts = range(0, len(lines), _LINES)
+        return _as_text([encode_units(tokenizer, lines[start : start + _LINES]) for start in starts], 1)
 
     return encode
+
+
+def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
+    """Return an encoder of a text as one document, with a mark before it and behind."""
+    return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
+
+
+def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
+    """Return units as a text with a mark before it; the end of each has so many bytes."""
+    tokens, lengths, words, sizes, lossless = zip(*parts, strict=True)
+    return EncodedText(
+        tokens=np.concatenate([np.array([MARK], tokens[0].dtype), *tokens]),
+        lines=np.cumsum([1, *np.concatenate(lengths)], dtype=np.int64),
+        words=np.concatenate(words),
+        bytes=np.concatenate(sizes) + np.int32(end_bytes),
+        first_bytes=0,
+        lossless=all(lossless),
+    )
 
 
 def train_byte_bpe(texts: Iterable[str], size: int) -> bytes:

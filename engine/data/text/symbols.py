@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from .file_tokenizers import FileTokenizer, JsonTokenizer, RankTokenizer, tokenizer_encoder
+from .file_tokenizers import (
+    ByteTokenizer,
+    FileTokenizer,
+    JsonTokenizer,
+    RankTokenizer,
+    document_encoder,
+    tokenizer_encoder,
+)
 from .tokenization import END_OF_LINE, EncodedText, TextEncoder, character_encoder, word_encoder
 
 END_OF_PIECES = 2
@@ -27,26 +34,34 @@ class TextSymbols:
 
     The bytes are the alphabet, the words line by line, SentencePiece's model, or the file of a tokenizer,
     whose kind is its format: `json`, or `ranks` with the `pattern` that splits a text. `separated` says that
-    the text to split into pieces has separated punctuation already, as WikiText has.
+    the text to split into pieces has separated punctuation already, as WikiText has. With `documents` the
+    mark ends a document, and a line break is a character like any other.
     """
 
     kind: str
     content: bytes
     separated: bool = False
     pattern: str = ""
+    documents: bool = False
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TextSymbols:
         """Return the symbols from a description by `to_dict`."""
         content = base64.b64decode(record["content"], validate=True)
-        pattern = record.get("pattern", "")
-        return cls(kind=record["kind"], content=content, separated=record["separated"], pattern=pattern)
+        return cls(
+            kind=record["kind"],
+            content=content,
+            separated=record["separated"],
+            pattern=record.get("pattern", ""),
+            documents=record.get("documents", False),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Describe these symbols in plain values, for `from_dict`."""
         content = base64.b64encode(self.content).decode()
-        pattern = {"pattern": self.pattern} if self.pattern else {}
-        return {"kind": self.kind, "content": content, "separated": self.separated, **pattern}
+        found = {"kind": self.kind, "content": content, "separated": self.separated}
+        more = {"pattern": self.pattern, "documents": self.documents}
+        return found | {key: value for key, value in more.items() if value}
 
     @property
     def end_of_line(self) -> int:
@@ -55,13 +70,15 @@ class TextSymbols:
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return the encoder of a text's bytes, which ends each line in an end mark."""
+        """Return the encoder of a text's bytes, which ends each line, or a document, in an end mark."""
+        if self.documents:
+            return document_encoder(self.tokenizer)
         if self.kind == "characters":
             return character_encoder(self.content)
         if self.kind == "words":
             return word_encoder(self._words)
-        if self._tokenizer is not None:
-            return tokenizer_encoder(self._tokenizer)
+        if self.kind in ("json", "ranks"):
+            return tokenizer_encoder(self.tokenizer)
         from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
 
         normalise = subwords.lowered if self.separated else subwords.separate_punctuation
@@ -72,16 +89,16 @@ class TextSymbols:
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
-        """Encode an unfinished text: only a line break ends a line."""
+        """Encode an unfinished text: only a line break ends a line, and nothing a document."""
         if not text:
             return []
         encoded = self.encode_text(text)
         tokens = encoded.tokens[encoded.lines[0] :].tolist()
-        return tokens if text.endswith("\n") else tokens[:-1]
+        return tokens if text.endswith("\n") and not self.documents else tokens[:-1]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Decode numbers to text; symbols without text, such as padding, are left out."""
-        if self.kind == "characters":
+        if self.kind == "characters" and not self.documents:
             table = b"\n" + self.content
             return bytes(table[token] for token in tokens if token < len(table)).decode("utf-8", "replace")
         lines: list[list[int]] = [[]]
@@ -96,8 +113,8 @@ class TextSymbols:
         if self.kind == "words":
             words = [self._words[token] for token in tokens if token < len(self._words)]
             return b" ".join(words).decode("utf-8", "replace")
-        if self._tokenizer is not None:
-            return self._tokenizer.decode([token - 1 for token in tokens]).decode("utf-8", "replace")
+        if self.documents or self.kind in ("json", "ranks"):
+            return self.tokenizer.decode([token - 1 for token in tokens]).decode("utf-8", "replace")
         return self._pieces.Decode([token for token in tokens if token])
 
     @cached_property
@@ -107,10 +124,11 @@ class TextSymbols:
         return words
 
     @cached_property
-    def _tokenizer(self) -> FileTokenizer | None:
+    def tokenizer(self) -> FileTokenizer:
+        """Return the tokenizer of a file's tokens, or of the bytes of documents."""
         if self.kind == "json":
             return JsonTokenizer(self.content)
-        return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else None
+        return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()
 
     @cached_property
     def _pieces(self) -> _Pieces:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
 from ..datasets import Corpus, CorpusError, dataset_names, require_dataset
-from ..own_corpora import OwnText, OwnTokenizer, read_facts
+from ..own_corpora import OwnDocuments, OwnText, OwnTokenizer, read_facts
 from .spec import (
     DEFAULT_PIECES,
     LINE_TOKENS,
@@ -37,7 +37,9 @@ class LanguageModelSettings(TaskSettings):
     """`[task]` of language_model."""
 
     corpus: Annotated[
-        str | OwnText, BeforeValidator(read_facts(OwnText)), KnownNames(lambda: dataset_names(Corpus))
+        str | OwnText | OwnDocuments,
+        BeforeValidator(read_facts(OwnText, OwnDocuments)),
+        KnownNames(lambda: dataset_names(Corpus)),
     ]
     """the text: a corpus by name, or your own files as in `{ path = "my.txt" }`; see `docs/how-to/my-data.md`
     """
@@ -47,10 +49,11 @@ class LanguageModelSettings(TaskSettings):
     """the vocabulary size of bpe and byte_bpe, and of words in your own text"""
     tokenizer: Annotated[OwnTokenizer | None, BeforeValidator(read_facts(OwnTokenizer, named=False))] = None
     """for pretrained tokens: a file, as in `"tokenizer.json"` or `{ path = "my.tiktoken", pattern = '…' }`"""
-    batching: Literal["stream", "lines", "sentences"] = "stream"
-    """how batches are made: one endless text in each row, or one line or one sentence in each row"""
+    batching: Literal["stream", "packed", "lines", "sentences"] = "stream"
+    """how batches are made: of each row one endless text, a piece of `context` tokens, or a line (a document,
+    if the corpus has documents) or a sentence"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
-    """for streams: the number of tokens that are read at a time"""
+    """for streams and packed rows: the number of tokens that are read at a time"""
     random_offset: bool = False
     """for streams: whether each pass after the first starts at a random offset within the first `context`
     tokens"""
@@ -60,8 +63,14 @@ class LanguageModelSettings(TaskSettings):
     """the number of dev tokens that are scored after each epoch but the last (default: all)"""
 
     @property
+    def by_line(self) -> bool:
+        """True if each row is a line, a sentence or a document."""
+        return self.batching in ("lines", "sentences")
+
+    @property
     def interface(self) -> ModelInterface:
-        tokens, past = (self.context, UNBOUNDED_PAST) if self.batching == "stream" else (LINE_TOKENS, 0)
+        tokens = LINE_TOKENS if self.by_line else self.context
+        past = UNBOUNDED_PAST if self.batching == "stream" else 0
         return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
 
 
@@ -71,7 +80,15 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
     Raise CorpusError if it is unknown or does not support the tokens.
     """
     named = task.corpus
-    corpus = named.dataset if isinstance(named, OwnText) else require_dataset(named, Corpus)
+    corpus = require_dataset(named, Corpus) if isinstance(named, str) else named.dataset
+    if isinstance(named, OwnDocuments):
+        if task.tokens in ("words", "bpe"):
+            raise CorpusError(
+                f"{task.tokens} would lose the line breaks of documents: expected characters, byte_bpe or "
+                "pretrained"
+            )
+        if len(named.sources) > 1 and task.batching != "packed":
+            raise CorpusError('a mixture has no order of its own to be read in: set batching = "packed"')
     if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
     if task.batching == "sentences" and not corpus.pretokenized:

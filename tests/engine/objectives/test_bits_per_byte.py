@@ -4,13 +4,16 @@ import math
 import random
 from functools import cache
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import tokenizers
 import torch
 
-from activemem.engine.objectives.text_scores import score_lines, score_stream
+from activemem.engine.objectives.text_scores import score_lines, score_packed, score_stream
 from activemem.grammar import parse
 from activemem.grammar.model_config import ModelConfig
+from activemem.studies.catalog.datasets import HeldOutFractions
 
 from ..tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of
 
@@ -42,7 +45,7 @@ def folder(tmp_path_factory):
 
 @cache
 def byte_nats(before, byte):
-    """Return the nats of a byte after two others: an arbitrary distribution that sums to 1."""
+    """Return the nats of a byte after others: an arbitrary distribution that sums to 1."""
     weights = random.Random(before).choices(range(1, 100), k=256)
     return -math.log(weights[byte] / sum(weights))
 
@@ -164,6 +167,69 @@ def test_spaces_around_all_lines_are_a_layout_that_words_determine(tmp_path):
     text = open_text(tmp_path, {"path": "my.txt"}, tokens="words", pieces=300)
     splits = (text.train, text.dev, text.test)
     assert sum(int(split.line_bytes.sum()) for split in splits) == len(laid_out.encode())
+
+
+DOCUMENTS = [f"# Title {n}\n\nIt flows,  and {n * n}\tit ends.\n" * (1 + n % 3) for n in range(300)]
+OF_DOCUMENTS = [kind for kind in TOKENS if kind not in ("words", "sentencepiece")]
+
+
+def nats_by_last_byte(text, last):
+    """Return the nats of a text's bytes, each by the one before it."""
+    pairs = zip(last + text, text, strict=False)
+    return sum(byte_nats(bytes([before]), byte) for before, byte in pairs)
+
+
+class BytesOfDocuments(torch.nn.Module):
+    """A model of a byte from the one before it in its document; a mark has some nats of its own."""
+
+    recipe, config = parse("lstm"), ModelConfig(d_model=8, vocab=4)
+
+    def __init__(self, symbols):
+        super().__init__()
+        self._decode = symbols.tokenizer.decode
+
+    def nll(self, inputs, targets, lengths=None):
+        """Return the nats of each target, 0 at padding."""
+        rows = torch.zeros(targets.shape, dtype=torch.float64)
+        lengths = [targets.shape[1]] * len(targets) if lengths is None else lengths.tolist()
+        for row, length in enumerate(lengths):
+            before = inputs[row, 0]
+            for place, target in enumerate(targets[row, :length]):
+                last = b"\n" if before == 0 else self._decode([int(before) - 1])[-1:]
+                text = b"" if target == 0 else self._decode([int(target) - 1])
+                rows[row, place] = nats_by_last_byte(text, last) if text else 1.5
+                before = target
+        return rows
+
+    def nll_stream(self, inputs, targets, state):
+        """Return the nats of the next piece, which its first input is enough for."""
+        return self.nll(inputs, targets), state
+
+
+@pytest.mark.parametrize("batching", ["stream", "packed", "lines"])
+@pytest.mark.parametrize("kind", OF_DOCUMENTS)
+def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_path, kind, batching):
+    pq.write_table(pa.table({"text": DOCUMENTS}), tmp_path / "documents.parquet")
+    content = byte_level_json("".join(DOCUMENTS))
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    (tmp_path / "my.tiktoken").write_bytes(ranks_of(content))
+    corpus = {"documents": "documents.parquet", "dev": 0.1}
+    text = open_text(tmp_path, corpus, **TOKENS[kind], batching=batching)
+    shares = HeldOutFractions(dev=0.1, test=0.1)
+    scored = [each.encode() for each in DOCUMENTS if shares.split_of(each) == "dev"]
+    expected = sum(nats_by_last_byte(each, b"\n") for each in scored) / math.log(2)
+    model, more = BytesOfDocuments(text.symbols), {"end": text.symbols.end_of_line, "device": CPU}
+    match batching:
+        case "stream":
+            score = score_stream(model, text.dev, batch_size=3, context=9, **more)
+        case "packed":
+            score = score_packed(model, text.dev, batch_size=3, context=9, **more)
+        case _:
+            score = score_lines(model, text.dev, batch_size=3, longest=300, **more)
+    size = sum(map(len, scored))
+    assert (score.bytes, score.ends.tokens) == (size, len(scored))
+    assert score.bits_per_byte == pytest.approx(expected / size, rel=1e-12)
+    assert score.loss * score.tokens == pytest.approx(expected * math.log(2) + 1.5 * len(scored), rel=1e-12)
 
 
 def test_a_vocabulary_has_one_number_more_than_its_file_for_the_mark(folder):

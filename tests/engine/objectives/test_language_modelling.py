@@ -52,10 +52,11 @@ def untimed(metrics):
 
 
 LINES = {"batching": "lines", "tokens": "words"}
+PACKED = {"batching": "packed"}
 RECIPES = ("conv(k=3) >> ff(16)", "cgru(k=2) + persistent_conv(k=3)", "tied(2 * conv(k=2))")
 
 
-@pytest.mark.parametrize("task", [{}, LINES], ids=["stream", "lines"])
+@pytest.mark.parametrize("task", [{}, PACKED, LINES], ids=["stream", "packed", "lines"])
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_restored_state_goes_on_bit_for_bit(folder, recipe, task):
     asked = settings(recipe, task=task, schedule={"name": "plateau", "patience": 1})
@@ -68,7 +69,7 @@ def test_a_restored_state_goes_on_bit_for_bit(folder, recipe, task):
 
 
 @pytest.mark.parametrize("number", [4, 3])  # of as many rows, or not
-@pytest.mark.parametrize("task", [{}, LINES], ids=["stream", "lines"])
+@pytest.mark.parametrize("task", [{}, PACKED, LINES], ids=["stream", "packed", "lines"])
 def test_a_batch_in_parts_gives_the_same_losses(folder, task, number):
     whole, parts = (
         Training(settings(model={"dropout": 0.0}, task=task, accumulate=count), CPU, folder)
