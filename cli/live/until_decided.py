@@ -37,10 +37,9 @@ def check_can_add_seeds(study: Study) -> None:
         what = "[[claim]], or [[table]] with smallest_difference"
         faults.append(StudyFault(message=f"--until-decided: expected a study with {what}, got none"))
     if study.max_seeds is None:
-        why = (
-            "the limit of added seeds must be set before any result is seen, because it affects the decision"
-        )
-        faults.append(StudyFault(message=f"--until-decided: expected max_seeds in [study], got none: {why}"))
+        why = "it must be set before any result is seen, because it affects the decision"
+        got = "expected max_seeds in [study], such as max_seeds = 12, got none"
+        faults.append(StudyFault(message=f"--until-decided: {got}: {why}"))
     if faults:
         raise StudyError(study.name, faults)
 

@@ -115,7 +115,11 @@ def test_a_path_is_judged_with_all_rounds_that_the_run_went_on_with(run, tmp_pat
 @pytest.mark.parametrize(
     ("written", "options", "told"),
     [
-        ({"header": ""}, (), "--until-decided: expected max_seeds in [study], got none"),
+        (
+            {"header": ""},
+            (),
+            "--until-decided: expected max_seeds in [study], such as max_seeds = 12, got none",
+        ),
         (
             {"claim": ""},
             (),

@@ -118,7 +118,8 @@ def test_a_run_ends_at_so_many_failures(folder):
     status, told = run(folder, "exit", "--fail-fast")
     assert (status, len(outcomes(folder))) == (1, 1)
     again = "Continue: activemem study run tiny.toml --local --fail-fast"
-    assert told[-1] == f"stopped because 1 trial failed. {again}"
+    see = "see: activemem table render tiny"
+    assert told[-2:] == [see, f"stopped because 1 trial failed. {again}"]
 
 
 def test_a_trial_that_aborts_its_process_does_not_block_the_others(folder):
