@@ -88,6 +88,44 @@ def run(
         raise typer.Exit(EXIT_FAILED)
 
 
+@app.command("lm-eval")
+def lm_eval(
+    study: StudyName,
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK...", help="The names of tasks of lm_eval.")],
+    *,
+    folder: Annotated[
+        str | None,
+        typer.Option("--folder", metavar="PATH", help="Use the tasks of this folder of YAML files only."),
+    ] = None,
+    examples: Annotated[
+        int | None,
+        typer.Option("--examples", min=1, metavar="N", help="Use the first N examples of each task."),
+    ] = None,
+    results: ResultsOption = None,
+) -> None:
+    """Score a study's stored language models on tasks of lm_eval, and store the scores.
+
+    A score is the metric `lm_eval[TASK,SCORE]`, as in `lm_eval[lambada,acc]`, for tables, figures and claims.
+    The scores of an earlier call are replaced. The study needs `keep_weights = true`, and the command the
+    extra `activemem[lm-eval]`.
+    """
+    from pathlib import Path
+
+    from ...studies.last_run import load_last_run
+    from ..machine_settings import load_settings
+    from ..missing_results import train_command
+
+    settings = load_settings({"results": results})
+    last_run = load_last_run(study, settings.store)
+    _require_weights(last_run, settings.store, train_command(last_run, settings.store))
+    from ...engine.probes.lm_evaluation import evaluate_study
+
+    place = None if folder is None else Path(folder)
+    found = evaluate_study(last_run, settings.store, tasks, place, examples=examples)
+    if _report_probes(last_run, found).failed:
+        raise typer.Exit(EXIT_FAILED)
+
+
 @app.command()
 def compare(
     study: StudyName,

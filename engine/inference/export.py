@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import logging
 import re
 import warnings
@@ -21,8 +20,8 @@ from ...errors import ActivememError
 from ...grammar import parse, render
 from ...grammar.vocabulary.output_kinds import export_faults
 from ...storage.files import replacing
-from ..core.model_file import ModelFile
-from .trained_model import HUB_WEIGHTS, TrainedModel
+from .hub_folder import write_hub_folder
+from .trained_model import TrainedModel
 
 _LENGTHS = (1, 2, 7, 63, 64, 65, 130)
 """Sequence lengths at which a program is compared with its model, besides lengths near the recipe's numbers.
@@ -67,24 +66,12 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
                 f"{path}: expected a path that ends in .pt2 or .onnx with lengths, got a folder"
             )
         case "":
-            return _write_folder(trained.file, source, path)
+            write_hub_folder(trained, source, path)
+            return Exported(path=path, difference=None)
         case _:
             raise ExportError(
                 f"{path}: expected a path that ends in .pt2 or .onnx, or a folder, got {path.suffix}"
             )
-
-
-def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
-    """Write a Hugging Face Hub folder: the model file, and its settings in readable form."""
-    settings = file.trial.settings.model_dump(mode="json", by_alias=True)
-    config = {"architectures": ["activemem"], "activemem_version": file.version, **settings}
-    if path.exists():
-        raise FileExistsError(f"{path}: expected a new folder, got an existing one")
-    with replacing(path) as temporary:
-        temporary.mkdir()
-        (temporary / HUB_WEIGHTS).write_bytes(source.read_bytes())
-        (temporary / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    return Exported(path=path, difference=None)
 
 
 def _export_torch(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:

@@ -1,0 +1,76 @@
+"""The folder of a model for the Hugging Face Hub; `transformers` opens that of a language model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ...storage.files import replacing
+from ...studies.catalog.tasks import LanguageModelSettings
+from ..data.text.batches import LINE_START
+from ..data.text.symbols import TextSymbols
+from .trained_model import HUB_WEIGHTS, TrainedModel
+
+SYMBOLS = "symbols.json"
+"""The file name of a language model's symbols."""
+
+_CLASSES = "modeling_activemem"
+_MODULE = """\
+# Loaded by transformers with trust_remote_code=True; activemem must be installed.
+from activemem.engine.inference.huggingface import ActivememConfig, ActivememForCausalLM, ActivememTokenizer
+"""
+
+
+def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
+    """Write the model's file, `config.json` with its settings, and, for a language model, its classes.
+
+    Raises FileExistsError if the folder exists.
+    """
+    if path.exists():
+        raise FileExistsError(f"{path}: expected a new folder, got an existing one")
+    with replacing(path) as temporary:
+        temporary.mkdir()
+        (temporary / HUB_WEIGHTS).write_bytes(source.read_bytes())
+        for name, content in _files(trained).items():
+            text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
+            (temporary / name).write_text(text, encoding="utf-8")
+
+
+def _files(trained: TrainedModel) -> dict[str, Any]:
+    """Return the text, or the values as JSON, of each file beside the weights."""
+    file = trained.file
+    settings = file.trial.settings.model_dump(mode="json", by_alias=True)
+    task, symbols = file.trial.settings.task, file.symbols
+    if not isinstance(task, LanguageModelSettings) or symbols is None:
+        return {"config.json": {"architectures": ["activemem"], "activemem_version": file.version} | settings}
+    streams, vocab = task.batching == "stream", task.interface.vocab
+    end = TextSymbols.from_dict(symbols).end_of_line
+    longest = task.context if streams else task.longest
+    config = {
+        "model_type": "activemem",
+        "architectures": ["ActivememForCausalLM"],
+        "auto_map": {
+            "AutoConfig": f"{_CLASSES}.ActivememConfig",
+            "AutoModelForCausalLM": f"{_CLASSES}.ActivememForCausalLM",
+        },
+        "vocab_size": vocab,
+        "bos_token_id": end if streams else LINE_START,
+        "pad_token_id": end,
+        **({} if streams else {"eos_token_id": end}),  # a stream goes on behind the end of a line
+        "max_position_embeddings": longest,
+        "use_cache": False,
+        "activemem_version": file.version,
+        "activemem": settings,
+    }
+    tokenizer = {
+        "tokenizer_class": "ActivememTokenizer",
+        "auto_map": {"AutoTokenizer": [f"{_CLASSES}.ActivememTokenizer", None]},
+        "model_max_length": longest,
+    }
+    return {
+        "config.json": config,
+        "tokenizer_config.json": tokenizer,
+        SYMBOLS: {"symbols": symbols, "streams": streams, "vocab": vocab},
+        f"{_CLASSES}.py": _MODULE,
+    }

@@ -1,0 +1,178 @@
+"""A trained language model as classes of `transformers`: configuration, model and tokenizer.
+
+The folder that `activemem model export` writes names them, so that `AutoModelForCausalLM` and `AutoTokenizer`
+open it with `trust_remote_code=True` where activemem is installed.
+"""
+
+# pyright: reportMissingImports=false
+# transformers is an extra
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizer
+from transformers.modeling_outputs import CausalLMOutput
+from transformers.utils import cached_file
+
+from ...blocks import Model
+from ..data.text.batches import LINE_START
+from ..data.text.symbols import TextSymbols
+from .hub_folder import SYMBOLS
+from .trained_model import HUB_WEIGHTS, load_model
+
+_FIRST, _END = "<start>", "<end of line>"
+
+
+class ActivememConfig(PreTrainedConfig):
+    """Settings of the folder's `config.json`; `activemem` has those of the trial."""
+
+    model_type = "activemem"
+
+
+class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
+    """A trained language model; `module` is the model of activemem."""
+
+    config_class = ActivememConfig
+    main_input_name = "input_ids"
+
+    def __init__(self, config: ActivememConfig, module: Model) -> None:
+        super().__init__(config)
+        self.module = module
+        assert self.generation_config is not None, "transformers sets it for models that generate"
+        self.generation_config.use_cache = False  # each step reads the whole text again
+
+    @classmethod
+    def from_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride]
+        cls,
+        path: str | Path,
+        *_: object,
+        config: ActivememConfig | None = None,
+        **options: Any,  # noqa: ANN401  those of transformers
+    ) -> ActivememForCausalLM:
+        """Load a model from a folder, or from a repository of the Hub.
+
+        Of the options, `dtype` and a `device_map` of one device are applied.
+        """
+        weights = cached_file(path, HUB_WEIGHTS)
+        assert weights is not None, "a missing file raises"
+        module = load_model(weights).module
+        assert isinstance(module, Model), "a language model has one sequence"
+        model = cls(config or ActivememConfig.from_pretrained(path), module)
+        dtype = options.get("dtype", options.get("torch_dtype"))
+        if isinstance(dtype, torch.dtype):
+            model = model.to(dtype)
+        places = options.get("device_map")
+        device = places.get("") if isinstance(places, dict) else None
+        return model.to(device).eval() if device is not None else model.eval()
+
+    def save_pretrained(self, *_: object, **__: object) -> None:
+        """Raise NotImplementedError: `activemem model export` writes such a folder."""
+        raise NotImplementedError("write a folder with: activemem model export MODEL FOLDER")
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        **_: object,
+    ) -> CausalLMOutput:
+        """Return the logits (batch, length, vocab) of the next symbols, and their mean loss given `labels`.
+
+        Padding must be on the right, where it changes no earlier output.
+        """
+        if attention_mask is not None and bool((attention_mask.diff(dim=1) > 0).any()):
+            raise ValueError("expected padding on the right, got some on the left: padding_side='right'")
+        logits = self.module(input_ids)
+        loss = None
+        if labels is not None:
+            loss = functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
+        return CausalLMOutput(loss=loss, logits=logits)  # pyright: ignore[reportArgumentType]
+
+    def prepare_inputs_for_generation(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: object
+    ) -> dict[str, Any]:
+        """Return the arguments of `forward` for the next symbol: the whole text, since there is no cache."""
+        return {"input_ids": input_ids, "attention_mask": attention_mask}
+
+
+class ActivememTokenizer(PreTrainedTokenizer):
+    """The symbols of a trained language model: what a line break is, and how rare words are written."""
+
+    vocab_files_names: ClassVar = {"symbols_file": SYMBOLS}
+    model_input_names: ClassVar = ["input_ids", "attention_mask"]
+    padding_side = "right"
+
+    def __init__(self, symbols_file: str, **options: Any) -> None:  # noqa: ANN401  those of transformers
+        record = json.loads(Path(symbols_file).read_text(encoding="utf-8"))
+        self._symbols, self._streams = TextSymbols.from_dict(record["symbols"]), record["streams"]
+        self._names = _names(self._symbols, record["vocab"], streams=self._streams)
+        self._ids = {name: number for number, name in enumerate(self._names)}
+        end = self._names[self._symbols.end_of_line]
+        start = end if self._streams else self._names[LINE_START]
+        special = {"bos_token": start, "eos_token": end, "pad_token": end}
+        super().__init__(**{**options, **special})
+
+    @property
+    def vocab_size(self) -> int:
+        """Return the number of symbols."""
+        return len(self._names)
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the number of each symbol by its name."""
+        return dict(self._ids)
+
+    def tokenize(self, text: str, **_: object) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the names of a text's symbols; only a line break ends a line."""
+        return [self._names[number] for number in self._symbols.encode_beginning(text)]
+
+    def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
+        """Return the text of symbols, given their names."""
+        return self._symbols.decode([self._ids[token] for token in tokens])
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
+        """Write the symbols; return the path of their file."""
+        path = Path(save_directory) / f"{filename_prefix + '-' if filename_prefix else ''}{SYMBOLS}"
+        record = {
+            "symbols": self._symbols.to_dict(),
+            "streams": self._streams,
+            "vocab": len(self._names),
+        }
+        path.write_text(json.dumps(record), encoding="utf-8")
+        return (str(path),)
+
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """Return a text's numbers, for a model of lines behind the start of a line."""
+        assert token_ids_1 is None, "a language model reads one text"
+        return token_ids_0 if self._streams else [LINE_START, *token_ids_0]
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self._ids[token]
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self._names[index]
+
+    def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **_: object) -> str:
+        numbers = [token_ids] if isinstance(token_ids, int) else list(token_ids)
+        if skip_special_tokens and not self._streams:
+            numbers = [number for number in numbers if number not in (LINE_START, self._symbols.end_of_line)]
+        return self._symbols.decode(numbers)
+
+
+def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
+    """Return a name for each symbol: its text if no other has it."""
+    names = list[str]()
+    for number in range(vocab):
+        text = symbols.decode([number])
+        names.append(f"<{number}>" if not text or text in names or "\ufffd" in text else text)
+    if not streams:
+        names[LINE_START] = _FIRST
+    names[symbols.end_of_line] = _END
+    return names

@@ -1,0 +1,97 @@
+"""Scores of trained language models on tasks of the Language Model Evaluation Harness (`lm_eval`)."""
+
+# pyright: reportMissingImports=false
+# lm_eval is an extra
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...errors import ActivememError
+from ...storage import Store
+from ...studies.catalog.tasks import LanguageModelSettings
+from ...studies.study import Study
+from ..core.resources import ONE_CPU, Machine
+from ..inference.hub_folder import write_hub_folder
+from ..inference.trained_model import load_model
+from .study_probes import ProbeResult, within_limit
+from .trained_models import NOT_KEPT, trained_trials
+
+NO_LANGUAGE_MODEL = "it is no language model"
+"""The reason for skipping a model that gives texts no likelihood."""
+
+
+class EvaluationError(ActivememError):
+    """Tasks that cannot be evaluated; the message says why."""
+
+
+def evaluate_study(
+    study: Study,
+    store: Store,
+    tasks: Sequence[str],
+    folder: Path | None = None,
+    *,
+    examples: int | None = None,
+    machine: Machine = ONE_CPU,
+) -> Iterator[ProbeResult]:
+    """Score each kept language model of a study on tasks, and store the scores as its metrics.
+
+    A score is the metric `lm_eval[TASK,SCORE]`. Tasks are those of `folder` and, without one, of lm_eval.
+    Only the first `examples` of each task are used, if given. The scores of an earlier call are replaced.
+    Raise EvaluationError if a package or a task is missing.
+    """
+    try:
+        import lm_eval  # noqa: F401, PLC0415  an extra
+        from lm_eval.tasks import TaskManager  # noqa: PLC0415  as above
+    except ImportError as error:
+        raise EvaluationError(f'{error}: pip install "activemem[lm-eval]"') from error
+    manager = TaskManager(include_path=folder and str(folder), include_defaults=folder is None)
+    if unknown := [task for task in tasks if task not in manager.all_tasks]:
+        known = f"; known: {', '.join(sorted(manager.all_tasks))}" if folder else ""
+        raise EvaluationError(f"unknown task of lm_eval: {', '.join(unknown)}{known}")
+    found = list(trained_trials(study, store))
+    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
+    for trained in found:
+        trial = trained.trial
+        if not isinstance(trial.settings.task, LanguageModelSettings):
+            yield ProbeResult(trial=trial, reason=NO_LANGUAGE_MODEL)
+        elif trial.id not in kept:
+            yield ProbeResult(trial=trial, reason=NOT_KEPT)
+        else:
+            score = partial(_scores, store.files.weights_file(trial.id), tasks, manager, examples)
+            probed = within_limit(trial, machine, score)
+            if probed.reason is None:
+                store.write_probes(trained.row, trained.metric_rows(probed.metrics))
+            yield probed
+
+
+def _scores(weights: Path, tasks: Sequence[str], manager: Any, examples: int | None) -> Mapping[str, float]:  # noqa: ANN401  lm_eval has no types
+    from lm_eval import simple_evaluate  # noqa: PLC0415  an extra
+    from lm_eval.models.huggingface import HFLM  # noqa: PLC0415  as above
+
+    from ..inference.huggingface import ActivememForCausalLM, ActivememTokenizer  # noqa: PLC0415  as above
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        write_hub_folder(load_model(weights), weights, path)
+        tokenizer = ActivememTokenizer.from_pretrained(path)
+        model = HFLM(
+            pretrained=ActivememForCausalLM.from_pretrained(path),
+            tokenizer=tokenizer,
+            device="cpu",
+            batch_size=16,
+            add_bos_token=False,
+        )
+        found = simple_evaluate(
+            model, tasks=list(tasks), task_manager=manager, limit=examples, bootstrap_iters=0
+        )
+    assert found is not None, "one process has all results"
+    return {
+        f"lm_eval[{task},{name.removesuffix(',none').replace(',', '.')}]": float(value)
+        for task, scores in found["results"].items()
+        for name, value in scores.items()
+        if "," in name and isinstance(value, int | float)
+    }
