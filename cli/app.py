@@ -27,7 +27,6 @@ _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context h
 
 
 _REPLACED = {
-    "block": "activemem list blocks, activemem show NAME",
     "norm": "activemem list norms, activemem list positions",
     "task": "activemem list tasks, activemem show NAME",
     "metric": "activemem list metrics",

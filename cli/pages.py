@@ -145,6 +145,23 @@ class BlockPage(BlockEntry):
     example: Mapping[str, Any]
 
 
+class BlockCheckEntry(Page):
+    """A check of a block; `passed` is null for what the block does not have."""
+
+    name: str
+    passed: bool | None
+    finding: str
+
+
+class BlockVerifyPage(Page):
+    """The checks of a block, and of another layer if there was one."""
+
+    block: str
+    against: str | None
+    passed: bool
+    checks: Sequence[BlockCheckEntry]
+
+
 class TaskEntry(Page):
     """A task; only some tasks have symbols, lengths and an example.
 
@@ -902,6 +919,7 @@ PAGES: Mapping[str, type[Any]] = {
     "show TASK": TaskEntry,
     "show METRIC": MetricEntry,
     "show NAME": NameEntry,
+    "block verify": BlockVerifyPage,
     "study run": StudyStatusPage,
     "study watch": StudyStatusPage,
     "study plan": StudyPlanPage,

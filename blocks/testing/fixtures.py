@@ -15,7 +15,9 @@ from torch.func import functional_call, stack_module_state
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from ...errors import ActivememError
 from ...grammar import Analysis, ModelConfig, Norm, Role, analyse, lookup, nodes, parse
+from ...grammar.vocabulary.spec import REQUIRED, spec_of
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
@@ -38,6 +40,24 @@ def parse_block(text: str) -> nodes.BlockNode:
     if not isinstance(root, nodes.BlockNode):
         raise ValueError(f"expected one block, got {text}")
     return root
+
+
+def example_block(name: str) -> nodes.BlockNode:
+    """Return the block with small numbers: 4 for required parameters, 2 for optional integers."""
+    spec, arguments = spec_of(name), list[tuple[str, nodes.Value]]()
+    for parameter in spec.parameters:
+        required = parameter.default is REQUIRED
+        if parameter.kind == "integer":
+            low, high = parameter.low or 0, math.inf if parameter.high is None else parameter.high
+            number = (parameter.name, int(min(max(4 if required else 2, low), high)))
+            chosen = spec.settings(nodes.BlockNode(name, (*arguments, number)))
+            if required or spec.check is None or spec.check(chosen) is None:
+                arguments.append(number)
+        elif required:
+            if not parameter.words:
+                raise ActivememError(f"{name} has no example: give the argument '{parameter.name}'")
+            arguments.append((parameter.name, parameter.words[0]))
+    return nodes.BlockNode(name, tuple(arguments))
 
 
 def is_pool(text: str) -> bool:

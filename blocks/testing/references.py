@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ...grammar import Role, lookup, nodes
-from ...grammar.vocabulary.spec import spec_of
-from .fixtures import make_block, parse_block, prefix_mask, random_sequences, valid_outputs
+from ...grammar import ModelConfig, Role, lookup, nodes
+from ...grammar.vocabulary.spec import CostContext, spec_of
+from .fixtures import WIDTH, make_block, parse_block, prefix_mask, random_sequences, valid_outputs
 
 Reference = Callable[..., Tensor]
 """`reference(block, x, *, causal, **settings)`: the outputs (length, width) of one sequence (length, width).
@@ -66,6 +66,67 @@ def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
             for row, y, length in zip(x, block(x, mask), lengths, strict=True):
                 expected = apply_reference(node, block, row[:length], causal=causal)
                 assert_close(valid_outputs(y, length), expected, rtol=1e-10, atol=1e-10)
+
+
+LONGEST = 130
+"""The longest sequence that is compared with a reference: beyond two chunks of every block."""
+
+GRADIENT_LENGTHS = (1, 2, 9, 33, LONGEST)
+"""The lengths at which gradients are compared with those of a reference."""
+
+
+def outputs_equal_the_reference_at_lengths(text: str, *, causal: bool) -> float:
+    """Check the outputs at lengths up to `LONGEST`; return the largest difference.
+
+    The reference of a block that sees no later input is run once, on the longest sequence, for all lengths.
+    The outputs of other blocks are compared at a few lengths.
+    """
+    node = parse_block(text)
+    block, spec = make_block(node, causal=causal), spec_of(node.name)
+    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal), length=LONGEST)
+    x, most = random_sequences(1, LONGEST), 0.0
+    hides_later = spec.role is not Role.POOL and spec.reach(spec.settings(node), context).right == 0
+    lengths = range(1, LONGEST + 1) if hides_later else (*GRADIENT_LENGTHS, 17, 65)
+    with torch.no_grad():
+        longest = apply_reference(node, block, x[0], causal=causal) if hides_later else None
+        for length in lengths:
+            expected = (
+                apply_reference(node, block, x[0, :length], causal=causal)
+                if longest is None
+                else longest[:length]
+            )
+            most = max(most, _assert_near(block(x[:, :length])[0], expected))
+    return most
+
+
+def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal: bool = True) -> float:
+    """Check outputs and gradients, at the input and at every weight; return the largest difference.
+
+    Differences are relative to the largest number, if that is above one. A weight that the reference reads
+    without a gradient is left out.
+    """
+    node = parse_block(text)
+    block, x = make_block(node, causal=causal), random_sequences(1, length)
+    results: list[list[Tensor]] = []
+    runs: tuple[Callable[[Tensor], Tensor], ...] = (
+        lambda x: block(x)[0],
+        lambda x: apply_reference(node, block, x[0], causal=causal),
+    )
+    for run in runs:
+        row = x.clone().requires_grad_()
+        y = run(row)
+        loss = (y * y.detach().cos()).sum()
+        gradients = torch.autograd.grad(loss, [row, *block.parameters()], allow_unused=True)
+        results.append([y, *gradients])  # pyright: ignore[reportArgumentType] -- None for an unused weight
+    pairs = [pair for pair in zip(*results, strict=True) if pair[1] is not None]
+    return max(_assert_near(found, expected) for found, expected in pairs)
+
+
+def _assert_near(found: Tensor, expected: Tensor) -> float:
+    """Check that numbers are equal to 1e-10 of the largest, if above one; return the largest difference."""
+    scale = max(1.0, float(expected.detach().abs().max()))
+    assert_close(found, expected, rtol=1e-10, atol=1e-10 * scale)
+    return float((found - expected).detach().abs().max()) / scale
 
 
 def _arguments(name: str) -> str:

@@ -1,8 +1,8 @@
 """Commands: one file for each group, which parses arguments and delegates.
 
-`catalog` lists and shows all names for studies. The groups are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` and `study_coordinates` are
-more commands of `study`.
+`catalog` lists and shows all names for studies. The groups are `recipe`, `block`, `study`, `probe`, `model`,
+`table`, `curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` and
+`study_coordinates` are more commands of `study`.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ import typer
 from ..agent_guide import agent_guide
 from ..serve import serve
 from . import (
+    block,
     catalog,
     claim,
     config,
@@ -32,7 +33,7 @@ from . import (
 __all__ = ["PANELS", "study_coordinates", "study_search"]
 
 PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
-    "Recipes and studies": {"recipe": recipe.app, "study": study.app},
+    "Recipes and studies": {"recipe": recipe.app, "block": block.app, "study": study.app},
     "Results": {
         "table": table.app,
         "curve": curve.app,

@@ -8,10 +8,10 @@ import torch
 
 from activemem.blocks.core.block import Context, build_block
 from activemem.blocks.core.transducer import build_transducer_block
-from activemem.blocks.testing.fixtures import WIDTH, is_pool, parse_block
+from activemem.blocks.testing.fixtures import WIDTH, example_block, is_pool, parse_block
 from activemem.grammar import ModelConfig, render
 
-from .example_blocks import BLOCKS, example_block
+from .example_blocks import BLOCKS
 
 LENGTH = 20
 RATES = {"dropout": 0.1, "attention_dropout": 0.1}

@@ -8,15 +8,14 @@ from activemem.blocks.testing.conformance import (
     training_memory_is_stated,
     weights_can_be_stacked,
 )
-
-from .gradients import assert_outputs_and_gradients_are_those_of_the_reference
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 VARIANTS = ["base_conv(k=200, filter=implicit)", "hyena(channels=3, order=3, k=50, short_conv=0)"]
 
 
 @pytest.mark.parametrize("text", VARIANTS)
 def test_strips_give_the_outputs_and_gradients_of_the_reference(text):
-    assert_outputs_and_gradients_are_those_of_the_reference(text, 130)
+    outputs_and_gradients_equal_the_reference(text, 130)
     for check in (
         flops_are_counted,
         training_memory_is_stated,

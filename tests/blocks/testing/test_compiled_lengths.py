@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
-from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
+from activemem.blocks.testing.fixtures import example_block, make_block, parse_block, random_sequences
 from activemem.grammar import render
 from activemem.grammar.vocabulary.spec import spec_of
 
-from ..example_blocks import SEQUENCE_BLOCKS, example_block
+from ..example_blocks import SEQUENCE_BLOCKS
 
 LENGTHS = (3, 7, 12, 5, 9, 10)
 TEXTS = [

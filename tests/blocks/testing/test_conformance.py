@@ -8,12 +8,12 @@ from activemem.blocks.core import block
 from activemem.blocks.core.initialisation import Linear
 from activemem.blocks.testing import references
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gpu_gives_the_same
-from activemem.blocks.testing.fixtures import parse_block
+from activemem.blocks.testing.fixtures import example_block, parse_block
 from activemem.grammar import Reach, Role, Spec, render
 from activemem.grammar.vocabulary.spec import SPECS, UNBOUNDED
 
 from ...registry_entries import replace_entry
-from ..example_blocks import BLOCKS, example_block
+from ..example_blocks import BLOCKS
 
 every_block = pytest.mark.parametrize("name", BLOCKS)
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])

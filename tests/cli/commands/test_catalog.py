@@ -95,7 +95,6 @@ def test_an_unknown_name_is_refused_with_the_nearest(words, message, run):
 @pytest.mark.parametrize(
     ("words", "use"),
     [
-        (("block", "show", "conv"), "activemem list blocks, activemem show NAME"),
         (("norm", "list"), "activemem list norms, activemem list positions"),
         (("task",), "activemem list tasks"),
         (("metric", "list", "--json"), "activemem list metrics"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from activemem.blocks.testing.fixtures import example_block
 from activemem.engine.core.model_file import ModelFile, write_model_file
 from activemem.engine.inference import export
 from activemem.engine.inference.export import ExportError, export_model
@@ -17,7 +18,7 @@ from activemem.grammar.vocabulary.spec import builtin_names
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
-from ...blocks.example_blocks import BLOCKS, example_block
+from ...blocks.example_blocks import BLOCKS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "trained-models.md").read_text(encoding="utf-8")
 ROWS = PAGE.split("| block | why |")[1].split("\n\n")[0]

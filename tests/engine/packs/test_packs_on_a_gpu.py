@@ -3,11 +3,12 @@
 import pytest
 import torch
 
+from activemem.blocks.testing.fixtures import example_block
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
 
-from ...blocks.example_blocks import SEQUENCE_BLOCKS, example_block
+from ...blocks.example_blocks import SEQUENCE_BLOCKS
 
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 GPU = torch.device("cuda")

@@ -6,6 +6,7 @@ from weakref import ref
 import pytest
 import torch
 
+from activemem.blocks.testing.fixtures import example_block
 from activemem.engine.core.interruption import TimeLimitPassed
 from activemem.engine.packs import stacked_steps
 from activemem.engine.packs.form import alone_reason, form_of
@@ -13,7 +14,7 @@ from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacki
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
 
-from ...blocks.example_blocks import SEQUENCE_BLOCKS, example_block
+from ...blocks.example_blocks import SEQUENCE_BLOCKS
 
 CPU = torch.device("cpu")
 PROGRAM = {"optimizer": {"name": "sgd", "lr": 0.1}}

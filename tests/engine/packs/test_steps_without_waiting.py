@@ -10,11 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from activemem.blocks.core.dropout import KeyCall, record_dropout, replay_dropout
+from activemem.blocks.testing.fixtures import example_block
 from activemem.engine.packs.stacked_steps import StackedPasses
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
 
-from ...blocks.example_blocks import SEQUENCE_BLOCKS, example_block
+from ...blocks.example_blocks import SEQUENCE_BLOCKS
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 WAITING = ("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "unique", "bincount", "equal")

@@ -10,8 +10,7 @@ from activemem.blocks.testing.conformance import (
     training_memory_is_stated,
 )
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
-
-from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 SMALL = "heads=2, head_width=3"
 VARIANTS = [
@@ -26,7 +25,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("text", "length"), VARIANTS)
 def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
-    assert_outputs_and_gradients_are_those_of_the_reference(text, length)
+    outputs_and_gradients_equal_the_reference(text, length)
     training_memory_is_stated(text, causal=True)
     flops_are_counted(text, causal=True)
     steps_with_gradients_are_right(text, causal=True)

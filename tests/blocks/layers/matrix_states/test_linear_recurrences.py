@@ -9,8 +9,7 @@ from activemem.blocks.layers.matrix_states.shared_key_sums import sum_with_share
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.conformance import STEP_CHECKS
 from activemem.blocks.testing.fixtures import make_generator
-
-from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 SMALL = "heads=2, head_width=9"
 VARIANTS = [
@@ -46,7 +45,7 @@ def test_every_variant_holds_to_every_check(check, text):
 @pytest.mark.parametrize("text", VARIANTS)
 @pytest.mark.parametrize("length", [7, 130])
 def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
-    assert_outputs_and_gradients_are_those_of_the_reference(text, length)
+    outputs_and_gradients_equal_the_reference(text, length)
 
 
 @pytest.mark.parametrize("decays", ["none", "gentle", "steep"])

@@ -7,8 +7,7 @@ from torch.testing import assert_close
 from activemem.blocks.layers.vector_states.scan import scan
 from activemem.blocks.testing.conformance import steps_with_gradients_are_right, training_memory_is_stated
 from activemem.blocks.testing.fixtures import make_generator
-
-from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 VARIANTS = [
     "min_gru(channels=5)",
@@ -22,7 +21,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("text", VARIANTS)
 def test_a_scan_gives_the_outputs_and_gradients_of_the_reference(text):
-    assert_outputs_and_gradients_are_those_of_the_reference(text, 37)
+    outputs_and_gradients_equal_the_reference(text, 37)
     training_memory_is_stated(text, causal=True)
     steps_with_gradients_are_right(text, causal=True)
 

@@ -1,0 +1,454 @@
+"""Layers of other packages, compared with a block: their weights mapped, their outputs and initial weights.
+
+Kernels of Triton, as in `flash-linear-attention`, run without a GPU if TRITON_INTERPRET is 1 in the
+environment.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import signature
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ...diagnostics import nearest_hint
+from ...errors import ActivememError
+from ...grammar import ModelConfig, nodes
+from ...grammar.model_config import Init
+from ...grammar.vocabulary.spec import Settings
+from ..core.block import Block, Context, build_block
+from ..core.initialisation import find_weights, initialise
+from .fixtures import make_block, make_generator, random_sequences
+
+OUTPUT_LENGTHS, GRADIENT_LENGTHS = (1, 7, 33, 64, 65, 130), (7, 65)
+"""The lengths at which outputs and gradients are compared with those of another layer."""
+
+TOLERANCE = 1e-4
+"""The largest accepted difference in single precision, relative to the largest number if above one."""
+
+ERROR_LEVEL = 0.01
+"""The probability that equal distributions of initial weights are called different, for a whole layer."""
+
+_LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
+"""How many numbers of each weight are drawn, within a number of layers."""
+
+
+class OtherLayerError(ActivememError):
+    """A layer of another package that cannot be found, built, called or mapped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLayer:
+    """A layer of another package: its text, and how it is built at the width of the comparison."""
+
+    text: str
+    width: int
+    make: Callable[[], nn.Module]
+
+    @classmethod
+    def read(cls, text: str, settings: Settings, *, width: int) -> OtherLayer:
+        """Read `package.path.Layer` or `package.path.Layer(name=value, …)`.
+
+        Sizes of the block that the layer's constructor takes under another name are given to it. Raises
+        OtherLayerError for a layer that cannot be imported or built.
+        """
+        path, given = _parse(text)
+        _use_interpreter()
+        kind = _import(path)
+        arguments = _arguments(kind, settings, width) | given
+        shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+
+        def make() -> nn.Module:
+            return kind(**arguments)
+
+        try:
+            built = make()
+        except (TypeError, ValueError, AssertionError, RuntimeError, ImportError, KeyError) as error:
+            raise OtherLayerError(
+                f"{path}({shown}) cannot be built: {error}; give arguments: --against '{path}(name=value)'"
+            ) from error
+        if not isinstance(built, nn.Module):
+            raise OtherLayerError(
+                f"expected a torch module, got {path}, which gives a {type(built).__name__}"
+            )
+        return cls(text=f"{path}({shown})", width=width, make=make)
+
+    def draw(self, seed: int) -> nn.Module:
+        """Return a layer with weights drawn from a seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.make().float().eval()
+
+
+def _parse(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the path of a class, and its arguments."""
+    expected = f"expected package.path.Layer, or package.path.Layer(name=value), got {text!r}"
+    try:
+        root = ast.parse(text.strip(), mode="eval").body
+        call = root if isinstance(root, ast.Call) else ast.Call(root, [], [])
+        arguments = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise OtherLayerError(expected) from error
+    if call.args or "None" in arguments:
+        raise OtherLayerError(f"{expected}: arguments need names")
+    path = ast.unparse(call.func)
+    if not re.fullmatch(r"\w+(\.\w+)+", path):
+        raise OtherLayerError(expected)
+    return path, arguments
+
+
+def _import(path: str) -> Callable[..., Any]:
+    module, _, name = path.rpartition(".")
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        raise OtherLayerError(f"{path} cannot be imported: {error}") from error
+    kind = getattr(found, name, None)
+    if not callable(kind):
+        raise OtherLayerError(f"module {module} has no class '{name}'{nearest_hint(name, dir(found))}")
+    return kind
+
+
+class _InterpretingDriver:
+    """What Triton's tuner asks of a device: without one, the first choice of a kernel's sizes is taken."""
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        """Return a function that finds all choices equally fast."""
+        return lambda _call, **_options: [0.0, 0.0, 0.0]
+
+
+def _use_interpreter() -> None:
+    """Give Triton's interpreter a device to tune for, if kernels are to be interpreted."""
+    if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
+        driver: Any = import_module("triton.runtime").driver
+        driver.set_active(_InterpretingDriver())
+
+
+def _hint(error: Exception) -> str:
+    """Return how kernels of Triton run without a GPU, if they did not for lack of one."""
+    needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
+    is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
+    return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
+
+
+_SIZES: Mapping[str, tuple[str, ...]] = {
+    "width": ("hidden_size", "d_model", "dim", "model_dim", "embed_dim", "width", "n_embd"),
+    "heads": ("num_heads", "n_heads", "nheads", "n_head", "heads"),
+    "head_width": ("head_dim", "headdim", "dim_head", "head_width"),
+    "state": ("state_size", "d_state", "state"),
+    "channels": ("intermediate_size", "channels"),
+    "short_conv": ("conv_size", "conv_kernel", "d_conv"),
+}
+"""Sizes of a block, and what constructors of other packages call them."""
+
+
+def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
+    """Return the arguments of a constructor that are known from the block."""
+    try:
+        names = set(signature(kind).parameters)
+    except (TypeError, ValueError):
+        return {}
+    known = {"width": width} | {name: value for name, value in settings.items() if name in _SIZES}
+    found = {
+        next(each for each in alternatives if each in names): known[ours]
+        for ours, alternatives in _SIZES.items()
+        if ours in known and not names.isdisjoint(alternatives)
+    }
+    taps = settings.get("short_conv")
+    if "use_short_conv" in names and taps is not None:
+        found["use_short_conv"] = bool(taps)
+    if not taps:  # its kernel is only used with the convolution
+        found = {name: value for name, value in found.items() if name not in _SIZES["short_conv"]}
+    others = {"layer_idx": 0, "causal": True, "is_causal": True}
+    return found | {name: value for name, value in others.items() if name in names}
+
+
+class _Part(NamedTuple):
+    """A separate map in a weight of the block, the weights of the other layer that it is made of, and how.
+
+    - "rows": their rows below each other.
+    - "taps": the same, with taps as columns.
+    - "product": the second times the first.
+    - "share": one of equal shares of the rows of one weight, by number.
+    """
+
+    name: str
+    ours: Tensor
+    theirs: tuple[str, ...]
+    how: str
+    number: int = 0
+    of: int = 1
+
+    def read(self, weights: Mapping[str, Tensor]) -> Tensor:
+        """Return the map in the shape of the block's, from the weights of the other layer."""
+        parts = [weights[name].detach() for name in self.theirs]
+        if self.how == "product":
+            return parts[1] @ parts[0]
+        if self.how == "taps":
+            return torch.cat([each.flatten(1) for each in parts]).T
+        whole = torch.cat([each.squeeze() if each.dim() > 2 else each for each in parts])
+        if self.how == "share":
+            whole = whole.chunk(self.of)[self.number]
+        return whole.reshape(self.ours.shape)
+
+
+_NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("q", "rows", (r"q_proj\.weight",)),
+    ("k", "rows", (r"k_proj\.weight",)),
+    ("v", "rows", (r"v_proj\.weight",)),
+    ("output", "rows", (r"(o|out)_proj\.weight",)),
+    ("gate", "rows", (r"g_proj\.weight",)),
+    ("gate", "product", (r"g_proj\.0\.weight", r"g_proj\.1\.weight")),
+    ("gate", "rows", (r"f_proj\.weight",)),
+    ("gate.bias", "rows", (r"f_proj\.bias",)),
+    ("gate", "share", (r"in_proj\.weight", "1")),
+    ("input", "share", (r"in_proj\.weight", "0")),
+    ("norm", "rows", (r"(o_norm|g_norm|g_norm_swish_gate|norm)\.weight",)),
+    ("short_conv", "taps", (r"q_conv1d\.weight", r"k_conv1d\.weight", r"v_conv1d\.weight")),
+    ("short_conv", "taps", (r"conv1d\.weight",)),
+    ("beta", "rows", (r"b_proj\.weight",)),
+    ("erase", "rows", (r"b_proj\.weight",)),
+    ("write", "rows", (r"w_proj\.weight",)),
+    ("rates.map", "rows", (r"a_proj\.weight",)),
+    ("rates.map.0", "rows", (r"f_proj\.0\.weight",)),
+    ("rates.map.1", "rows", (r"f_proj\.1\.weight",)),
+    ("rates.log_rate", "rows", (r"A_log",)),
+    ("rates.step_offset", "rows", (r"dt_bias",)),
+    ("rates.step_offset", "rows", (r"dt_proj\.bias",)),
+    ("steps", "rows", (r"dt_proj\.weight",)),
+    ("selection", "rows", (r"x_proj\.weight",)),
+    ("skip", "rows", (r"D",)),
+    ("rates.skip", "rows", (r"D",)),
+    ("decay.0", "rows", (r"gk_proj\.0\.weight",)),
+    ("decay.1", "rows", (r"gk_proj\.1\.weight",)),
+    ("decay.1.bias", "rows", (r"gk_proj\.1\.bias",)),
+)
+"""What a map of the block is called in other packages; the first that fits its shape counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightMap:
+    """Which weights of another layer each map of a block is made of, and which biases of it are zero."""
+
+    parts: tuple[_Part, ...]
+    zeroed: tuple[str, ...]
+
+    zero_names: ClassVar[re.Pattern[str]] = re.compile(r"bias$")
+
+    @classmethod
+    def of(cls, block: Block, layer: nn.Module) -> WeightMap:
+        """Map weights by name, then by shape where one weight of a shape is left on both sides.
+
+        Raises OtherLayerError with what is left over; biases that the block lacks can be set to zero.
+        """
+        theirs = dict(layer.named_parameters())
+        parts, missing = list[_Part](), dict[str, Tensor]()
+        for name, ours in _maps(block):
+            fits = (part for part in _named_parts(name, ours, theirs) if _fits(part, theirs))
+            part = next(fits, None)
+            if part is None:
+                missing[name] = ours
+            else:
+                parts.append(part)
+        used = {name for part in parts for name in part.theirs}
+        for name, ours in list(missing.items()):
+            same = [
+                each for each, weight in theirs.items() if each not in used and weight.shape == ours.shape
+            ]
+            if len(same) == 1 and [each.shape for each in missing.values()].count(ours.shape) == 1:
+                parts.append(_Part(name, missing.pop(name), (same[0],), "rows"))
+                used.add(same[0])
+        left = [name for name in theirs if name not in used]
+        zeroed = tuple(name for name in left if cls.zero_names.search(name))
+        left = [f"{name} {tuple(theirs[name].shape)}" for name in left if name not in zeroed]
+        if missing or left:
+            ours = [f"{name} {tuple(each.shape)}" for name, each in missing.items()]
+            raise OtherLayerError(
+                "the weights cannot be mapped: "
+                f"the block has {', '.join(ours) or 'nothing'} left, the layer {', '.join(left) or 'nothing'}"
+            )
+        return cls(parts=tuple(parts), zeroed=zeroed)
+
+    @torch.no_grad()
+    def copy(self, layer: nn.Module) -> None:
+        """Set the maps of the block to those of the layer, whose other biases become zero."""
+        theirs = dict(layer.named_parameters())
+        for name in self.zeroed:
+            theirs[name].zero_()
+        for part in self.parts:
+            part.ours.copy_(part.read(theirs))
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{part.name} from {' and '.join(part.theirs)}" for part in self.parts)
+        return f"{told}; set to zero: {', '.join(self.zeroed)}" if self.zeroed else told
+
+
+def _maps(block: Block) -> list[tuple[str, Tensor]]:
+    """Return the separate maps in the weights of a block, as views that can be written to."""
+    weights, found = find_weights(block), list[tuple[str, Tensor]]()
+    for path, parameter in block.named_parameters():
+        name = path.removesuffix(".weight")
+        parts = weights[parameter].split_maps(parameter.detach())
+        letters = name.rpartition(".")[2]
+        if len(parts) == len(letters) > 1:
+            found += list(zip(letters, parts, strict=True))
+        else:
+            found.append((name, parameter.detach()))
+    return found
+
+
+def _named_parts(name: str, ours: Tensor, theirs: Mapping[str, Tensor]) -> list[_Part]:
+    found: list[_Part] = []
+    for known, how, patterns in _NAMES:
+        if known != name:
+            continue
+        share = int(patterns[1]) if how == "share" else 0
+        wanted = patterns[:1] if how == "share" else patterns
+        names = [next((each for each in theirs if re.search(rf"(^|\.){one}$", each)), None) for one in wanted]
+        chosen = tuple(each for each in names if each is not None)
+        if len(chosen) == len(wanted):
+            found.append(_Part(name, ours, chosen, how, share, 2 if how == "share" else 1))
+    return found
+
+
+def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
+    try:
+        return part.read(theirs).shape == part.ours.shape
+    except RuntimeError:
+        return False
+
+
+@torch.no_grad()
+def _perturb(layer: nn.Module) -> nn.Module:
+    """Move weights that are constant at first, so that outputs depend on each."""
+    generator = make_generator(1)
+    for parameter in layer.parameters():
+        if bool((parameter == parameter.flatten()[0]).all()):
+            parameter.add_(0.5 * torch.rand(parameter.shape, generator=generator))
+    return layer
+
+
+def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
+    """Compare outputs, and gradients at the input, of a block and a layer with the same weights.
+
+    Lengths at which the layer raises an exception are named; outputs must be compared at one at least.
+    """
+    block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
+    other = _perturb(layer.draw(0))
+    mapped = WeightMap.of(block, other)
+    mapped.copy(other)
+    block.after_optimiser_step()
+    findings: list[str] = []
+    for name, lengths, run in (
+        ("outputs", OUTPUT_LENGTHS, _output),
+        ("gradients", GRADIENT_LENGTHS, _input_gradient),
+    ):
+        done, faults, most = list[int](), list[str](), 0.0
+        for length in lengths:
+            x = random_sequences(1, length, width=layer.width, dtype=torch.float32)
+            try:
+                theirs = run(other, x)
+            except Exception as error:  # noqa: BLE001 -- another package's kernels may raise anything
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())[:60]}{_hint(error)}"
+                faults.append(f"{length} ({reason})")
+                continue
+            ours = run(block, x)
+            most = max(most, float((ours - theirs).abs().max()) / max(1.0, float(theirs.abs().max())))
+            done.append(length)
+        if not done:
+            findings.append(f"{name} not run at {faults[0]}")
+            if name == "outputs":
+                return False, findings[0]
+            continue
+        told = f"{name} at lengths {', '.join(map(str, done))} within {most:.0e}"
+        findings.append(f"{told}; not run at {', '.join(faults)}" if faults else told)
+        if not most <= TOLERANCE:
+            return False, f"{told}, expected {TOLERANCE:.0e}; weights: {mapped}"
+    return True, f"{'; '.join(findings)}; weights: {mapped}"
+
+
+def _output(layer: nn.Module, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return _first(layer(x), x)
+
+
+def _input_gradient(layer: nn.Module, x: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    y = _first(layer(x), x)
+    return torch.autograd.grad((y * y.detach().cos()).sum(), x)[0]
+
+
+def _first(y: object, x: Tensor) -> Tensor:
+    """Return the outputs of a layer, which may be the first of several results."""
+    y = y[0] if isinstance(y, tuple) else y
+    if not isinstance(y, Tensor) or y.shape != x.shape:
+        got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+        raise OtherLayerError(f"expected outputs of shape {tuple(x.shape)}, got {got}")
+    return y
+
+
+def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
+    """Test whether the initial weights of a block and a layer have equal distributions.
+
+    The block's are drawn by each rule of `[model] init`, since this decides between programs. Two-sample
+    Kolmogorov–Smirnov tests of all weights keep one error level together.
+    """
+    config = ModelConfig(d_model=layer.width, causal=True, dropout=0.0)
+    block = build_block(node, Context(config=config))
+    mapped = WeightMap.of(block, layer.draw(0))
+    parts = [part for part in mapped.parts if part.how != "product"]
+    draws = min(_MOST_DRAWS, math.ceil(_LEAST_NUMBERS / min(part.ours.numel() for part in parts)))
+    theirs: dict[str, list[Tensor]] = {part.name: [] for part in parts}
+    for seed in range(draws):
+        weights = dict(layer.draw(seed).named_parameters())
+        for part in parts:
+            theirs[part.name].append(part.read(weights).flatten())
+    least: list[str] | None = None
+    told, tested = "", f"{len(parts)} weights, {draws} draws, error level {ERROR_LEVEL:.0%}"
+    for rule, uniform_bias in product(_RULES, (False, True)):
+        ours: dict[str, list[Tensor]] = {part.name: [] for part in parts}
+        for seed in range(draws):
+            initialise(block, make_generator(seed), rule, uniform_bias=uniform_bias)
+            for part in parts:
+                ours[part.name].append(part.ours.clone().flatten())
+        differ = [
+            name
+            for name, numbers in ours.items()
+            if not _equally_distributed(numbers, theirs[name], ERROR_LEVEL / len(parts))
+        ]
+        if least is None or len(differ) < len(least):
+            bias = ', bias_init = "uniform"' if uniform_bias else ""
+            least, told = differ, f'with [model] init = "{rule}"{bias}'
+        if not differ:
+            break
+    if least:
+        return False, f"{told} these are distributed otherwise: {', '.join(least)} ({tested})"
+    return True, f"equally distributed {told} ({tested})"
+
+
+_RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")
+"""The rules by which a model draws its matrices, the default first."""
+
+
+def _equally_distributed(ours: Sequence[Tensor], theirs: Sequence[Tensor], level: float) -> bool:
+    """Test two samples, one tensor a draw; weights that are the same in each draw must be equal."""
+    if all(each.equal(draws[0]) for draws in (ours, theirs) for each in draws):
+        return torch.allclose(ours[0].sort().values, theirs[0].sort().values, rtol=1e-5, atol=1e-6)
+    one, other = (torch.cat(list(draws)).double().sort().values for draws in (ours, theirs))
+    places = torch.cat([one, other])
+    shares = [torch.searchsorted(each, places, right=True) / len(each) for each in (one, other)]
+    distance = float((shares[0] - shares[1]).abs().max())
+    root = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
+    scaled = (root + 0.12 + 0.11 / root) * distance  # Stephens 1970
+    p = 2.0 * sum((-1) ** (j - 1) * math.exp(-2.0 * (j * scaled) ** 2) for j in range(1, 101))
+    return scaled < 0.2 or p > level  # the series does not converge near zero, where p is one

@@ -1,0 +1,194 @@
+"""The passport of a block: what was checked of its module, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ...errors import ActivememError
+from ...grammar import ModelConfig, Role, lookup, nodes, parse, render
+from ...grammar.analysis.analyse import block_cost
+from ...grammar.vocabulary.spec import CostContext, spec_of
+from . import conformance, equations
+from .fixtures import WIDTH, example_block, make_block, random_sequences
+from .other_layers import OtherLayer, compare_initial_weights, compare_with_layer
+from .references import (
+    GRADIENT_LENGTHS,
+    LONGEST,
+    find_reference,
+    outputs_and_gradients_equal_the_reference,
+    outputs_equal_the_reference,
+    outputs_equal_the_reference_at_lengths,
+)
+
+__all__ = ["Check", "Passport", "equations", "verify_block"]  # importing equations registers the references
+
+_FAULTS = (AssertionError, ActivememError, ArithmeticError, AttributeError, LookupError, RuntimeError)
+_FAULTS += (NotImplementedError, TypeError, ValueError)
+"""What a wrong block may raise in a check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A line of a passport; `passed` is None for what a block does not have."""
+
+    name: str
+    passed: bool | None
+    finding: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passport:
+    """The checks of a block with its arguments, and of another layer if there was one."""
+
+    block: str
+    against: str | None
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether no check has failed."""
+        return all(check.passed is not False for check in self.checks)
+
+
+def verify_block(text: str, *, against: str | None = None, width: int = 32) -> Passport:
+    """Check a block in all that its specification states, and compare it with another layer.
+
+    A name alone stands for the block with small arguments. `against` is the class of an importable module,
+    `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raises
+    ActivememError for a text that is not one block of a sequence, and for a layer that cannot be built.
+    """
+    spec = lookup(text)
+    recipe = parse(render(example_block(spec.name)) if spec else text)
+    if not isinstance(recipe.root, nodes.BlockNode) or recipe.holes or recipe.dimensions:
+        raise ActivememError(f"expected one block with all of its arguments, got {recipe.text}")
+    node, text = recipe.root, recipe.text
+    spec = spec_of(node.name)
+    if spec.role is Role.TRANSDUCER:
+        raise ActivememError(f"expected a block that maps a sequence to one, got the transducer {text}")
+    layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
+    checks = [
+        _outputs(node, text),
+        _gradients(node, text),
+        _steps(node, text),
+        _suite("initial weights", _INITIAL, text, "drawn from the seed alone"),
+        _suite("no leak", _NO_LEAK, text, "no output sees a later input, padding or another sequence"),
+        _reach(node, text),
+        _cost(node, text),
+        _suite("in training", _others(), text, "stacked, in half precision, with dropout, in sums"),
+    ]
+    if layer is not None:
+        for name, compare in _COMPARISONS.items():
+            checks.append(_check(f"{name} as theirs", partial(compare, node, layer)))
+    return Passport(block=text, against=layer and layer.text, checks=tuple(checks))
+
+
+_NO_LEAK = (
+    conformance.future_is_hidden,
+    conformance.padding_changes_nothing,
+    conformance.sequences_are_independent,
+)
+_REACH = (conformance.reach_is_as_stated, conformance.stack_reaches_as_analysed)
+_COST = (conformance.flops_are_counted, conformance.training_memory_is_stated)
+_INITIAL = (conformance.seed_decides, conformance.state_dict_restores)
+_COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initial_weights}
+
+
+def _others() -> tuple[Callable[..., None], ...]:
+    """Return the checks of the suite that no other line has."""
+    named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
+    return tuple(check for check in conformance.CHECKS if check not in named)
+
+
+def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
+    """Run a check; what it raises is a failure."""
+    try:
+        passed, finding = run()
+    except _FAULTS as error:
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        return Check(name=name, passed=False, finding=" ".join(lines[:2]))
+    return Check(name=name, passed=passed, finding=finding)
+
+
+def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
+    """Run checks of the suite, for bidirectional and for causal models."""
+
+    def run() -> tuple[bool, str]:
+        for check in checks:
+            for causal in (False, True):
+                check(text, causal=causal)
+        return True, finding
+
+    return _check(name, run)
+
+
+def _outputs(node: nodes.BlockNode, text: str) -> Check:
+    def run() -> tuple[bool, str]:
+        find_reference(node.name)
+        for causal in (False, True):
+            outputs_equal_the_reference(text, causal=causal)
+        most = max(outputs_equal_the_reference_at_lengths(text, causal=causal) for causal in (False, True))
+        return True, f"as the slow reference at lengths 1 to {LONGEST}, within {most:.0e}"
+
+    return _check("outputs", run)
+
+
+def _gradients(node: nodes.BlockNode, text: str) -> Check:
+    def run() -> tuple[bool, str]:
+        find_reference(node.name)
+        most = max(
+            outputs_and_gradients_equal_the_reference(text, length, causal=causal)
+            for length in GRADIENT_LENGTHS
+            for causal in (False, True)
+        )
+        lengths = ", ".join(map(str, GRADIENT_LENGTHS))
+        return True, f"as the slow reference at lengths {lengths}, within {most:.0e}"
+
+    return _check("gradients", run)
+
+
+def _steps(node: nodes.BlockNode, text: str) -> Check:
+    if spec_of(node.name).role is Role.POOL:
+        return Check(name="steps", passed=None, finding="a pool reads a whole sequence")
+
+    def run() -> tuple[bool, str]:
+        for check in conformance.STEP_CHECKS:
+            check(text, causal=True)
+        block, window = make_block(node, causal=True), _costs(node, causal=True).window
+        if not block.state_is_bounded:
+            kept = block.context_length
+            return True, "in pieces as whole" + ("; sees all of the past" if kept is None else "")
+        _, state = block.step(random_sequences(1, 3), None)
+        numbers = 0 if state is None else state.numel()
+        assert numbers == window, f"expected a state of {window} numbers as stated, got {numbers}"
+        return True, f"in pieces as whole; a state of {numbers} numbers, as stated"
+
+    return _check("steps", run)
+
+
+def _reach(node: nodes.BlockNode, text: str) -> Check:
+    spec = spec_of(node.name)
+    configs = (ModelConfig(d_model=WIDTH, causal=causal) for causal in (False, True))
+    sides = [spec.reach(spec.settings(node), CostContext(config=each, length=19)) for each in configs]
+    told = " and ".join(f"{each.left:g} left, {each.right:g} right" for each in dict.fromkeys(sides))
+    return _suite("reach", _REACH, text, told.replace("inf", "all"))
+
+
+def _cost(node: nodes.BlockNode, text: str) -> Check:
+    found = _suite("cost", _COST, text, "")
+    if not found.passed:
+        return found
+
+    def run() -> tuple[bool, str]:
+        cost = _costs(node, causal=True)
+        counted = sum(each.numel() for each in make_block(node, causal=True).parameters())
+        stated = cost.parameters + sum(cost.shared.values())
+        assert counted == stated, f"expected {stated} parameters as stated, got {counted}"
+        return True, f"{counted:,} parameters, {cost.flops:,} FLOPs at length 40, memory of a step"
+
+    return _check("cost", run)
+
+
+def _costs(node: nodes.BlockNode, *, causal: bool) -> conformance.ModelPart:
+    return block_cost(node, ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=40)

@@ -1,0 +1,54 @@
+"""`activemem block`: a block's module against what its specification states."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import JsonOption
+from ..output import EXIT_FAILED, print_json, print_stdout
+
+app = typer.Typer(help="Check that blocks compute what they state.", no_args_is_help=True)
+
+
+@app.command()
+def verify(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help='A block, or one with arguments: "delta(gate=true)".')
+    ],
+    *,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="LAYER",
+            help="The class of another package, package.path.Layer or package.path.Layer(name=value).",
+        ),
+    ] = None,
+    d_model: Annotated[
+        int,
+        typer.Option("--d-model", min=1, metavar="N", help="Width of both layers, for --against."),
+    ] = 32,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a block against its slow reference and its specification.
+
+    The checks are: outputs, gradients, steps, initial weights, no leak from the future, reach and costs. A
+    name alone gets small arguments. With --against, the weights of the other layer are copied to the block:
+    outputs and gradients must be equal in single precision, and the initial weights must have the same
+    distributions. Kernels of Triton run without a GPU if TRITON_INTERPRET is 1 in the environment. Exits with
+    1 if a check fails.
+    """
+    from ...blocks.testing.passport import verify_block
+    from ..views.passports import format_passport
+
+    found = verify_block(name, against=against, width=d_model)
+    if as_json:
+        from ..pages import BlockVerifyPage
+
+        print_json(BlockVerifyPage.model_validate(found))
+    else:
+        print_stdout(format_passport(found))
+    if not found.passed:
+        raise typer.Exit(EXIT_FAILED)

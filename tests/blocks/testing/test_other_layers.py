@@ -1,0 +1,99 @@
+"""A layer of another package is compared with a block: weights, outputs, gradients, initial weights."""
+
+import pytest
+
+from activemem.blocks.testing.fixtures import parse_block
+from activemem.blocks.testing.other_layers import (
+    OtherLayer,
+    OtherLayerError,
+    compare_initial_weights,
+    compare_with_layer,
+)
+from activemem.grammar.vocabulary.spec import spec_of
+
+BLOCK = "glu(10)"
+PROGRAM = """
+import torch
+from torch import nn
+
+class Gated(nn.Module):
+    def __init__(self, hidden_size, inner=10, std=None, slope=1.0):
+        super().__init__()
+        self.slope = slope
+        self.gate_up = nn.Linear(hidden_size, 2 * inner, bias=False)
+        self.down = nn.Linear(inner, hidden_size)
+        if std is not None:
+            nn.init.normal_(self.gate_up.weight, std=std)
+
+    def forward(self, x):
+        gate, up = self.gate_up(x).chunk(2, -1)
+        return self.down(self.slope * nn.functional.silu(gate) * up), None
+
+class More(Gated):
+    def __init__(self, hidden_size):
+        super().__init__(hidden_size)
+        self.temperature = nn.Parameter(torch.ones(3))
+"""
+
+
+@pytest.fixture
+def compare(tmp_path, monkeypatch):
+    """Return a function that compares the block with a class of the program `gated_program`."""
+    (tmp_path / "gated_program.py").write_text(PROGRAM, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    node = parse_block(BLOCK)
+
+    def compare(check, text):
+        return check(node, OtherLayer.read(text, spec_of(node.name).settings(node), width=8))
+
+    return compare
+
+
+def test_an_equal_layer_has_equal_outputs_and_its_rule_of_initial_weights_is_named(compare):
+    passed, finding = compare(compare_with_layer, "gated_program.Gated")
+    assert passed
+    assert finding.startswith("outputs at lengths 1, 7, 33, 64, 65, 130 within ")
+    assert "weights: inner from gate_up.weight, outer from down.weight; set to zero: down.bias" in finding
+    passed, finding = compare(compare_initial_weights, "gated_program.Gated")
+    assert passed
+    assert finding.startswith('equally distributed with [model] init = "uniform" (2 weights, ')
+
+
+def test_a_wrong_initialisation_is_found_although_outputs_are_equal(compare):
+    assert compare(compare_with_layer, "gated_program.Gated(std=0.02)")[0]
+    passed, finding = compare(compare_initial_weights, "gated_program.Gated(std=0.02)")
+    assert not passed
+    assert "these are distributed otherwise: inner (" in finding
+
+
+def test_a_layer_that_computes_something_else_fails(compare):
+    passed, finding = compare(compare_with_layer, "gated_program.Gated(slope=1.01)")
+    assert not passed
+    assert "expected 1e-04" in finding
+
+
+def test_weights_without_a_counterpart_are_named(compare):
+    with pytest.raises(OtherLayerError) as caught:
+        compare(compare_with_layer, "gated_program.More")
+    assert str(caught.value) == (
+        "the weights cannot be mapped: the block has nothing left, the layer temperature (3,)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gated_program.Gate", "module gated_program has no class 'Gate'; nearest: Gated"),
+        (
+            "no_such_package.Layer",
+            "no_such_package.Layer cannot be imported: No module named",
+        ),
+        ("Gated", "expected package.path.Layer, or package.path.Layer(name=value), got 'Gated'"),
+        ("gated_program.Gated(8)", "arguments need names"),
+        ("gated_program.Gated(inner=[])", "cannot be built"),
+    ],
+)
+def test_a_layer_that_cannot_be_had_is_refused_with_the_reason(compare, text, message):
+    with pytest.raises(OtherLayerError) as caught:
+        compare(compare_with_layer, text)
+    assert message in str(caught.value)

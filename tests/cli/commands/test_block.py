@@ -1,0 +1,39 @@
+"""`activemem block verify`: a passport in lines and as JSON, and exit status 1 for a failed check."""
+
+import json
+
+import pytest
+
+from activemem.blocks.testing.references import _references
+
+
+@pytest.mark.heavy
+def test_a_block_has_a_passport(run):
+    found = run("block", "verify", "activation", "--json")
+    assert found.exit_code == 0
+    page = json.loads(found.stdout)
+    assert (page["block"], page["against"], page["passed"]) == ("activation", None, True)
+    assert [check["name"] for check in page["checks"]] == [
+        *("outputs", "gradients", "steps", "initial weights", "no leak", "reach", "cost", "in training"),
+    ]
+
+
+@pytest.mark.heavy
+def test_a_block_that_differs_from_its_equation_fails(run, monkeypatch):
+    right = _references["activation"]
+    monkeypatch.setitem(_references, "activation", lambda *given, **settings: 2 * right(*given, **settings))
+    found = run("block", "verify", "activation")
+    assert found.exit_code == 1
+    assert "  outputs          FAIL  Tensor-likes are not close!" in found.stdout
+    assert "  cost             pass" in found.stdout
+
+
+def test_what_is_not_a_block_of_one_sequence_is_refused(run):
+    for text, message in (
+        ("neural_gpu", "expected a block that maps a sequence to one, got the transducer neural_gpu"),
+        ("sa >> ff(4)", "expected one block with all of its arguments, got sa >> ff(4)"),
+        ("sas", "unknown block 'sas'"),
+    ):
+        refused = run("block", "verify", text)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert message in refused.stderr
