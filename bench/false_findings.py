@@ -30,7 +30,7 @@ from activemem.reporting.statistics.pooled_differences import (
     all_pairs,
     differences_between,
 )
-from activemem.reporting.statistics.sequential import looks
+from activemem.studies.claims.comparisons import looks
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)

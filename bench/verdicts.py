@@ -16,7 +16,8 @@ import numpy as np
 
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
-from activemem.reporting.statistics.sequential import look_level, looks
+from activemem.reporting.statistics.sequential import look_level
+from activemem.studies.claims.comparisons import looks
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)

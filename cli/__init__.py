@@ -4,8 +4,8 @@
 `views` format results as lines, `pages` define the JSON output of commands, and `live` shows running studies.
 `options` has shared options of several commands.
 
-`plan_costs` and `plan_devices` are parts of a plan, `plan_page` is a plan as JSON, and `coordinates`
-describes a check of widths. `output` has the two streams and exit statuses. `settings_file` finds
-activemem.toml, and `machine_settings` reads it. `missing_results` has the messages about missing results.
+`coordinates` describes a check of widths. `output` has the two streams and exit statuses.
+`settings_file` finds activemem.toml, and `machine_settings` reads it. `missing_results` has the messages
+about missing results.
 `plugin_loading` loads plug-ins before a command runs.
 """

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from ..engine.probes.coordinates import GROWS, SHRINKS, CoordinateError, LayerChange
-from ..studies.schema.factors import SEED
-from ..studies.schema.level_names import level_name
+from ..studies.schema.factors import SEED, level_name
 from ..studies.schema.settings import TrialSettings
 from ..studies.study import Study
 from ..studies.text.units import WIDTH, plural, side_by_side

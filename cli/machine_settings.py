@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from ..diagnostics import nearest_hint
-from ..engine.core.resources import Gpus, gpus_fault
+from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError
 from ..reporting.tables.render import FORMATS
 from ..storage.bucket import address_fault
@@ -202,6 +202,21 @@ class ResolvedSettings:
         from ..storage import Store
 
         return Store(self.results)
+
+    @property
+    def machine(self) -> Machine:
+        """Return the resources and limits of a trial."""
+        values = self.values
+        return Machine(
+            cpus=values.cpus,
+            gpus=values.gpus,
+            time_limit_s=values.time_limit_s,
+            checkpoint_every_s=values.checkpoint_every,
+            pack=values.pack,
+            activation_checkpointing=values.activation_checkpointing,
+            address=values.address,
+            data=self.data,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
-from ..studies.study_files import shipped_studies
+from ..studies.study import shipped_studies
 from ..studies.text.command_line import command_line
 from .output import EXIT_FAILED, print_stderr
 
@@ -29,7 +29,7 @@ def no_results_note(study: Study, store: Store) -> str:
 
 def no_models_note(study: Study, store: Store) -> str:
     """Return the message that a store has no model of a study, with the command to train and keep them."""
-    setting = "" if study.keep_weights else "set keep_weights = true in [study], then "
+    setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     command = train_command(study, store)
     return f"no model of {study.name} is in {store.absolute_place}; {setting}train it: {command}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean, stdev
@@ -20,15 +21,16 @@ from ..grammar import Cardinality, Fault, parse
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.noise_floor import NoiseFloor
 from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
-from ..reporting.plan_text import PlannedRung
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
 from ..reporting.results import StudyResults
 from ..storage import Store
 from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
+from ..studies.expansions.ladder import PlannedRung, planned_rungs
+from ..studies.plan_text import count_to_run
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
-from ..studies.planning.plan import InsufficientReach, ModelCost, ReachLimit
+from ..studies.planning.plan import DeviceRoom, InsufficientReach, ModelCost, Plan, ReachLimit
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus
 from ..studies.planning.time_estimates import TimeEstimate
@@ -37,7 +39,7 @@ from ..studies.resolve.trial import settings_to_json
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.searches.points import BestPoint, best_of
-from ..studies.searches.words import RungCost, left_out
+from ..studies.searches.words import RungCost, left_out, rung_costs
 from ..studies.text.errors import StudyError
 from ..tracking.export import StudyExport
 
@@ -269,20 +271,6 @@ class ConfigShowPage(Page):
     settings: Mapping[str, SettingValue]
 
 
-class PlannedDevice(Page):
-    """The number of trials that fit a device with `bytes` bytes of memory.
-
-    The device trains `trials` at once: as many as `gpus` sets, if it is set. Otherwise it is the number
-    allowed by its memory, its CPUs and NVIDIA's service, at least one. `fit` is the number that fits its
-    memory. `parts` is the number of parts of a batch in which one trial fits, null if no number suffices.
-    """
-
-    bytes: int
-    trials: int
-    fit: int
-    parts: int | None
-
-
 class PlannedTrialEntry(Page):
     """A trial with its status, its time in seconds, and the shorter trial from which it resumes."""
 
@@ -320,13 +308,48 @@ class StudyPlanPage(Page):
     reach_limits: Sequence[ReachLimit]
     insufficient_reach: Sequence[InsufficientReach]
     memory: Mapping[str, Any] | None
-    device: PlannedDevice | None
+    device: DeviceRoom | None
     data: DataFacts
     flops: float
     test: TrialTest | None
     groups: Sequence[Mapping[str, Any]]
     trials: Sequence[PlannedTrialEntry]
     noise: Sequence[str]
+
+    @classmethod
+    def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
+        """Return the page of a plan; `noise` has a search's detectable differences."""
+        study, machine = plan.study, plan.machine
+        design = study.design
+        same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
+        same = (*same, "reach_limits", "insufficient_reach", "data", "flops", "test")
+        return cls(
+            **{name: getattr(plan, name) for name in same},
+            study=study.name,
+            title=study.title,
+            left=count_to_run(plan),
+            design={"kind": design.kind, "told": design.explain(), "aliases": design.alias_words()},
+            match=design.matched_size and design.matched_size.name,
+            ladder=planned_rungs(study),
+            rungs=rung_costs(study),
+            memory=plan.memory and {"label": plan.memory[0], **asdict(plan.memory[1])},
+            device=machine and machine.device,
+            groups=[
+                {**each.group.model_dump(), "weights": each.weights, "numbers": each.numbers, "of": each.of}
+                for each in (machine.groups if machine else ())
+            ],
+            trials=[
+                PlannedTrialEntry(
+                    id=each.trial.id,
+                    levels=each.trial.levels,
+                    status=each.status,
+                    estimate=each.estimate,
+                    goes_on=plan.going_on.get(each.trial.id),
+                )
+                for each in plan.trials
+            ],
+            noise=noise,
+        )
 
 
 class StudyCoordinatesPage(Page):

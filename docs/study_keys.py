@@ -16,7 +16,7 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.comparisons import ClaimSpec
-from activemem.studies.ladder import LadderSettings
+from activemem.studies.expansions.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.resolve.training_budget import BudgetSettings
 from activemem.studies.schema import search_settings, settings, training

@@ -12,8 +12,7 @@ from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import final_value, trial_values
-from ..studies.schema.factors import ABSENT, SEED
-from ..studies.schema.level_names import level_text
+from ..studies.schema.factors import ABSENT, SEED, level_text
 from ..studies.schema.settings import Level
 from ..studies.study import Study
 

@@ -21,13 +21,10 @@ from ..storage import Store
 from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
-from ..studies.resolve.resolve import resolve_settings
-from ..studies.resolve.template import D_MODEL_PATH, RECIPE_PATH, TRIAL_TABLES, Template
+from ..studies.resolve.template import TRIAL_TABLES, Template, resolve_settings
 from ..studies.resolve.trial import Trial
-from ..studies.schema.design import level_key
-from ..studies.schema.factors import ABSENT, SEED
-from ..studies.schema.level_names import level_name, one_line, short_level_names
-from ..studies.schema.settings import Level, TrialSettings, read_recipe
+from ..studies.schema.factors import ABSENT, SEED, level_key, level_name, one_line, short_level_names
+from ..studies.schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.strict_model import InvalidTableError
@@ -274,7 +271,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
     if (matched := study.design.matched_size) is not None:
-        match = study.size_matches.get(trial.id)
+        match = study.grid.size_matches.get(trial.id)
         values[matched.name] = matched.size if match is None or match.size is None else match.size
     tables = study.template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
     tables["model"]["recipe"] = trial.settings.model.recipe

@@ -15,7 +15,7 @@ from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.target_values import FindCourse, with_targets
 from ..studies.planning.trial_values import ValueStatus, describe_divergence, ignorant_losses, may_diverge
-from ..studies.schema.level_names import one_line
+from ..studies.schema.factors import one_line
 from ..studies.study import Study
 
 
@@ -25,7 +25,7 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     The metrics that identify the probed and tuned models are included. The column DIVERGED marks the studies'
     trainings that diverged, also trainings of added seeds.
     """
-    judged = [study.with_later_seeds() if study.max_seeds else study for study in studies]
+    judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
     return complete_outcomes(store.trials(named_metrics(*studies)), store.metric_course, *judged)
 
 
@@ -120,10 +120,10 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 
 def match_sentence(study: Study) -> str:
     """Return what the study's models have in common, and the largest residual; empty without `match`."""
-    if study.design.matched_size is None or not study.size_matches:
+    if study.design.matched_size is None or not study.grid.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
-    worst = max(abs(match.largest.relative_residual) for match in study.size_matches.values())
+    worst = max(abs(match.largest.relative_residual) for match in study.grid.size_matches.values())
     return f"Models have equal {costs}{f' within {100 * worst:.2g} %' if worst else ', exactly'}."
 
 

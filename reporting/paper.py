@@ -88,7 +88,7 @@ def paper_tables(
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
             table = replace(table, name=name, provenance=f"study {study.name} · {table.provenance}")
-            beside.append((study.small, table))
+            beside.append((study.header.small, table))
         tables += _join_tables(theirs, beside) if ours else [published_only_table(theirs)]
     return tuple(tables)
 
@@ -388,7 +388,9 @@ def _printed_table(theirs: PublishedTable, studies: Sequence[Study], outcomes: p
     reached = [
         {
             id(cell.published)
-            for table in paper_tables([theirs], [each for each in studies if each.small is small], outcomes)
+            for table in paper_tables(
+                [theirs], [each for each in studies if each.header.small is small], outcomes
+            )
             for cells in table.cells
             for cell in cells
             if cell.published is not None and cell.estimate is not None
@@ -415,7 +417,7 @@ def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
     for name, tested in found.items():
         verdicts = [
             (
-                study.small,
+                study.header.small,
                 StudyVerdict(
                     study=study.name,
                     at=at,
@@ -447,7 +449,7 @@ def _study_row(now: Snapshot) -> PaperStudy:
     return PaperStudy(
         name=study.name,
         title=study.title,
-        small=study.small,
+        small=study.header.small,
         trials=plan.total,
         done=plan.counts.get("done", 0),
         left=left,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,11 +16,11 @@ from ..errors import argument_fault, check_arguments, number_fault, texts_fault
 from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
-from ..studies.planning.plan import make_plan
+from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
-from ..studies.schema.level_names import one_line
+from ..studies.schema.factors import one_line
 from ..studies.searches.points import BestPoint, SearchPoints, best_of, find_points
 from ..studies.study import Study, overrides_fault
 from ..studies.text.command_line import command_line
@@ -33,11 +34,11 @@ from .curves.curve import Curve, CurveError
 from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .outcomes import load_outcomes
-from .plan_text import PlanDisplay
 from .snapshot import Snapshot
 from .tables.table import Table, TableError
 
 if TYPE_CHECKING:
+    from ..engine.core.resources import Machine
     from ..errors import ActivememError
     from .page import LatexSection
 
@@ -148,16 +149,19 @@ class StudyResults:
             )
         return text
 
-    def plan(self, only: str | Sequence[str] = ()) -> PlanDisplay:
+    def plan(self, only: str | Sequence[str] = (), machine: Machine | None = None) -> Plan:
         """Return what a run would train and its cost; `only` selects a part of the grid: `["task=sort"]`.
 
-        The memory is estimated for the longest sequences that the settings allow. `activemem study plan` also
-        uses prepared data.
+        With a `Machine` it is the plan of `activemem study plan`: with devices, measured times and prepared
+        data. Without one, the memory is estimated for the longest sequences that the settings allow.
         """
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
-        return PlanDisplay.of(self.study, make_plan(self.study, self.store, selected))
+        if machine is None:
+            return make_plan(self.study, self.store, selected)
+        planning = import_module("activemem.engine.run.planning")  # which trains, as reporting does not
+        return planning.plan_study(self.study, self.store, machine, selected)
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
         """Return a table of the study file, by default its first, with published numbers."""

@@ -12,16 +12,19 @@ from pydantic import Field, field_validator
 
 from ..diagnostics import nearest_hint
 from ..studies.catalog.metrics import find_metric
-from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults, find_levels, metric_faults
-from ..studies.presentation.selection import (
+from ..studies.presentation.kinds import (
+    KeyFault,
+    ResultKeys,
     absent_factors,
     describe_mixed_levels,
+    factor_faults,
+    find_levels,
+    metric_faults,
     select_faults,
     selected_levels,
 )
 from ..studies.schema.design import Design
-from ..studies.schema.factors import SEED
-from ..studies.schema.level_names import level_text
+from ..studies.schema.factors import SEED, level_text
 from ..studies.schema.settings import Level, Names
 from ..studies.text.toml_positions import KeyPath
 from .subject import Observation, ResultSubject

@@ -13,11 +13,10 @@ import polars as pl
 
 from ..studies.catalog.metrics import Metric, find_metric
 from ..studies.planning.trial_values import ValueStatus, probe_command
+from ..studies.presentation.kinds import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
-from ..studies.presentation.selection import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.resolve.trial import Trial
-from ..studies.schema.design import level_key
-from ..studies.schema.factors import SEED
+from ..studies.schema.factors import SEED, level_key
 from ..studies.schema.settings import Level, TrialSettings
 from ..studies.study import Study
 from .frames import value_frame

@@ -23,6 +23,6 @@ from .searches.points import SearchPoints as SearchPoints
 from .searches.points import best_points as best_points
 from .searches.points import find_points as find_points
 from .study import Study as Study
+from .study import find_study_file as find_study_file
 from .study import load_study as load_study
-from .study_files import find_study_file as find_study_file
 from .text.errors import StudyError as StudyError

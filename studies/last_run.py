@@ -20,9 +20,7 @@ from ..errors import check_arguments
 from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.trial_files import STARTS_FILE, read_begun
-from .rounds import follow_rounds
-from .study import Study, load_recorded_study, load_study, read_size
-from .study_files import is_path, shipped_studies
+from .study import Study, follow_rounds, is_path, load_recorded_study, load_study, read_size, shipped_studies
 from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault
 

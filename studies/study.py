@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ..diagnostics import nearest_hint
+from ..diagnostics import hint, nearest, nearest_hint
 from ..errors import argument_fault, check_arguments, texts_fault
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.comparisons import Claim
-from .claims.reader import read_claims
-from .fidelity import Fidelity, expand_fidelity
-from .ladder import Ladder, expand_ladder
-from .named_metrics import Shown, check_metrics, check_metrics_beside_faults
-from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
-from .own_data.reader import CORPUS
-from .presentation.kinds import CurveKind, TableKind, check_tuned_metrics, read_curves, read_tables
+from .claims.reader import check_claimed_metrics, read_claims
+from .presentation.kinds import (
+    CurveKind,
+    TableKind,
+    check_shown_metrics,
+    check_tuned_metrics,
+    read_curves,
+    read_tables,
+)
 from .resolve.data_fit import data_faults
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments, recipe_dimensions
-from .resolve.equal_costs import SizeMatch
 from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
-from .resolve.resolve import resolve_settings
 from .resolve.search_points import Suggest, count_points, read_point, resolve_point
-from .resolve.template import TRIAL_TABLES, Template
+from .resolve.template import TRIAL_TABLES, InvalidSettingsError, Template, resolve_settings
 from .resolve.trial import Trial
-from .schema.design import Design
-from .schema.design_reader import check_max_seeds, read_design
-from .schema.factors import SEED, expand_ablation
+from .schema.design import Design, read_design
+from .schema.expansion import Expansion, read_expansions
+from .schema.factors import SEED
 from .schema.search import (
     check_search,
     check_search_ends,
@@ -43,15 +44,21 @@ from .schema.search import (
     with_sampler,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DecodeSettings, Level, ModelSettings, Order, StudySettings
+from .schema.settings import DecodeSettings, Level, ModelSettings, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.training import TrainSettings
-from .study_files import find_study_file
 from .text.document import Diagnostics, parse_document, read_document
-from .text.errors import StudyError
-from .text.strict_model import StrictModel
+from .text.errors import StudyError, StudyFault
+from .text.strict_model import InvalidTableError, StrictModel
 from .text.units import plural
 
+if TYPE_CHECKING:
+    from ..storage import Store
+    from .expansions.fidelity import Fidelity
+    from .expansions.ladder import Ladder
+    from .own_data.own_corpus import OwnCorpus
+
+CORPUS = ("task", "corpus")
 _EPOCHS = ("train", "epochs")
 _NEEDED_TABLES = ("study", *TRIAL_TABLES)
 _TABLES = (
@@ -74,41 +81,27 @@ _OWNERS: Mapping[str, type[StrictModel]] = {
 class Study:
     """The valid contents of a study file.
 
-    `dimensions` are the search's dimensions by name, options as plain data, and `baseline` is its first
-    point; empty without a search. `trials` has every trial once, in the order of the file; empty in a search.
-    `cells` has the trial of every cell; different cells may share one. `over_budget` has those that are not
-    run. `size_matches` has the sizes solved for equal costs, by trial. `decode` has the searches to try
+    `header` is the table [study]. `expansions` are the features that single keys turn on, by key. `grid` has
+    the trials; it is empty in a search, of which `dimensions` has the dimensions by name, options as plain
+    data, and `baseline` the first point; these are empty without a search. `decode` has the searches to try
     with trained translation models, `own_corpus` the files that the study names itself.
     """
 
-    name: str
-    title: str
-    paper: str | None
-    small: bool
+    header: StudySettings
     path: Path | None
     text: str
     overrides: tuple[str, ...]
+    template: Template
+    design: Design
+    expansions: Mapping[str, Expansion]
+    grid: TrialGrid
     search: SearchSettings | None
     dimensions: Mapping[str, Dimension]
+    baseline: Mapping[str, Level]
     tables: tuple[TableKind, ...]
     curves: tuple[CurveKind, ...]
     claims: tuple[Claim, ...]
-    template: Template
-    design: Design
-    ladder: Ladder | None
-    fidelity: Fidelity | None
-    budget: StudyBudget
-    order: Order
-    max_seeds: int | None
-    keep_weights: bool
-    keep_checkpoints: bool
     decode: DecodeSettings | None
-    baseline: Mapping[str, Level]
-    baseline_seeds: int | None
-    trials: tuple[Trial, ...]
-    cells: tuple[Trial, ...]
-    over_budget: tuple[Trial, ...]
-    size_matches: Mapping[str, SizeMatch]
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
 
@@ -117,6 +110,51 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {plural(self.total, 'trial')}>"
+
+    @property
+    def name(self) -> str:
+        """The study's name in commands and in the store."""
+        return self.header.name
+
+    @property
+    def title(self) -> str:
+        """The question of the study."""
+        return self.header.title
+
+    @property
+    def paper(self) -> str | None:
+        """The paper whose published numbers are shown beside the study's own."""
+        return self.header.paper
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every trial of a grid once, in the order of the file."""
+        return self.grid.trials
+
+    @property
+    def cells(self) -> tuple[Trial, ...]:
+        """The trial of every cell and seed of a grid; different cells may share one."""
+        return self.grid.cells
+
+    @cached_property
+    def budget(self) -> StudyBudget:
+        """The limits on models: those of [study], and those of a search on what is known before."""
+        limits = self.search.bounds if self.search else ()
+        return StudyBudget(
+            max_parameters=self.header.max_parameters,
+            max_step_flops=self.header.max_step_flops,
+            limits=tuple(each for each in limits if is_known_before(each.name)),
+        )
+
+    @property
+    def ladder(self) -> Ladder | None:
+        """The sizes that grow together, if there are any."""
+        return cast("Ladder | None", self.expansions.get("ladder"))
+
+    @property
+    def fidelity(self) -> Fidelity | None:
+        """The rungs of a search, if they are not epochs."""
+        return cast("Fidelity | None", self.expansions.get("fidelity"))
 
     @property
     def factors(self) -> Mapping[str, tuple[Level, ...]]:
@@ -132,7 +170,7 @@ class Study:
     def later_seeds(self) -> tuple[int, ...]:
         """The seeds that may be added, in order: the next ones after the largest."""
         first = max(self.seeds) + 1
-        return tuple(range(first, first + max(0, (self.max_seeds or 0) - len(self.seeds))))
+        return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
     def with_later_seeds(self) -> Study:
         """Return the study with the trials of all seeds that may be added; its factors do not change."""
@@ -149,14 +187,11 @@ class Study:
             for seed in later
             for trial in starts
         ]
-        return replace(self.with_trials(added), cells=(*self.cells, *added))
+        return replace(self, grid=replace(self.grid, cells=(*self.cells, *added)))
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
         """Return the study with more trials to run."""
-        every = {trial.id: trial for trial in self.trials}
-        for trial in added:
-            every.setdefault(trial.id, trial)
-        return replace(self, trials=tuple(every.values()))
+        return replace(self, grid=replace(self.grid, added=(*self.grid.added, *added)))
 
     @property
     def epochs(self) -> int:
@@ -222,7 +257,7 @@ class Study:
         """Return the seeds of a search point; the baseline may have more, from the largest on."""
         if not self.baseline or dict(values) != dict(self.baseline):
             return self.seeds
-        more, first = (self.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
+        more, first = (self.header.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
         return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
@@ -298,7 +333,11 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
         path = find_study_file(source)
         document = read_document(path, overrides)
     diagnostics = Diagnostics(document)
-    corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent)
+    corpus = None
+    if _names_own_corpus(diagnostics):
+        from .own_data.own_corpus import read_own_corpus  # noqa: PLC0415 -- few studies bring data along
+
+        corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent)
     return _study_of(diagnostics, path, overrides, corpus)
 
 
@@ -320,8 +359,17 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
     """
     applied = (*record.get("overrides", ()), *overrides)
     diagnostics = Diagnostics(parse_document("study", record["text"], applied))
-    corpus = recall_own_corpus(diagnostics, record.get("own_corpus"))
+    corpus = None
+    if _names_own_corpus(diagnostics):
+        from .own_data.own_corpus import recall_own_corpus  # noqa: PLC0415 -- few studies bring data along
+
+        corpus = recall_own_corpus(diagnostics, record.get("own_corpus"))
     return _study_of(diagnostics, None, applied, corpus)
+
+
+def _names_own_corpus(diagnostics: Diagnostics) -> bool:
+    task = diagnostics.data.get("task")
+    return isinstance(task, Mapping) and CORPUS[-1] in task
 
 
 def _study_of(
@@ -339,90 +387,95 @@ def _read_study(
 ) -> Study | None:
     """Return the study of a document; report its faults, and return None if its tables have any."""
     _check_tables(diagnostics)
-    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
-    header, design = _read_design(diagnostics)
-    as_written, written = None, diagnostics
+    expansions, header, design = _read_design(diagnostics)
+    written = diagnostics
     if diagnostics.document.as_written is not None:  # without overrides
         written = Diagnostics(diagnostics.document.as_written)
-        expand_ladder(written)
-        expand_fidelity(written)
-        _, as_written = _read_design(written)
-        as_written = None if written.invalid else as_written  # levels are faulty
-    design = replace(design, as_written=as_written, ladder=tuple(ladder.sizes) if ladder else ())
+        _, _, as_written = _read_design(written)
+        if not written.invalid:  # else levels are faulty
+            design = replace(design, as_written=as_written)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics, written.data)
-    search, space = read_search(diagnostics)
+    search, space = read_search(diagnostics) if diagnostics.has_search else (None, {})
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
-    check_max_seeds(diagnostics, header, design)
     template = _read_template(diagnostics, design, own_corpus)
     dimensions = _check_draft(diagnostics, template, design, search, space)
+    shown = Shown(tables, curves, claims)
     if header is None or diagnostics.faults:
         if not diagnostics.has_search:
-            check_metrics_beside_faults(diagnostics, template, design, Shown(tables, curves, claims))
+            _check_metrics_beside_faults(diagnostics, template, design, shown)
         return None
-    if search is not None:
-        search = with_sampler(search, dimensions)
-    limits = search.bounds if search else ()
-    budget = StudyBudget(
-        max_parameters=header.max_parameters,
-        max_step_flops=header.max_step_flops,
-        limits=tuple(each for each in limits if is_known_before(each.name)),
-    )
-    grid = TrialGrid()
-    if search is None:
-        grid = GridBuilder(
-            diagnostics=diagnostics,
-            study=header.name,
-            template=template,
-            design=design,
-            budget=budget,
-            tolerance=header.tolerance,
-            ladder=ladder,
-        ).build()
+    search = with_sampler(search, dimensions) if search is not None else None
     study = Study(
-        name=header.name,
-        title=header.title,
-        paper=header.paper,
+        header=header,
         path=path,
         text=diagnostics.document.text,
         overrides=overrides,
+        template=template,
+        design=design,
+        expansions=expansions,
+        grid=TrialGrid(),
         search=search,
         dimensions=dimensions,
+        baseline={},
         tables=tables,
         curves=curves,
         claims=claims,
-        template=template,
-        design=design,
-        ladder=ladder,
-        fidelity=fidelity,
-        budget=budget,
-        order=header.order,
-        max_seeds=header.max_seeds,
-        keep_weights=header.keep_weights,
-        keep_checkpoints=header.keep_checkpoints,
-        small=header.small,
         decode=decode,
-        baseline={},
-        baseline_seeds=header.baseline_seeds,
-        trials=grid.trials,
-        cells=grid.cells,
-        over_budget=grid.over_budget,
-        size_matches=grid.size_matches,
         source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
+    if search is None:
+        study = replace(study, grid=_make_grid(diagnostics, study))
     _check_data(diagnostics, study)
     if search is not None:
         study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
         check_search_space(diagnostics, search, dimensions, study.choose)
         check_search_ends(diagnostics, search, [each.settings for each in study.boundary_trials()])
     if not diagnostics.faults:
-        check_metrics(diagnostics, study)
+        trials = study.boundary_trials() if study.search else [*study.cells, *study.grid.over_budget]
+        _check_metrics(diagnostics, design, shown, trials)
     elif search is None:
-        check_metrics_beside_faults(diagnostics, template, design, Shown(tables, curves, claims))
+        _check_metrics_beside_faults(diagnostics, template, design, shown)
     return study
+
+
+def follow_rounds(study: Study, store: Store) -> Study:
+    """Return a study with all rounds of its design that the store decides, and the trials of the next one."""
+    while (design := study.design.next_round(study, store)) is not None:
+        study = with_design(study, design)
+    return study
+
+
+def with_design(study: Study, design: Design) -> Study:
+    """Return a study with another design, and the trials of its cells; raise StudyError."""
+    document = parse_document(study.name, study.text, study.overrides)
+    diagnostics, further = Diagnostics(document), replace(study, design=design)
+    further = replace(further, grid=_make_grid(diagnostics, further))
+    if diagnostics.faults:
+        raise StudyError(document.source, diagnostics.faults)
+    return further
+
+
+def has_more(further: Study, study: Study) -> bool:
+    """Return whether a study has more trials than before."""
+    known = {trial.id for trial in study.trials}
+    return any(trial.id not in known for trial in further.trials)
+
+
+def _make_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
+    """Return the trials of a study's design; report faults of combined levels."""
+    return GridBuilder(
+        diagnostics=diagnostics,
+        study=study.name,
+        template=study.template,
+        design=study.design,
+        budget=study.budget,
+        tolerance=study.header.tolerance,
+        expansions=tuple(study.expansions.values()),
+    ).build()
 
 
 def _check_tables(diagnostics: Diagnostics) -> None:
@@ -442,17 +495,17 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
     """Return the table [study] of a grid, and its number of cells with each seed; report faults."""
-    header, design = _read_design(diagnostics)
+    _, header, design = _read_design(diagnostics)
     return header, sum(1 for _ in design.cells())
 
 
-def _read_design(diagnostics: Diagnostics) -> tuple[StudySettings | None, Design]:
-    """Return the table [study], None if it is faulty, and the design of a document; report faults."""
-    data = diagnostics.data
+def _read_design(
+    diagnostics: Diagnostics,
+) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
+    """Return expansions, the table [study] (None if it is faulty) and the design; report faults."""
+    expansions, data = read_expansions(diagnostics), diagnostics.data
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
-    if header is not None and header.ablate is not None:
-        expand_ablation(diagnostics)
-    return header, read_design(diagnostics, header)
+    return expansions, header, read_design(diagnostics, header, expansions.values())
 
 
 def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
@@ -504,3 +557,93 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
             seen.add(key)
             for fault in data_faults(trial.settings, summary):
                 diagnostics.report(CORPUS, fault)
+
+
+class Shown(NamedTuple):
+    """What a study shows of its results, as far as it has no faults of its own."""
+
+    tables: Sequence[TableKind]
+    curves: Sequence[CurveKind]
+    claims: Sequence[Claim]
+
+
+_MAX_TRIED = 200  # cells of a study with other faults whose settings are made to check its metrics
+
+
+def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trials: Sequence[Trial]) -> None:
+    """Report each metric that the trials can never have, with the key that would add it.
+
+    A table or a figure needs one selected trial that can have it, a claim each cell that it names, a path
+    each of its cells.
+    """
+    check_shown_metrics(diagnostics, "table", shown.tables, trials)
+    check_shown_metrics(diagnostics, "curve", shown.curves, trials)
+    for path, message in design.trial_faults(trials):
+        diagnostics.report(path, message)
+    if shown.claims:
+        check_claimed_metrics(diagnostics, shown.claims, trials)
+
+
+def _check_metrics_beside_faults(
+    diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
+) -> None:
+    """Do the same for a grid with other faults, if these leave no doubt which metrics its trials have."""
+    if diagnostics.invalid or design.count() > _MAX_TRIED * len(design.factors[SEED]):
+        return
+    size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}
+    trials: list[Trial] = []
+    for levels in design.cells():
+        if levels[SEED] != design.factors[SEED][0]:
+            continue
+        try:
+            settings = resolve_settings(template, {**levels, **size})
+        except InvalidSettingsError as error:
+            settings = error.known
+        except InvalidTableError:
+            return
+        if settings is None:
+            return
+        trials.append(Trial(study="", levels=levels, settings=settings))
+    _check_metrics(diagnostics, design, shown, trials)
+
+
+MAX_BESIDE = 1000
+"""The most files of a folder that are looked at for a name like that of a missing one."""
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Return the files of the shipped studies by name."""
+    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
+
+
+def find_study_file(name_or_path: str | Path) -> Path:
+    """Return the path of a study file, given as a path or as the name of a shipped study.
+
+    Raise StudyError with the nearest name if neither exists.
+    """
+    shipped = shipped_studies()
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if str(name_or_path) in shipped:
+        return shipped[str(name_or_path)]
+    if path.is_dir():
+        message = "expected a study file, got a folder"
+    elif is_path(str(name_or_path)):
+        message = f"there is no such file{_beside(path) or hint(path.stem, shipped)}"
+    else:
+        near = hint(path.name, shipped) or ": see activemem study list"
+        message = f"there is no such file and no study of that name{near}"
+    raise StudyError(str(name_or_path), [StudyFault(message=message)])
+
+
+def _beside(path: Path) -> str:
+    """Return `; nearest: PATH` of the TOML files in the folder of a path, or nothing if none is near."""
+    stems = [each.stem for each in islice(path.parent.glob("*.toml"), MAX_BESIDE)]
+    near = nearest(path.stem, stems)
+    return f"; nearest: {path.with_name(f'{near}.toml')}" if near else ""
+
+
+def is_path(name_or_path: str) -> bool:
+    """Return whether a text must be a path: it has a folder, or ends in .toml."""
+    return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .catalog.tasks import task_names
 from .claims.comparisons import ClaimSpec
-from .ladder import LadderSettings
+from .expansions.ladder import LadderSettings
 from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
 from .resolve.training_budget import BudgetSettings

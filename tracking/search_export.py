@@ -19,7 +19,7 @@ from ..engine.run.search.ask_tell import frozen_trial
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
 from ..studies.planning.status import study_outcomes
-from ..studies.schema.level_names import first_line
+from ..studies.schema.factors import first_line
 from ..studies.study import Study
 from .contract import TrackingError
 from .export import StudyExport

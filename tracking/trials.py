@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..studies.resolve.trial import Trial
-from ..studies.schema.level_names import level_name
+from ..studies.schema.factors import level_name
 from .contract import Setting, TrackedTrial
 
 _MAX_NAME_LENGTH = 80

@@ -182,16 +182,12 @@ def compare(
 
 
 def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterator[_Report]:
-    from ...engine.core.resources import Machine
     from ...engine.probes.registered_probes import run_registered_probes  # loads torch
     from ...engine.probes.study_probes import probe_study  # loads torch
     from ...engine.probes.tuning import tune_study  # loads torch
     from ...studies.catalog.metrics import PROBES
 
-    store, values = settings.store, settings.values
-    machine = Machine(
-        cpus=values.cpus, gpus=values.gpus, time_limit_s=values.time_limit_s, data=settings.data
-    )
+    store, machine = settings.store, settings.machine
     if not PROBES or _has_encoder(study):
         yield _report_probes(study, probe_study(study, store, machine, sequences=sequences))
     if PROBES:
@@ -221,7 +217,7 @@ def _require_weights(study: Study, store: Store, command: str) -> None:
         raise typer.Exit(EXIT_WRONG_INPUT)
     if not store.files.trials_with_weights(done):
         them = "it" if len(done) == 1 else "them"
-        how = "" if study.keep_weights else "set keep_weights = true in [study] and "
+        how = "" if study.header.keep_weights else "set keep_weights = true in [study] and "
         what = f"{store.absolute_place} has no weights of its {plural(len(done), 'finished trial')}"
         print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {command}")
         raise typer.Exit(EXIT_FAILED)

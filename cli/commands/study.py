@@ -33,7 +33,6 @@ from ..options import (
     read_device_memory,
 )
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
-from ..plan_costs import group_sizes_of, plan_here
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 
@@ -65,41 +64,34 @@ def plan(
     sequences of the task's length, or of 40 tokens if it grows. Times come from stored trials, or from a few
     measured steps.
     """
+    from ...engine.run.planning import plan_study
     from ...reporting.results import StudyResults
+    from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ...studies.planning.trials_to_run import select_trials
-    from ...studies.rounds import follow_rounds
-    from ...studies.study import load_study
+    from ...studies.study import follow_rounds, load_study
     from ..machine_settings import load_settings
     from ..missing_results import train_command
-    from ..plan_devices import count_at_once, free_for_run, packs
-    from ..views import plan as view
 
     size = read_device_memory(device_memory)
     configured = load_settings({"results": results})
-    found = follow_rounds(load_study(study, overrides or ()), configured.store)
+    store = configured.store
+    found = follow_rounds(load_study(study, overrides or ()), store)
     selected = select_trials(found, only) if only else None
-    page = plan_here(found, configured, selected)
-    noise = StudyResults(found, configured.store).noise
+    planned = plan_study(found, store, configured.machine, selected, device_bytes=size)
+    noise = StudyResults(found, store).noise
     if as_json:
-        from ..plan_page import plan_page
+        from ..pages import StudyPlanPage
 
-        print_json(plan_page(found, page, configured.values, device_bytes=size, noise=noise))
+        print_json(StudyPlanPage.of(planned, noise))
     else:
-        groups = group_sizes_of(found)
-        together = packs(found, page, configured.values)
-        text = view.format_plan(
-            found,
-            page,
-            configured.values,
-            groups,
-            device_bytes=size,
+        text = format_plan(
+            planned,
             noise=noise,
-            packs=together,
-            run_free=free_for_run(found.name, configured.store),
-            at_once=count_at_once(found, page, configured),
-            first_trial=train_command(found, configured.store, max_trials=1),
-            elsewhere="" if on is None else time_on(page, on),
+            first_trial=train_command(found, store, max_trials=1),
+            elsewhere="" if on is None else time_on(planned, on),
+            width=output_width(),
+            bold=bold,
         )
         print_stdout(text, styled=True)
 

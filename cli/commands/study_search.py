@@ -192,20 +192,20 @@ def missing(
     depth and length are halved and doubled. Requests concern the cells in which other factors have the
     baseline's level.
     """
+    from ...engine.run.planning import measure_steps
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
     from ...studies.text.errors import StudyError
     from ...studies.text.units import plural
     from ..machine_settings import load_settings
-    from ..plan_costs import measure_steps
     from ..views.missing import cost_words, format_missing, request_words
 
     if write is not None and write.exists():
         raise MissingError(f"expected a new file, got {write}, which exists")
     configured = load_settings({"results": results})
     found = find_missing(load_study(study, overrides or ()))
-    costs = found.costs(configured.store, measure_steps(configured))
+    costs = found.costs(configured.store, measure_steps(configured.machine))
     if as_json:
         from ..pages import StudyMissingPage
 

@@ -7,22 +7,20 @@ import shutil
 import socket
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ...engine.core.progress import initial_progress
-from ...engine.core.resources import Machine
 from ...reporting.added_seeds.of_tables import asks_for_seeds
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, study_status
-from ...studies.rounds import follow_rounds
-from ...studies.study import Study
+from ...studies.study import Study, follow_rounds
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError
 from ..output import EXIT_WRONG_INPUT, print_stderr, print_waiting
@@ -101,7 +99,12 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             summary = run_study(
                 request.study,
                 store,
-                _machine(request, settings),
+                # workers have a working directory of their own
+                replace(
+                    settings.machine,
+                    data=settings.data.resolve(),
+                    skip_unfit_nodes=request.skip_unfit_nodes,
+                ),
                 listener,
                 local=request.local,
                 max_trials=request.max_trials,
@@ -131,21 +134,6 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
         print_stderr(told)
         os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
     return type(failure)(told)
-
-
-def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
-    values = settings.values
-    return Machine(
-        cpus=values.cpus,
-        gpus=values.gpus,
-        time_limit_s=values.time_limit_s,
-        checkpoint_every_s=values.checkpoint_every,
-        pack=values.pack,
-        activation_checkpointing=values.activation_checkpointing,
-        address=values.address,
-        data=settings.data.resolve(),  # workers have a working directory of their own
-        skip_unfit_nodes=request.skip_unfit_nodes,
-    )
 
 
 def _names(study: Study) -> TrialNames:

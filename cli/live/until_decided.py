@@ -14,8 +14,7 @@ from ...reporting.claims.verdicts import count_verdicts
 from ...reporting.results import StudyResults
 from ...storage import Store
 from ...studies.planning.trials_to_run import select_shard, select_trials
-from ...studies.rounds import follow_rounds
-from ...studies.study import Study, load_study
+from ...studies.study import Study, follow_rounds, load_study
 from ...studies.text.command_line import command_line
 from ...studies.text.errors import StudyError, StudyFault
 from ...studies.text.units import format_duration, labelled_lines, plural
@@ -36,7 +35,7 @@ def check_can_add_seeds(study: Study) -> None:
     if not study.claims and not asks_for_seeds(study):
         what = "[[claim]], or [[table]] with smallest_difference"
         faults.append(StudyFault(message=f"--until-decided: expected a study with {what}, got none"))
-    if study.max_seeds is None:
+    if study.header.max_seeds is None:
         why = "it must be set before any result is seen, because it affects the decision"
         got = "expected max_seeds in [study], such as max_seeds = 12, got none"
         faults.append(StudyFault(message=f"--until-decided: {got}: {why}"))

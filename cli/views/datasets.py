@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.corpora.availability import Availability
+from ...engine.run.planning import describe_location
 from ...plugins import OWN
 from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
 from ..pages import DatasetEntry
@@ -73,7 +74,7 @@ def format_check(availability: Availability) -> str:
             ]
         )
     if not availability.complete:
-        return f"{name}: {format_location(availability)}"
+        return f"{name}: {describe_location(availability)}"
     counted = isinstance(availability.dataset, Treebank) and availability.dataset.digest is None
     return f"{name}: {'the number of sentences is ' if counted else ''}as published"
 
@@ -88,7 +89,7 @@ def _lines(availability: Availability, width: int, sizes: int) -> str:
         about = [" · ".join(about)]
     return "\n".join(
         [
-            f"{dataset.name:<{width}}   {_size(dataset):>{sizes}}   {format_location(availability)}",
+            f"{dataset.name:<{width}}   {_size(dataset):>{sizes}}   {describe_location(availability)}",
             *(
                 textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
                 for text in (dataset.title, *about)
@@ -107,18 +108,3 @@ def _size(dataset: Dataset) -> str:
             return f"{sum(sentences.values()):,} trees"
         case _:
             return ""
-
-
-def format_location(availability: Availability) -> str:
-    """Return where a dataset is, or the command that fetches it."""
-    dataset = availability.dataset
-    if dataset.installed:
-        return "part of activemem"
-    if availability.faults:
-        return f"damaged: activemem data check {dataset.name}"
-    if availability.complete:
-        return str(availability.folder)
-    if availability.files:
-        return f"incomplete: activemem data fetch {dataset.name}"
-    how = "missing" if dataset.manual_instructions is None else "manual"
-    return f"{how}: activemem data fetch {dataset.name}"

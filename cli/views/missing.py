@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...reporting.missing_ablations import HEADINGS, MODEL, MissingAblations, Request, RequestCost
 from ...studies.planning.time_estimates import TimeEstimate, total_time
-from ...studies.schema.level_names import level_name
+from ...studies.schema.factors import level_name
 from ...studies.text.units import format_duration, plural, si_prefix
 
 

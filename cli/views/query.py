@@ -15,7 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ...reporting.sql import QueryError
-from ...studies.schema.level_names import one_line
+from ...studies.schema.factors import one_line
 from ...studies.text.units import plural, side_by_side, truncate
 from ..output import output_width
 

@@ -12,7 +12,7 @@ from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
 from ...studies.planning.status import StudyStatus, status_before_a_run, study_status
 from ...studies.resolve.trial import Trial
-from ...studies.schema.level_names import value_name
+from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import SearchObjective, find_quantity
 from ...studies.searches.points import BestPoint, SearchPoints, best_of, comparison_note
 from ...studies.searches.words import left_out

@@ -8,7 +8,7 @@ from itertools import chain, takewhile
 from typing import Protocol
 
 from ...studies.resolve.trial import Trial
-from ...studies.schema.level_names import level_name, short_level_names, value_name
+from ...studies.schema.factors import level_name, short_level_names, value_name
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all

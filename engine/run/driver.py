@@ -22,9 +22,8 @@ from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import start_turns, trials_to_run
 from ...studies.resolve.trial import Trial
-from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
-from ...studies.study import Study, study_fault
+from ...studies.study import Study, follow_rounds, has_more, study_fault
 from ...studies.text.units import plural
 from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay
 from ..core.interruption import Stop, on_interrupt
@@ -374,8 +373,8 @@ class RunRounds:
                 trial=trial,
                 attempt=last.get(trial.id, -1) + 1,
                 run=self._id,
-                keep_weights=self._study.keep_weights,
-                keep_checkpoint=self._study.keep_checkpoints,
+                keep_weights=self._study.header.keep_weights,
+                keep_checkpoint=self._study.header.keep_checkpoints,
                 shorter=shorter.find(trial),
                 turn=turns[trial.id],
             )

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_text
+from ...studies.schema.factors import SEED, level_text
 from ..kinds.cells import CellsTable
 from ..statistics.decided_differences import DecidedDifference
 from ..statistics.estimates import t_quantile

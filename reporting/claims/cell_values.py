@@ -18,6 +18,7 @@ from ...studies.catalog.metrics import find_metric
 from ...studies.catalog.targets import is_target, read_target
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
+    Cell,
     Comparison,
     Constant,
     Extrapolation,
@@ -31,7 +32,7 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
 )
-from ...studies.claims.scope import Cell, CellKey, cell_key
+from ...studies.claims.reader import CellKey, cell_key
 from ...studies.planning.target_values import spent
 from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.resolve.costs import model_cost
@@ -92,7 +93,7 @@ class CellResults:
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
         self._every = self.looks[-1]
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
-        self._over_budget = {_trial_key(trial) for trial in study.over_budget}
+        self._over_budget = {_trial_key(trial) for trial in study.grid.over_budget}
         self._trials: dict[CellKey, dict[int, Trial]] = {}
         for trial in study.cells:
             self._trials.setdefault(_trial_key(trial), {})[int(trial.levels[SEED])] = trial

@@ -59,7 +59,7 @@ def check_claims(
     its trials in the store. They are needed only if `needs_metrics`.
     """
     results = cell_results(study, outcomes, metrics)
-    return tuple(_check_claim(claim, results, small=study.small) for claim in study.claims)
+    return tuple(_check_claim(claim, results, small=study.header.small) for claim in study.claims)
 
 
 def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...studies.claims.comparisons import (
+    Cell,
     Claim,
     Comparison,
     Constant,
@@ -20,10 +21,8 @@ from ...studies.claims.comparisons import (
     iter_comparisons,
     iter_quantities,
 )
-from ...studies.claims.scope import Cell, CellKey, cell_key
-from ...studies.schema.design import level_key
-from ...studies.schema.factors import ABSENT
-from ...studies.schema.level_names import level_text, named_levels
+from ...studies.claims.reader import CellKey, cell_key
+from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
 
 

@@ -20,16 +20,25 @@ from ...studies.catalog.published import PublishedTable, match_published_keys, p
 from ...studies.catalog.targets import is_target
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults
-from ...studies.presentation.metric_words import in_sentence, with_true_title
-from ...studies.presentation.selection import (
+from ...studies.presentation.kinds import (
+    CurveKind,
+    KeyFault,
     describe_mixed_levels,
+    factor_faults,
     select_faults,
     selected_levels,
 )
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, level_text, named_levels, one_line, short_level_names
+from ...studies.presentation.metric_words import in_sentence, with_true_title
+from ...studies.schema.design import Design
+from ...studies.schema.factors import (
+    SEED,
+    level_key,
+    level_name,
+    level_text,
+    named_levels,
+    one_line,
+    short_level_names,
+)
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.strict_model import format_value
@@ -118,7 +127,7 @@ class CellFigure(CurveKind):
                 (("value",), f"a target has no learning curve: expected a factor as x, got '{self.x}'")
             )
         name = getattr(self, "published", None)
-        published = [table for known, table in published_tables() if known == paper]
+        published = [table for known, table in published_tables() if known == paper] if name else []
         if name is not None and name not in published:
             unknown = f"no published table '{name}' of {paper or 'a paper: [study] names none'}"
             faults.append((("published",), unknown + nearest_hint(name, published)))

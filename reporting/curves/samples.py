@@ -18,10 +18,9 @@ from ...studies.planning.trial_values import (
     combined_status,
     last_members,
 )
-from ...studies.presentation.selection import selected_levels
+from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import Trial
-from ...studies.schema.design import level_key
-from ...studies.schema.factors import ABSENT, SEED
+from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..frames import final_values, value_frame

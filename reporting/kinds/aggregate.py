@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.kinds import Beside, KeyFault, TableKind
-from ...studies.presentation.selection import describe_levels
+from ...studies.presentation.kinds import Beside, KeyFault, TableKind, describe_levels
 from ...studies.schema.design import Design
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, level_names, level_text, one_line
+from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.text.units import number_range, plural
 from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject

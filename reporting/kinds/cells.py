@@ -29,19 +29,16 @@ from ...studies.presentation.kinds import (
     Significance,
     Spread,
     TableKind,
+    describe_mixed_levels,
     factor_faults,
     find_levels,
-    metric_faults,
-)
-from ...studies.presentation.selection import (
-    describe_mixed_levels,
     level_name_fault,
+    metric_faults,
     select_faults,
     selected_levels,
 )
 from ...studies.schema.design import Design
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_text
+from ...studies.schema.factors import SEED, level_text
 from ...studies.schema.settings import Level, Names
 from ...studies.text.strict_model import StrictModel, format_value
 from ...studies.text.toml_positions import KeyPath
@@ -360,9 +357,10 @@ def _published_faults(
     The published table's name defaults to the name of our table. It must exist if rows or columns are named.
     Names of rows and columns are only checked if the table is known.
     """
+    if spec.published.table is None and not spec.published.rows and not spec.published.columns:
+        return
     tables = {name: table for (known, name), table in published_tables().items() if known == paper}
-    named = spec.published.table is not None or spec.published.rows or spec.published.columns
-    if named and spec.published_table not in tables:
+    if spec.published_table not in tables:
         unknown = f"no published table '{spec.published_table}' of {paper or 'a paper: [study] names none'}"
         yield ("published",), unknown + nearest_hint(spec.published_table, tables)
     if spec.published_table not in tables or spec.rows not in factors:

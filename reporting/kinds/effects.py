@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, with_sign
-from ...studies.presentation.kinds import Beside, CurveKind, KeyFault, TableKind, metric_faults
-from ...studies.presentation.selection import (
+from ...studies.presentation.kinds import (
+    Beside,
+    CurveKind,
+    KeyFault,
+    TableKind,
     absent_factors,
     describe_levels,
+    metric_faults,
     select_faults,
     selected_levels,
 )
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_names, one_line
+from ...studies.schema.design import Design
+from ...studies.schema.factors import SEED, level_key, level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ...studies.text.units import degrees_of_freedom, number_range, plural
 from ..claims.terminal import format_p

@@ -12,7 +12,7 @@ from ...studies.planning.trial_values import probe_command
 from ...studies.presentation.kinds import CurveKind, KeyFault, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
-from ...studies.schema.level_names import one_line
+from ...studies.schema.factors import one_line
 from ...studies.schema.settings import Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import beyond_sentence

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
-from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults, metric_faults
-from ...studies.presentation.selection import select_faults
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.level_names import level_names, named_levels, one_line
+from ...studies.presentation.kinds import CurveKind, KeyFault, factor_faults, metric_faults, select_faults
+from ...studies.schema.design import Design
+from ...studies.schema.factors import level_key, level_names, named_levels, one_line
 from ...studies.schema.settings import Level
 from ..curves.curve import Axis, Content, Curve, Line, Point
 from ..curves.draw.axis_scale import Scale, make_scale

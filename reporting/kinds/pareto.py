@@ -17,8 +17,8 @@ import polars as pl
 from ...diagnostics import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.presentation.kinds import KeyFault
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.factors import ABSENT, SEED
+from ...studies.schema.design import Design
+from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ..curves.cell_figure import (
     FigureCells,

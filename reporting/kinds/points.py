@@ -14,7 +14,7 @@ from ...studies.planning.trial_values import ValueStatus, probe_command
 from ...studies.presentation.kinds import Beside, KeyFault, Spread, TableKind, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
-from ...studies.schema.level_names import level_name, one_line, value_name
+from ...studies.schema.factors import level_name, one_line, value_name
 from ...studies.schema.settings import Level, Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import beyond_sentence

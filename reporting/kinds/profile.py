@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...studies.presentation.kinds import CurveKind, KeyFault
-from ...studies.presentation.selection import describe_levels
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_text, named_levels, one_line
+from ...studies.presentation.kinds import CurveKind, KeyFault, describe_levels
+from ...studies.schema.design import Design
+from ...studies.schema.factors import SEED, level_key, level_text, named_levels, one_line
 from ..curves.curve import Axis, Curve, Line, Panel, Point
 from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject

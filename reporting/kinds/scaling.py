@@ -21,13 +21,13 @@ from ...studies.presentation.kinds import (
     KeyFault,
     ResultKeys,
     TableKind,
+    describe_levels,
     factor_faults,
     metric_faults,
+    select_faults,
 )
-from ...studies.presentation.selection import describe_levels, select_faults
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, named_levels, one_line, short_level_names
+from ...studies.schema.design import Design
+from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
 from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
 from ..curves.curve import Axis, Content, Curve, Panel, Point

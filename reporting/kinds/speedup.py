@@ -12,17 +12,20 @@ from pydantic import Field, field_validator
 from ...studies.catalog.targets import CURRENCIES, is_target, read_target
 from ...studies.planning.target_values import spent
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.presentation.kinds import Beside, KeyFault, TableKind, factor_faults, metric_faults
-from ...studies.presentation.selection import (
+from ...studies.presentation.kinds import (
+    Beside,
+    KeyFault,
+    TableKind,
     describe_levels,
     describe_mixed_levels,
+    factor_faults,
     level_name_fault,
+    metric_faults,
     select_faults,
     selected_levels,
 )
-from ...studies.schema.design import Design, level_key
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, level_names, one_line
+from ...studies.schema.design import Design
+from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ..frames import value_frame
 from ..statistics.speedups import SpeedupEstimate, Took, format_ratio, speedups

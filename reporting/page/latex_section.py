@@ -14,7 +14,7 @@ from typing import Any
 
 from ... import __version__
 from ...storage import Store
-from ...studies.schema.level_names import level_names, one_line
+from ...studies.schema.factors import level_names, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
 from ..curves.curve import Curve

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ... import __version__
 from ...diagnostics import replace_unprintable
 from ...storage import Store
-from ...studies.schema.level_names import level_name, one_line
+from ...studies.schema.factors import level_name, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
 from ..snapshot import Snapshot

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ...studies.presentation.kinds import CurveKind
-from ...studies.schema.level_names import level_text
+from ...studies.schema.factors import level_text
 from ...studies.schema.search_settings import SearchSettings, find_quantity
 from ...studies.schema.settings import Level
 from ...studies.searches.points import best_of, find_points

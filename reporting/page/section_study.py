@@ -28,15 +28,13 @@ from ...studies.planning.plan import (
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens
-from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial, settings_from_json
-from ...studies.schema.level_names import level_name, level_names, one_line
+from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
-from ...studies.schema.settings import TrialSettings
+from ...studies.schema.settings import RECIPE_PATH, TrialSettings
 from ...studies.searches.points import find_points
 from ...studies.searches.words import goal_words, sampler_words, scheduler_words
-from ...studies.study import Study
-from ...studies.study_files import find_study_file
+from ...studies.study import Study, find_study_file
 from ...studies.text.command_line import command_line
 from ...studies.text.errors import StudyError
 from ...studies.text.toml_positions import KeyPath

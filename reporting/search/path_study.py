@@ -17,12 +17,10 @@ from ...grammar import Recipe
 from ...grammar.canonical import render
 from ...grammar.dimensions import resolve, settled_values
 from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node, Value
-from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
-from ...studies.schema.design import level_key
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import one_line
+from ...studies.resolve.template import HOLE_PATTERN
+from ...studies.schema.factors import SEED, level_key, one_line
 from ...studies.schema.search_settings import SearchObjective, usual_direction
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import RECIPE_PATH, Level
 from ...studies.searches.points import SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document

@@ -11,11 +11,10 @@ from typing import Any
 
 from ...errors import ActivememError
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
-from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, iter_texts
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import one_line
+from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
+from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH, SearchObjective, is_known_before
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import RECIPE_PATH, Level
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.document import parse_document

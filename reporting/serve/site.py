@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from ... import __version__
 from ...storage import Store
-from ...studies.schema.level_names import one_line
+from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
 from ..page.section_results import shown_curves
 from .progress import study_progress

@@ -23,8 +23,7 @@ from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial
-from ...studies.rounds import follow_rounds
-from ...studies.study import Study
+from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
 
 LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0

@@ -10,8 +10,7 @@ from typing import Any
 
 from ...studies.catalog.metrics import METRICS
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import ABSENT, SEED
-from ...studies.schema.level_names import level_name, short_level_names
+from ...studies.schema.factors import ABSENT, SEED, level_name, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..search.promotion import RECIPE, column_names

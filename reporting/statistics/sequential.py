@@ -7,24 +7,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ...studies.claims.comparisons import looks
+
 if TYPE_CHECKING:
     import numpy as np
 
     Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
-GROWTH = 1.5
-"""The ratio of the numbers of pairs of two successive looks."""
-
 _NODES = 64  # of a quadrature between the boundaries
 _TINY = 1e-5  # below, the quadrature has few digits
-
-
-def looks(first: int, most: int) -> tuple[int, ...]:
-    """Return the number of pairs at each look: from the first, times GROWTH each, up to the most."""
-    found = [first]
-    while found[-1] < most:
-        found.append(min(most, math.ceil(GROWTH * found[-1])))
-    return tuple(found)
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus
+from ...studies.presentation.kinds import describe_levels
 from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
-from ...studies.presentation.selection import describe_levels
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import one_line
+from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import number_range, plural
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL

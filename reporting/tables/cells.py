@@ -13,12 +13,10 @@ import polars as pl
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, better_arrow, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber, published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
-from ...studies.presentation.kinds import Beside, Spread
+from ...studies.presentation.kinds import Beside, Spread, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
-from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import level_name, level_names, level_text, one_line
+from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..outcomes import provenance
@@ -198,7 +196,7 @@ class TableCells:
         spec = self.spec
         return {
             (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
-            for levels in (trial.levels for trial in self._in_rows(self.study.over_budget))
+            for levels in (trial.levels for trial in self._in_rows(self.study.grid.over_budget))
         }
 
     @cached_property

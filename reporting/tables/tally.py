@@ -14,8 +14,7 @@ from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus, combined_status
 from ...studies.presentation.kinds import Center, Spread
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import ABSENT, SEED
-from ...studies.schema.level_names import level_names, level_text
+from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
 from ..frames import value_frame
 from ..statistics.estimates import Estimate, estimate
 from .table import NOT_RUN, CellStatus

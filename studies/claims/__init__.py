@@ -1,7 +1,6 @@
 """Claims: statements about a study's cells, checked for errors before there are results.
 
-`reader` reads all claims of a study file. `parser` builds the tree of `syntax_tree`, and `resolver` expands
-it into `comparisons` within the `scope` of the study.
+`parser` builds the tree of `syntax_tree`, and `reader` expands it into `comparisons` of the study's cells.
 
 The grammar, loosest binding first:
 

@@ -9,10 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from ..schema.level_names import level_name, one_line
+from ..schema.factors import level_name, one_line
 from ..schema.settings import Level
 from ..text.strict_model import StrictModel
-from .scope import Cell
+
+Cell = tuple[tuple[str, Level], ...]
+"""Every factor except the seed with its level, in the order of the study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +232,15 @@ class Claim:
     statement: Statement
     varied_factors: Mapping[str, tuple[Level, ...]]
     dependent_factors: frozenset[str]
+
+
+GROWTH = 1.5
+"""The ratio of the numbers of pairs of two successive looks."""
+
+
+def looks(first: int, most: int) -> tuple[int, ...]:
+    """Return the number of seeds at each look: from the first, times GROWTH each, up to the most."""
+    found = [first]
+    while found[-1] < most:
+        found.append(min(most, math.ceil(GROWTH * found[-1])))
+    return tuple(found)

@@ -1,21 +1,650 @@
-"""Reader of [[claim]]: it reads every claim of a study file and resolves it over the study's cells."""
+"""Reader of [[claim]]: it resolves each claim into comparisons of a study's cells.
+
+Loops are unrolled, chains are cut into pairs, and `best` becomes comparisons with the other levels. The
+result only has comparisons of numbers in known cells, to be tested on results:
+
+all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
+
+is an AllOf of two AllOf, of two comparisons each. A faulty part is reported and becomes None, and so does
+every expression that contains it. The other parts are still resolved, so that their faults are reported too.
+
+A quantity stands for the cells with the levels in its brackets. Factors that are not named are left open.
+That is valid if exactly one cell has the named levels. Each other factor then has only one level, or follows
+from the named ones as in a zip. In a design of one at a time it keeps its baseline level. The seed is never
+named: a quantity has a value for each seed, and is compared seed by seed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 from ...diagnostics import FaultCollector, nearest_hint
-from ..catalog.metrics import METRICS_AND_COSTS, Metric
-from ..resolve.grid import MAX_TRIALS
-from ..schema.design import Design
-from ..schema.level_names import level_text, one_line
+from ...grammar import RecipeError, lookup
+from ..catalog.metrics import METRICS_AND_COSTS, Metric, metric_family
+from ..catalog.targets import CURRENCIES
+from ..schema.design import MAX_TRIALS, Design, settled
+from ..schema.epoch_metrics import missing_metric
+from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
+from ..schema.settings import Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .comparisons import Claim, ClaimSpec
+from . import syntax_tree as syntax
+from .comparisons import (
+    AllOf,
+    AnyOf,
+    Cell,
+    Claim,
+    ClaimSpec,
+    Comparison,
+    Constant,
+    Extrapolation,
+    NotOf,
+    Number,
+    Quantity,
+    Quotient,
+    Ratio,
+    Reduction,
+    SignedSum,
+    Speedup,
+    Statement,
+    cell_label,
+    iter_comparisons,
+    iter_quantities,
+)
 from .parser import parse_claim
-from .resolver import resolve_claim
-from .scope import Scope, claim_scope
-from .syntax_tree import SyntaxNode
+
+if TYPE_CHECKING:
+    from ..resolve.trial import Trial
+
+CellKey = frozenset[tuple[str, object]]
+"""A cell without an order of its factors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Names that a claim may use: `factors` without the seed, and `ladder`, the size factors."""
+
+    metrics: Mapping[str, Metric]
+    factors: Mapping[str, tuple[Level, ...]]
+    cells: tuple[Cell, ...]
+    baseline_level: (
+        Callable[[str], Level] | None
+    )  # of each factor the baseline's level; None where there is none
+    ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
+    conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
+    _names: Mapping[str, NamedLevels] = field(init=False, compare=False, repr=False)
+    _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Build the index of cells by their levels."""
+        names = {factor: NamedLevels(levels, f"of {factor}") for factor, levels in self.factors.items()}
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
+
+    def at_level(self, factor: str, level: Level) -> Scope:
+        """Return the scope of the cells with this level of a factor."""
+        wanted = cell_key([(factor, level)])
+        cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
+        return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
+
+    def level(self, factor: str, name: str) -> Level:
+        """Return a factor's level by name; raise ValueError unless exactly one matches."""
+        return self._names[factor].find(name)
+
+    def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
+        """Return the cells with these levels.
+
+        If several match, only the one whose other levels are the baseline's, if there is one.
+        """
+        wanted = cell_key(named.items())
+        if wanted in self._cells_by_key:
+            return (self._cells_by_key[wanted],)
+        found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
+        if len(found) > 1 and self.baseline_level is not None:
+            first = {factor: named.get(factor, self.baseline_level(factor)) for factor in self.factors}
+            base = self._cells_by_key.get(cell_key(settled(self.conditions, first).items()))
+            return (base,) if base in found else found
+        return found
+
+    def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
+        """Return the factors that vary among these cells, with their levels, in the order of the study."""
+        held = [dict(cell) for cell in cells]
+        met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
+        return {
+            factor: tuple(level for level in levels if level_key(level) in met[factor])
+            for factor, levels in self.factors.items()
+            if len(met[factor]) > 1
+        }
+
+    def dependent_factors(self) -> frozenset[str]:
+        """Return the factors whose level is determined by another factor.
+
+        If two determine each other, it is the second.
+        """
+        cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
+        order, found = list(self.varying_factors(self.cells)), set[str]()
+        for at, name in enumerate(order):
+            for before, other in enumerate(order):
+                if name == other or other in found or not _determines(cells, other, name):
+                    continue
+                if before < at or not _determines(cells, name, other):
+                    found.add(name)
+        return frozenset(found)
+
+
+def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
+    """Return the scope of claims in a study of this design."""
+    factors = {name: levels for name, levels in design.factors.items() if name != SEED}
+    seeds = design.factors[SEED]
+    return Scope(
+        metrics=metrics,
+        factors=factors,
+        cells=tuple(
+            tuple((name, cell[name]) for name in factors)
+            for cell in design.cells()
+            if level_key(cell[SEED]) == level_key(seeds[0])
+        ),
+        baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
+        ladder={name: design.combined_factors[name] for name in design.ladder},
+        conditions=design.conditions,
+    )
+
+
+def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
+    met: dict[str, str] = {}
+    return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
+
+
+def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
+    """Return a key of a cell that does not depend on the order of its factors."""
+    return frozenset([(factor, level_key(level)) for factor, level in cell])
+
+
+RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
+
+_FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
+_MAX_COMBINATIONS = 1000  # of levels, or comparisons, in a claim
+_MAX_ROUNDS = 10 * _MAX_COMBINATIONS
+_FEWEST_SIZES = 2  # that a law goes through
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!="}
+_OPERATOR = re.compile(r"[+*>]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundLevel(syntax.Spanned):
+    """The value of a variable: a level as text, and its position in the claim."""
+
+    text: str
+
+
+Bindings = Mapping[str, BoundLevel]
+"""Every variable with its value."""
+
+Candidate = tuple[str, Number]
+"""A level as text, and the number by which it is ranked."""
+
+
+def resolve_claim(
+    scope: Scope, faults: FaultCollector, said: syntax.SyntaxNode, each: str | None = None
+) -> Statement | None:
+    """Return the statement that a claim makes about the study; report faults and return None.
+
+    If the claim is made at each level of a factor, `each` is that factor and `scope` has one level of it.
+    """
+    resolver = _Resolver(scope, faults, each)
+    found = resolver.statement(said, {})
+    if found is None or faults:
+        return None
+    count = sum(1 for _ in iter_comparisons(found))
+    if count > _MAX_COMBINATIONS:
+        return resolver.fail(said, f"expected at most {_MAX_COMBINATIONS:,} comparisons, got {count:,}")
+    return found
+
+
+class _Resolver:
+    """Resolver of one claim; each fault is recorded once, however often a loop meets it."""
+
+    def __init__(self, scope: Scope, faults: FaultCollector, each: str | None) -> None:
+        self._scope, self._faults, self._each = scope, faults, each
+        self._num_rounds = 0  # of all loops, so that nested ones stay bounded
+
+    def fail(self, place: syntax.Spanned, message: str) -> None:
+        """Record a fault, once."""
+        known = ((fault.start, fault.end, fault.message) for fault in self._faults)
+        if (place.start, place.end, message) not in known:
+            self._faults.add(place.start, place.end, message)
+
+    def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement | None:  # noqa: PLR0911 -- one return for each kind
+        """Return the statement of a node: a comparison, a combination of statements, or a loop over them.
+
+        A number, or a `best` without `is` or `in`, is a fault.
+        """
+        match node:
+            case syntax.BooleanOperation():
+                parts = [self.statement(part, bound) for part in node.parts]
+                return _joined(AllOf if node.operator == "and" else AnyOf, parts)
+            case syntax.Negation():
+                part = self.statement(node.part, bound)
+                return None if part is None else NotOf(part)
+            case syntax.ComparisonChain():  # holds if all comparisons of neighbouring operands do
+                operands = [self._operand(each, bound) for each in node.operands]
+                pairs = zip(operands, node.signs, operands[1:], strict=False)
+                return _joined(AllOf, [self._compared(node, *pair) for pair in pairs])
+            case syntax.WithinExpression():
+                left, right = self._number(node.left, bound), self._number(node.right, bound)
+                return self._compared(node, left, "within", right, node.margin)
+            case syntax.MembershipTest():
+                return self._membership(node, bound)
+            case syntax.FunctionCall() if node.function.text in ("all", "any"):
+                rounds = self._rounds(node, bound)
+                parts = [self.statement(each, inner) for inner in rounds for each in node.arguments]
+                return _joined(AllOf if node.function.text == "all" else AnyOf, parts)
+            case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
+                return self.fail(node, f"expected 'is' or 'in' after {node.function.text}(…)")
+            case syntax.SyntaxErrorNode():
+                return None
+            case _:
+                return self.fail(node, "expected a statement such as a > b, got a number")
+
+    def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
+        """Return one side of a comparison: a number, or a speedup, which nothing else may contain."""
+        if isinstance(node, syntax.SpeedupExpression):
+            return self._speedup(node, bound)
+        return self._number(node, bound)
+
+    def _number(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:  # noqa: PLR0911 -- as above
+        """Resolve a node to a number: a metric in one cell, a constant, a variable, a sum or a reduction.
+
+        A statement is a fault, and so is the level that `best` gives.
+        """
+        match node:
+            case syntax.NumberLiteral():
+                return Constant(node.value)
+            case syntax.MetricReference():
+                return self._named_number(node, bound)
+            case syntax.SumExpression():
+                terms = [(sign, self._number(term, bound)) for sign, term in node.terms]
+                known = tuple((sign, term) for sign, term in terms if term is not None)
+                return SignedSum(known) if len(known) == len(terms) else None
+            case syntax.QuotientExpression():
+                above, below = self._number(node.numerator, bound), self._number(node.denominator, bound)
+                return None if above is None or below is None else Quotient(above, below)
+            case syntax.FunctionCall() if node.function.text in _FOLDS:
+                return self._fold(node, bound)
+            case syntax.FunctionCall() if node.function.text == "law":
+                return self._law(node, bound)
+            case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
+                return self.fail(node, f"expected a number, got the level from {node.function.text}")
+            case syntax.SpeedupExpression():
+                return self.fail(node, "a speedup is only compared, as in speedup(a over b, …) > 1.5")
+            case syntax.SyntaxErrorNode():
+                return None
+            case _:
+                return self.fail(node, "expected a number, got a statement")
+
+    def _compared(
+        self, node: syntax.Spanned, left: Number | None, sign: str, right: Number | None, margin: float = 0.0
+    ) -> Statement | None:
+        """Return one comparison, which must have a metric; `a != b` becomes `not a == b`."""
+        if left is None or right is None:
+            return None
+        if isinstance(right, Speedup) and not isinstance(left, Speedup):
+            left, sign, right = right, _MIRRORED[sign], left
+        if isinstance(left, Speedup):
+            right = self._beside_speedup(node, left, right)
+            if right is None:
+                return None
+        found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
+        if not any(iter_quantities(found)):
+            return self.fail(node, "expected a metric on one side, got only numbers")
+        return NotOf(found) if sign == "!=" else found
+
+    def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number | None:
+        """Return what a speedup is compared with: a number above 0, or a speedup in the same currency."""
+        if isinstance(right, Speedup):
+            ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
+            if ours == theirs:
+                return right
+            return self.fail(node, f"expected speedups in one currency, got {ours} and {theirs}")
+        if isinstance(right, Constant) and right.value > 0:
+            return Ratio(right.value)
+        return self.fail(node, "expected a number above 0 or another speedup beside a speedup")
+
+    def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
+        """Return the speedup of one level over another of the one factor that its target leaves open."""
+        family = node.target.word.text
+        if family not in CURRENCIES:
+            expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
+            return self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
+        found = self._quantities(node.target, bound)
+        if found is None:
+            return None
+        open_factors = list(self._scope.varying_factors(each.cell for each in found))
+        if len(open_factors) != 1:
+            got = " and ".join(open_factors) or "none"
+            return self.fail(node.target, f"expected one factor without a level, got {got}")
+        factor = open_factors[0]
+        levels = [self._level(factor, each, bound) for each in (node.fast, node.slow)]
+        if None in levels:
+            return None
+        fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
+        if fast == slow:
+            return self.fail(node.slow, "expected two different levels, got one")
+        return Speedup(fast=fast, slow=slow)
+
+    def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
+        """Return the minimum, maximum or mean over a call's loops, its arguments, or its unnamed factors.
+
+        `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
+        """
+        function, first = _FOLDS[node.function.text], node.arguments[0]
+        if not node.loops and len(node.arguments) == 1:
+            is_metric = isinstance(first, syntax.MetricReference)
+            found = self._quantities(first, bound) if is_metric else None
+            if not is_metric or (found and len(found) == 1):
+                message = (
+                    f"expected several numbers, such as {function}(a, b) or {function}(a for m in mixer)"
+                )
+                return self.fail(node, message)
+            return Reduction(function, found) if found else None
+        rounds = self._rounds(node, bound)
+        parts = [self._number(each, inner) for inner in rounds for each in node.arguments]
+        known = tuple(part for part in parts if part is not None)
+        return Reduction(function, known) if known and len(known) == len(parts) else None
+
+    def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number | None:
+        """Return the number that a name denotes: a variable's value, or a metric in one cell.
+
+        If several cells match, the message says which level must be named.
+        """
+        if node.bare and node.word.text in bound:
+            text = bound[node.word.text].text
+            try:
+                return Constant(float(text))
+            except ValueError:
+                return self.fail(node, f"expected a number, got '{text}' for '{node.word.text}'")
+        found = self._quantities(node, bound)
+        if found is None or len(found) == 1:
+            return found and found[0]
+        ways = " and ".join(
+            f"{factor} ({', '.join(map(level_text, levels))})"
+            for factor, levels in self._scope.varying_factors(each.cell for each in found).items()
+        )
+        message = f"'{node.word.text}' matches {len(found)} cells here; expected one level of {ways}"
+        return self.fail(node.word, message)
+
+    def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity, ...] | None:
+        """Return a metric in each cell with the named levels."""
+        word, sound = node.word, True
+        if word.text not in self._scope.metrics:
+            what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
+            hint = nearest_hint(word.text, (*self._scope.metrics, *(bound if node.bare else ())))
+            self.fail(word, f"{what} '{word.text}'{hint}")
+            sound = False
+        named = {} if self._each is None else {self._each: self._scope.factors[self._each][0]}
+        for factor, level in self._selectors(node):
+            known = self._level(factor, level, bound) if factor in self._scope.factors else None
+            if known is None:
+                sound = False
+            else:
+                named[factor] = known
+        if not sound:
+            return None
+        cells = self._scope.select(named)
+        if not cells:
+            text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
+            return self.fail(node, f"the study has no cell with {text}")
+        index = ",".join(node.index)
+        metric = f"{word.text}[{index}]" if index else word.text
+        return tuple(Quantity(metric, cell) for cell in cells)
+
+    def _selectors(self, node: syntax.MetricReference) -> Iterator[tuple[str, syntax.LevelLiteral]]:
+        """Yield the named factors with their levels; report faulty ones, but yield them too."""
+        met: set[str] = set()
+        for word, level in node.selectors:
+            whole = syntax.Spanned(start=word.start, end=level.end)
+            if word.text == SEED:
+                self.fail(whole, "expected no seed: cells are compared seed by seed")
+                continue
+            if word.text == self._each:
+                self.fail(whole, f"expected no {word.text}: the claim is made at each of its levels")
+                continue
+            if word.text in met:
+                self.fail(word, f"'{word.text}' is named twice")
+            elif word.text not in self._scope.factors:
+                hint = nearest_hint(word.text, self._scope.factors)
+                self.fail(word, f"unknown factor '{word.text}'{hint}")
+            met.add(word.text)
+            yield word.text, level
+
+    # levels and sets of levels, with variables substituted
+
+    def _substituted(self, level: syntax.LevelLiteral, bound: Bindings) -> BoundLevel:
+        """Return the level with its variables substituted: if c is `conv(k=3)`, `sa + c` is `sa + conv(k=3)`.
+
+        A recipe with several parts is put in parentheses. The name of an argument, such as `k` in
+        `conv(k=20)`, is not a variable.
+        """
+        tokens = level.tokens
+        if len(tokens) == 1:
+            known = bound.get(level.text) if tokens[0].kind == "name" else None
+            return known or BoundLevel(start=level.start, end=level.end, text=level.text)
+        pieces, at = "", level.start
+        for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+            named = after is not None and after.kind in ("=", "(")
+            if token.kind == "name" and token.text in bound and not named:
+                text = bound[token.text].text
+                pieces += self._faults.text[at : token.start]
+                pieces += f"({text})" if _OPERATOR.search(text) else text
+                at = token.end
+        text = " ".join((pieces + self._faults.text[at : level.end]).split())
+        with suppress(RecipeError):  # not every level is a recipe
+            text = read_recipe(text).text if text != level.text else text
+        return BoundLevel(start=level.start, end=level.end, text=text)
+
+    def _level(self, factor: str, level: syntax.LevelLiteral, bound: Bindings) -> Level | None:
+        """Return a factor's level by its text."""
+        found = self._substituted(level, bound)
+        try:
+            return self._scope.level(factor, found.text)
+        except ValueError as error:
+            return self.fail(found, str(error))
+
+    def _level_set(self, level_set: syntax.LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
+        """Return the levels of a set in its order, without those after `except`."""
+        listed = tuple(self._substituted(level, bound) for level in level_set.levels)
+        factor = level_set.factor
+        if factor is not None:
+            levels = self._scope.factors.get(factor.text)
+            if levels is None:
+                hint = nearest_hint(factor.text, self._scope.factors)
+                self.fail(factor, f"unknown factor '{factor.text}'{hint}")
+                return ()
+            listed = tuple(
+                BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
+            )
+        excluded = [self._substituted(level, bound) for level in level_set.excluded]
+        less = set(self._find_all(excluded, (other.text for other in listed), "among those of the loop"))
+        kept = tuple(one for one in listed if one.text not in less)
+        if less and not kept:
+            self.fail(level_set, "no level is left")
+        return kept
+
+    def _find_all(self, named: list[BoundLevel], known: Iterator[str], where: str) -> list[Level]:
+        """Return the known levels with these names; report unknown names."""
+        names, found = NamedLevels(dict.fromkeys(known), where), list[Level]()
+        for one in named:
+            try:
+                found.append(names.find(one.text))
+            except ValueError as error:
+                self.fail(one, str(error))
+        return found
+
+    def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
+        """Return the variables' values in each round of a call's loops, the last varying fastest.
+
+        A set may use the variables before it. A call without loops has one round.
+        """
+        found: list[Bindings] = [bound]
+        for loop in call.loops:
+            self._check_variable(call, loop)
+            found = [
+                {**each, loop.variable.text: level}
+                for each in found
+                for level in self._level_set(loop.iterates, each)
+            ]
+            if len(found) > _MAX_COMBINATIONS:
+                whole = syntax.Spanned(start=loop.variable.start, end=loop.iterates.end)
+                most = f"expected at most {_MAX_COMBINATIONS:,} combinations of levels"
+                self.fail(whole, f"{most}, got {len(found):,}")
+                return []
+        self._num_rounds += len(found)
+        if self._num_rounds > _MAX_ROUNDS:
+            self.fail(call, f"expected at most {_MAX_ROUNDS:,} rounds of all loops, got more")
+            return []
+        return found
+
+    def _check_variable(self, call: syntax.FunctionCall, loop: syntax.ForClause) -> None:
+        """Report a variable whose name is taken, or that is not used."""
+        name, factors = loop.variable.text, self._scope.factors
+        owners = [factor for factor, levels in factors.items() if name in map(level_text, levels)]
+        taken = None
+        if name in self._scope.metrics:
+            taken = "a metric"
+        elif owners:
+            taken = f"a level of {owners[0]}"
+        elif lookup(name) is not None:
+            taken = "a block"
+        if taken:
+            self.fail(loop.variable, f"'{name}' is {taken}; expected another name for the variable")
+        elif len(re.findall(rf"\b{re.escape(name)}\b", self._faults.text[call.start : call.end])) < 2:
+            self.fail(loop.variable, f"nothing uses '{name}'")
+
+    # which level of a factor comes first
+
+    def _membership(self, node: syntax.MembershipTest, bound: Bindings) -> Statement | None:
+        """Return the statement that one of the named levels beats every other level.
+
+        Of the levels a, b, c and d, `best(x) is a` says that a beats b, c and d. `best(x) in [a, b]` says
+        that a or b beats c and d, not which of the two is better. A named level that is not compared is a
+        fault, and so is a set that leaves no other level.
+        """
+        winner = node.ranking
+        if not isinstance(winner, syntax.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
+            if isinstance(winner, syntax.SyntaxErrorNode):
+                return None
+            return self.fail(winner, f"expected one of {', '.join(RANKING_FUNCTIONS)} before 'is' and 'in'")
+        candidates = self._candidates(winner, bound)
+        named = self._level_set(node.candidates, bound)
+        if candidates is None or self._faults:
+            return None
+        sign = self._sign(winner, candidates)
+        levels = self._find_all(list(named), (level for level, _ in candidates), "among those compared")
+        if sign is None or len(levels) < len(named):
+            return None
+        ahead = [value for name in levels for level, value in candidates if level == name]
+        others = [value for level, value in candidates if level not in levels]
+        if not others:
+            return self.fail(node.candidates, "expected fewer levels: none is left for the comparison")
+        ways = [_joined(AllOf, [Comparison(one, sign, other) for other in others]) for one in ahead]
+        return _joined(AnyOf, ways)
+
+    def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
+        """Return the levels to compare: a loop's, or those of the one factor that a metric does not name."""
+        first, function = winner.arguments[0], winner.function.text
+        if winner.loops:
+            rounds = self._rounds(winner, bound)
+            loop, *more = winner.loops
+            if more or len(winner.arguments) > 1:
+                return self.fail(winner, f"expected one number and one 'for' in {function}(…)")
+            variable = loop.variable.text
+            values = [(inner[variable].text, self._number(first, inner)) for inner in rounds]
+            known = [(level, value) for level, value in values if value is not None]
+            return known if known and len(known) == len(values) else None
+        if not isinstance(first, syntax.MetricReference) or len(winner.arguments) > 1:
+            return self.fail(winner, f"expected a metric, or a number and 'for', in {function}(…)")
+        found = self._quantities(first, bound)
+        if found is None:
+            return None
+        open_factors = list(self._scope.varying_factors(each.cell for each in found))
+        if len(open_factors) != 1:
+            got = " and ".join(open_factors) or "none"
+            return self.fail(first, f"expected one factor without a level, got {got}")
+        return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
+
+    def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
+        """Return the sign between a level and one that it beats.
+
+        `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
+        ones, are faults.
+        """
+        function = winner.function.text
+        if function in ("argmax", "argmin"):
+            return ">" if function == "argmax" else "<"
+        names = {metric_family(each.metric) for _, value in candidates for each in iter_quantities(value)}
+        sides = {self._scope.metrics[name].higher_is_better for name in names}
+        if len(sides) > 1 or None in sides:
+            listed = ", ".join(sorted(names))
+            message = f"expected metrics with one better direction, got {listed}; say argmax or argmin"
+            return self.fail(winner.function, message)
+        return ">" if (True in sides) == (function == "best") else "<"
+
+    # what a power law through the smaller sizes of a ladder foretells of a number
+
+    def _law(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
+        """Return the extrapolation to the size of its argument."""
+        sizes = self._scope.ladder
+        if not sizes:
+            return self.fail(node, "law(…) needs the sizes of a [ladder], but the study has none")
+        if node.loops or len(node.arguments) != 1:
+            return self.fail(node, "expected one number, such as law(test_loss[width=64])")
+        number = self._number(node.arguments[0], bound)
+        if number is None:
+            return None
+        rungs = list(zip(*sizes.values(), strict=True))
+        cells = [each.cell for each in iter_quantities(number)]
+        places = {rungs.index(tuple(dict(cell)[name] for name in sizes)) for cell in cells}
+        if len(places) != 1 or (place := next(iter(places))) < _FEWEST_SIZES:
+            message = (
+                f"expected cells of one size, with at least {_FEWEST_SIZES} smaller ones in the [ladder]"
+            )
+            words = [", ".join(map("{}={}".format, sizes, rungs[each])) for each in sorted(places)]
+            return self.fail(node, f"{message}, got {' and '.join(words) or 'none'}")
+        smaller = [dict(zip(sizes, rung, strict=True)) for rung in rungs[:place]]
+        parts = tuple((_resized(cells[0], size), _moved(number, size)) for size in smaller)
+        return Extrapolation(of=number, cell=cells[0], parts=parts)
+
+
+def _resized(cell: Cell, size: Mapping[str, Level]) -> Cell:
+    return tuple((name, size.get(name, level)) for name, level in cell)
+
+
+def _moved(number: Number, size: Mapping[str, Level]) -> Number:
+    """Return the number at another size, in all of its cells."""
+    match number:
+        case Quantity():
+            return replace(number, cell=_resized(number.cell, size))
+        case SignedSum():
+            return SignedSum(tuple((sign, _moved(term, size)) for sign, term in number.terms))
+        case Quotient():
+            return Quotient(_moved(number.numerator, size), _moved(number.denominator, size))
+        case Reduction():
+            return Reduction(number.function, tuple(_moved(part, size) for part in number.parts))
+        case _:
+            return number
+
+
+def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
+    """Join statements into one; a single one is returned as it is, and None if one is faulty."""
+    known = tuple(part for part in parts if part is not None)
+    if not known or len(known) < len(parts):
+        return None
+    return known[0] if len(known) == 1 else kind(known)
+
 
 TABLE = "claim"
 
@@ -72,7 +701,9 @@ def _read(
     return []
 
 
-def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultCollector) -> list[Claim] | None:
+def _resolve(
+    spec: ClaimSpec, said: syntax.SyntaxNode, scope: Scope, faults: FaultCollector
+) -> list[Claim] | None:
     """Return a claim in a scope, or one for each level of its factor; report faults and return None."""
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
@@ -117,3 +748,22 @@ def _scopes(
     designs = [each for each in (design, design.as_written) if each is not None]
     sound = [each for each in designs if all(each.factors.values()) and each.count() <= MAX_TRIALS]
     return [claim_scope(each, metrics) for each in sound] or [None]
+
+
+def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
+    """Report each metric that a cell of a claim can never have, with the key that would add it."""
+    cells: dict[CellKey, TrialSettings] = {
+        cell_key((name, level) for name, level in each.levels.items() if name != SEED): each.settings
+        for each in trials
+    }
+    texts = [table.get("holds") for table in diagnostics.tables("claim")]
+    met = set[tuple[str, str]]()
+    for claim in claims:
+        for comparison in iter_comparisons(claim.statement):
+            for quantity in iter_quantities(comparison):
+                settings = cells.get(cell_key(quantity.cell))  # None for a cell that overrides removed
+                fault = missing_metric(quantity.metric, [settings]) if settings else ""
+                if fault and (claim.spec.holds, fault) not in met:
+                    met.add((claim.spec.holds, fault))
+                    path: KeyPath = ("claim", texts.index(claim.spec.holds), "holds")
+                    diagnostics.report(path, f"{cell_label(quantity.cell)}: {fault}")

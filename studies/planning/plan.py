@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
+from importlib import import_module
 from statistics import fmean
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from ...diagnostics import replace_unprintable
 from ...grammar.nodes import RepeatNode
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
+from ..expansions.match import SizeMatch
 from ..resolve.costs import (
     flops_of_test,
     longest_length,
@@ -23,9 +27,8 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.equal_costs import SizeMatch
 from ..resolve.trial import Trial
-from ..schema.level_names import level_name
+from ..schema.factors import level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
@@ -35,6 +38,9 @@ from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points
 from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
+
+if TYPE_CHECKING:
+    from ...engine.optimisers.build import GroupSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,14 +194,46 @@ class ModelCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRoom:
+    """The number of trials that fit a device with `bytes` bytes of memory.
+
+    The device trains `trials` at once: as many as `gpus` sets, if it is set. Otherwise it is the number
+    allowed by its memory and its CPUs, at least one. `fit` is the number that fits its memory. `parts` is the
+    number of parts of a batch in which one trial fits, null if no number suffices.
+    """
+
+    bytes: int
+    trials: int
+    fit: int
+    parts: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineNotes:
+    """Sentences about the machine that will train: total time, device, room for trials, and packs.
+
+    `groups` has the sizes of groups of weights, `device` the fit on a device of a given size.
+    """
+
+    total: str
+    where: str
+    room: str
+    packs: str
+    activation_checkpointing: bool
+    groups: Sequence[GroupSize]
+    device: DeviceRoom | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
-    """Everything known about a study before it runs.
+    """Everything known about a study before it runs; its text is what `activemem study plan` prints.
 
     `estimate` is the time of all remaining trials, run in sequence. A search has no trials yet: `total` is
     how many it will run, `models` are the corners of its space. `subset_size` counts the trials of the
     selected subset, if any; then all but `total` and `over_budget` describe the subset.
     """
 
+    study: Study
     trials: tuple[PlannedTrial, ...]
     total: int
     subset_size: int | None
@@ -215,6 +253,14 @@ class Plan:
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
     data: DataFacts
     flops: float  # of all remaining trials, at most
+
+    machine: MachineNotes | None = None
+
+    def __str__(self) -> str:
+        return import_module("..plan_text", __package__).format_plan(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
 
     def __repr__(self) -> str:
         stored, left = sum(self.counts.values()), self.num_remaining
@@ -263,6 +309,7 @@ def make_plan(
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
+        study=study,
         trials=planned,
         total=study.total,
         subset_size=None if only is None else len(planned),
@@ -277,7 +324,7 @@ def make_plan(
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=find_insufficient_reach(labelled),
-        over_budget=model_costs(study, study.over_budget, estimator, {}),
+        over_budget=model_costs(study, study.grid.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         data=find_data_facts(study, (trial.settings for trial in trials), locate),
@@ -360,7 +407,9 @@ def model_costs(
     models: list[ModelCost] = []
     for group in group_by_model(trials):
         time = total_time(map(estimator.estimate, group))
-        matches = [study.size_matches[trial.id] for trial in group if trial.id in study.size_matches]
+        matches = [
+            study.grid.size_matches[trial.id] for trial in group if trial.id in study.grid.size_matches
+        ]
         costliest = max((trial.settings for trial in group), key=budget.usage)
         model = ModelCost(
             label=label(group[0]),

@@ -21,7 +21,7 @@ from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, 
 from ...grammar.space import find_derivation
 from ...storage import Store, open_store, store_fault
 from ..catalog.schedules import rates_depend_on_length
-from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
+from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
     changed_code,
@@ -34,7 +34,7 @@ from ..resolve.trial import (
 )
 from ..schema.factors import SEED
 from ..schema.search import as_listed, contains, representative_values
-from ..schema.settings import Level, TrialSettings
+from ..schema.settings import RECIPE_PATH, Level, TrialSettings
 from ..study import Study, study_fault
 from ..text.toml_positions import KeyPath
 from ..text.units import plural

@@ -14,8 +14,7 @@ import polars as pl
 from ...storage import CheckpointNote, Store
 from ...storage.trial_files import STARTS_FILE
 from ..resolve.trial import Trial, settings_from_json
-from ..schema.factors import SEED
-from ..schema.level_names import first_line
+from ..schema.factors import SEED, first_line
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural

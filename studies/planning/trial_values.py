@@ -34,7 +34,7 @@ from ..catalog.metrics import (
 from ..catalog.targets import read_target
 from ..catalog.tasks import GeneratedTask
 from ..resolve.trial import task_from_json
-from ..schema.level_names import first_line
+from ..schema.factors import first_line
 from ..schema.settings import read_recipe
 from ..text.command_line import command_line
 from .target_values import spent

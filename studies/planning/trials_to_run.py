@@ -20,8 +20,7 @@ from ...diagnostics import nearest_hint
 from ...storage import Store, StoreError
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..resolve.trial import Trial, settings_from_json
-from ..schema.factors import SEED
-from ..schema.level_names import NamedLevels, level_text
+from ..schema.factors import SEED, NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level
 from ..study import Study
@@ -109,9 +108,11 @@ def start_turns(study: Study) -> dict[str, int]:
     Trials of one turn may start in any order. A trial's turn depends on the study, not on the store, so that
     a resumed run first completes the interrupted turn.
     """
-    if study.order == "file":
+    if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
-    if study.order == "shuffled":  # ids are hashes: their order is random, but stays when trials are added
+    if (
+        study.header.order == "shuffled"
+    ):  # ids are hashes: their order is random, but stays when trials are added
         return {trial: turn for turn, trial in enumerate(sorted(trial.id for trial in study.trials))}
     seen, turns = Counter[tuple[object, ...]](), dict[str, int]()
     for trial in study.trials:
@@ -126,7 +127,7 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
     A run trains them again.
     """
-    if not study.keep_weights or study.search is not None:
+    if not study.header.keep_weights or study.search is not None:
         return ()
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
     kept = store.files.trials_with_weights(done)
@@ -287,6 +288,7 @@ def _resolve_level_text(study: Study, factor: str, name: str) -> str:
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
     levels = {
-        level_text(trial.levels[factor]): trial.levels[factor] for trial in (*study.cells, *study.over_budget)
+        level_text(trial.levels[factor]): trial.levels[factor]
+        for trial in (*study.cells, *study.grid.over_budget)
     }
     return level_text(NamedLevels(levels.values(), f"of {factor}").find(name))

@@ -6,22 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.nodes import Node
-from ..schema.design import MAX_TRIALS, STEPWISE, Design, level_key
-from ..schema.factors import ABSENT, SEED
-from ..schema.level_names import level_name
+from ..schema.design import MAX_TRIALS, Design
+from ..schema.factors import ABSENT, SEED, level_key, level_name
 from ..schema.settings import Level
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
-from .selection import describe_levels, is_selected, level_name_fault
+from .kinds import describe_levels, is_selected, level_name_fault
 
 if TYPE_CHECKING:
     from ...reporting.kinds.cells import CellsTable
+    from ..designs.cumulative import Stepwise
 
 CHANGES = "changes"
 """The value of `rows` that selects rows of changes."""
@@ -109,7 +109,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     rows: list[ChangeRow] = []
     numbers: dict[CellKey, int] = {}
     stepping = tuple(name for name in design.inner if name in baseline)
-    rows_of_steps = design.way() if _takes_steps(spec, design) else []
+    rows_of_steps = cast("Stepwise", design).way() if _takes_steps(spec, design) else []
     for cells in blocks.values():
         first = next(iter(cells.values()))
         steps = [_key(design.settled({**first, **row}), stepping) for row in rows_of_steps]
@@ -188,14 +188,14 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
 
 
 def _takes_steps(spec: CellsTable, design: Design) -> bool:
-    return design.kind in STEPWISE and not spec.baseline and spec.columns not in design.inner
+    return design.kind in ("cumulative", "path") and not spec.baseline and spec.columns not in design.inner
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
     """Return the number of changes from which a step of a path was chosen as the best."""
     if design.kind != "path" or not step:
         return 1
-    left = len(design.steps) + 1 - step
+    left = len(cast("Stepwise", design).steps) + 1 - step
     return left * (left + 1 if by_step and step > 1 else 1)
 
 

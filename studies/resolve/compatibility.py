@@ -33,12 +33,11 @@ from ..catalog.tasks import (
     check_statements,
 )
 from ..schema.epoch_metrics import epoch_metrics
-from ..schema.settings import TrialSettings, read_recipe
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_recipe
 from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .costs import longest_pair, model_config, most_tokens
-from .template import D_MODEL_PATH, RECIPE_PATH
 
 _NEEDS = {
     TaskKind.REGRESSION: VECTOR,

@@ -17,17 +17,15 @@ from typing import Any
 from ...diagnostics import hint, nearest, nearest_hint
 from ...grammar import Recipe, RecipeError
 from ...grammar.nodes import Dimension
-from ..schema.design import Design, level_key
-from ..schema.design_reader import BASELINE_PATH
-from ..schema.factors import ABSENT, SEED, is_level, is_name
+from ..schema.design import BASELINE_PATH, Design
+from ..schema.factors import ABSENT, SEED, has_level, is_name, level_key
 from ..schema.search import representative_values
-from ..schema.settings import Level, read_recipe
+from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import path_prefix
 from ..text.strict_model import InvalidTableError, ValidationProblem, format_value
 from ..text.toml_positions import KeyPath
-from .resolve import resolve_settings
-from .template import D_MODEL_PATH, HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, Template, iter_texts, value_holes
+from .template import HOLE_PATTERN, TRIAL_TABLES, Template, iter_texts, resolve_settings, value_holes
 
 PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 """Levels, each with its path in the file."""
@@ -405,7 +403,7 @@ def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # grows while it is walked
-        if of and not is_level(found[other], of):  # a condition without any level is a fault of its own
+        if of and not has_level(of, found[other]):  # a condition without any level is a fault of its own
             found[other] = of[0]
         asked += design.conditions.get(other, {}).items()
     return design.settled(found)

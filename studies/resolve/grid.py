@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ..ladder import Ladder, on_rung
-from ..schema.design import MAX_TRIALS, Design, MatchedSize, level_key
-from ..schema.factors import SEED
-from ..schema.level_names import level_text
+from ..schema.design import MAX_TRIALS, Design
+from ..schema.expansion import Expansion
+from ..schema.factors import SEED, level_key, level_text
 from ..schema.search_settings import Limit
-from ..schema.settings import Level, MatchedCost, TrialSettings
+from ..schema.settings import Level, TrialSettings
 from ..text.document import Diagnostics
-from ..text.strict_model import InvalidTableError, format_value
+from ..text.strict_model import InvalidTableError
 from ..text.toml_positions import KeyPath
-from .costs import model_cost, parameter_count, sequence_tokens, step_flops
+from .costs import model_cost, parameter_count, step_flops
 from .draft import report_cell_problem
-from .equal_costs import SIZE_PATHS, SizeMatch, SizeMatcher, cost_text
-from .resolve import resolve_settings
-from .template import RECIPE_PATH, Template
+from .template import Template, resolve_settings
 from .trial import Trial
+
+if TYPE_CHECKING:
+    from ..expansions.match import SizeMatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,33 +67,28 @@ class StudyBudget:
             yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step, at most {:.4g}"
 
 
-_NOUNS: Mapping[MatchedCost, str] = {
-    "parameters": "parameters",
-    "flops": "",
-    "state": "of state",
-    "memory": "in a step",
-}
-
 _MAX_FAULTS = 20  # of cells that only several levels together make invalid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrialGrid:
     """The trials of a grid in file order.
 
-    `cells` has every cell with every seed; different cells may be the same trial. `size_matches` has the
-    sizes solved for equal costs, by trial.
+    `cells` has every cell with every seed; different cells may be the same trial. `over_budget` has those
+    that are not run, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by
+    trial.
     """
 
     cells: tuple[Trial, ...] = ()
     over_budget: tuple[Trial, ...] = ()
+    added: tuple[Trial, ...] = ()
     size_matches: Mapping[str, SizeMatch] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """Every trial once, with the levels of its first cell."""
         first: dict[str, Trial] = {}
-        for trial in self.cells:
+        for trial in (*self.cells, *self.added):
             first.setdefault(trial.id, trial)
         return tuple(first.values())
 
@@ -109,7 +106,7 @@ class GridBuilder:
     design: Design
     budget: StudyBudget
     tolerance: float
-    ladder: Ladder | None = None
+    expansions: Sequence[Expansion] = ()
     reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # cells that no size can match
 
     def build(self) -> TrialGrid:
@@ -153,73 +150,20 @@ class GridBuilder:
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
         """Return a cell's settings, with its size solved if it has one; report faults and return None."""
         values, match = dict(levels), None
-        if (matched := self.design.matched_size) is not None:
-            match = self._solve_size(matched, levels)
-            if match is None:
+        for each in self.expansions:
+            if (filling := each.fill(self, levels)) is None:
                 return None
-            values[matched.name] = matched.size if match.size is None else match.size
+            values |= filling.values
+            match = filling.size_match or match
         try:
             settings = resolve_settings(self.template, values)
         except InvalidTableError as error:
             for problem in error.problems:
                 report_cell_problem(self.diagnostics, self.template, problem, levels, {})
             return None
-        if self.ladder is not None:
-            tokens = sequence_tokens(settings)
-            parameters = parameter_count(settings)
-            settings = on_rung(self.ladder, settings, levels, parameters=parameters, sequence_tokens=tokens)
+        for each in self.expansions:
+            settings = each.change(settings, levels)
         return settings, match
-
-    def _solve_size(self, matched: MatchedSize, levels: Mapping[str, Level]) -> SizeMatch | None:
-        """Return the size of a cell; report the nearest sizes if none is within the tolerance."""
-        matcher = SizeMatcher(template=self.template, design=self.design, matched=matched)
-        try:
-            nearest, *others = matcher.solve(levels)
-        except InvalidTableError as error:
-            baseline = self.design.baseline_of(levels)
-            for problem in error.problems:
-                report_cell_problem(self.diagnostics, self.template, problem, baseline, {})
-            return None
-        if abs(nearest.largest.relative_residual) <= self.tolerance:
-            return nearest
-        self._report_mismatch(matcher, levels, [nearest, *others])
-        return None
-
-    def _report_mismatch(
-        self, matcher: SizeMatcher, levels: Mapping[str, Level], nearest: Sequence[SizeMatch]
-    ) -> None:
-        """Report a cell that no size brings to its baseline's costs, and its nearest sizes.
-
-        The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
-        levels.
-        """
-        name, texts = matcher.matched.name, {factor: [level] for factor, level in levels.items()}
-        names = dict.fromkeys(factor for path in SIZE_PATHS for factor in self.template.names_at(path, texts))
-        factors = [factor for factor in names if factor in levels and len(self.design.factors[factor]) > 1]
-        costs = " and ".join(
-            f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
-        )
-        target = f"{costs} within {100 * self.tolerance:g} %"
-        if nearest[0].size is None:
-            outcome = f"got {nearest[0]}, and no hole {{{name}}} to solve"
-        elif not matcher.is_changed_by_size(levels, nearest):
-            outcome = f"got {nearest[0]}, whatever {name} is"
-        elif len(nearest[0].costs) > 1:
-            outcome = f"but no size satisfies both; the nearest is {name}={nearest[0].size}"
-            outcome += f", which gives {nearest[0]}"
-        else:
-            outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)
-        where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
-        origin = None
-        if len(factors) == 1:
-            keys = [level_key(level) for level in self.design.combined_factors.get(factors[0], ())]
-            key = level_key(levels[factors[0]])
-            origin = ("factors", factors[0], keys.index(key)) if key in keys else None
-        if (origin, where) not in self.reported:  # once for all tasks
-            self.reported.add((origin, where))
-            message = f"expected the baseline's {target}, {outcome}"
-            message += "" if origin or not where else f", where {where}"
-            self.diagnostics.report(origin or RECIPE_PATH, message)
 
     def _report_over_budget(self, trials: Sequence[Trial]) -> None:
         """Report a budget that every cell exceeds, and by how much the smallest one does."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from ...grammar.dimensions import option_label, resolve
 from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, IntegerDimension, RealDimension, walk
 from ..schema.search import contains
-from ..schema.settings import Level
-from .template import RECIPE_PATH, Template
+from ..schema.settings import RECIPE_PATH, Level
+from .template import Template
 
 MAX_COUNTED = 2_000
 """The maximum number of combinations that are resolved to count a space's points, each in about 1 ms."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ..schema.settings import TrialSettings
+from ..schema.settings import BUDGET_KEYS, TrialSettings
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import number_range
@@ -28,9 +28,6 @@ class BudgetSettings(StrictModel):
     comes nearest"""
     flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the operations of the whole training, forward and backward, instead of steps_per_epoch"""
-
-
-BUDGET_KEYS = tuple(BudgetSettings.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +56,18 @@ class TrainingBudget:
             raise ValueError(f"expected at least {least:,}, one step in each epoch, got {self.amount:,.0f}")
         return max(1, round(self.amount / least))
 
+    def spend(self, settings: TrialSettings) -> TrialSettings:
+        """Return the settings with the steps that the budget gives; raise ValueError where it gives none."""
+        train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
+        return settings.model_copy(update={"train": train})
+
 
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
-    """Take the budget out of the tables of a trial, and put a step in its place; None without a budget.
+    """Take the budget out of the tables of a trial, and put a step in its place.
 
-    A faulty budget is added to the problems.
+    A faulty budget is added to the problems, and None is returned.
     """
-    train = tables.get("train")
-    if not isinstance(train, dict) or not any(key in train for key in BUDGET_KEYS):
-        return None
+    train = tables["train"]
     given = [key for key in (_STEPS, *BUDGET_KEYS) if key in train]
     own = {key: train.pop(key) for key in BUDGET_KEYS if key in train}
     train.setdefault(_STEPS, 1)
@@ -84,12 +84,6 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
         problems.append(ValidationProblem(budgets[-1].path, f"{expected}, got {' and '.join(given)}"))
         return None
     return budgets[0]
-
-
-def spend(settings: TrialSettings, budget: TrainingBudget) -> TrialSettings:
-    """Return the settings with the steps that a budget gives; raise ValueError where it gives none."""
-    train = settings.train.model_copy(update={_STEPS: budget.steps_of(settings)})
-    return settings.model_copy(update={"train": train})
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:

@@ -23,7 +23,7 @@ from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.schedules import SCHEDULES
 from ..catalog.tasks import TASKS, TaskSettings, require_task
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
-from ..schema.level_names import level_name
+from ..schema.factors import level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
 
 SHOWN_DIGITS = 8

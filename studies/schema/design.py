@@ -1,25 +1,47 @@
-"""Cells of a study: the design that combines its factors, and explicitly listed cells."""
+"""Cells of a study: factors, the design that combines them, and explicitly listed cells.
+
+A design other than the grid is one module of `studies/designs/` with its name. It has `KIND`, a subclass of
+`Design` with the keys of [study] that belong to it, their checks, its cells, and their explanation. Modules
+are found by name, so that a study loads only its own design.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ..designs import Row, fractional_rows, latin_hypercube_rows, plackett_burman_rows, random_rows
-from .factors import ABSENT, SEED, Conditions, TableLevels, settled
-from .settings import DesignKind, Level, MatchedCost
+from ...diagnostics import nearest_hint
+from ..text.document import Diagnostics
+from ..text.strict_model import format_value
+from ..text.toml_positions import KeyPath
+from ..text.units import plural
+from .factors import (
+    ABSENT,
+    SEED,
+    Conditions,
+    NamedLevels,
+    TableLevels,
+    expand_table_levels,
+    has_level,
+    is_name,
+    level_fault,
+    level_key,
+    read_factors,
+)
+from .settings import DESIGNS, Level, MatchedCost, StudySettings
 
-STEPWISE = ("cumulative", "path")
-"""The designs in which each cell builds on the previous one."""
+if TYPE_CHECKING:
+    from ...storage import Store
+    from ..resolve.trial import Trial
+    from ..study import Study
+    from .expansion import Expansion
 
 MAX_TRIALS = 100_000
 """The maximum number of trials; a larger grid is a fault, reported before its trials are made."""
-
-
-_MAX_DRAWN = 64  # times the cells that are asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,35 +53,24 @@ class MatchedSize:
     costs: tuple[MatchedCost, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Design:
     """The cells of a study; `seed` is a factor, too, and is crossed with the cells of every design.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the only name there that is not a
-    factor: the size to solve. `around` has the factors that are crossed with a design of the others. `target`
-    has the levels of [study] at the end of the design. `metric` decides which change each round of a path
-    keeps, in its `direction` if one is named, and `taken` are the changes kept so far. A fraction has a
-    `resolution`; a sample has `sample_cells` and a `sample_seed`. `labels` fill no holes, and factors with
-    `conditions` have the level ABSENT in some cells. `ladder` has the size factors of [ladder], from the
-    smallest size on. `as_written` is the design of the file without its overrides, if there are any.
-    `table_levels` has the tables behind level names. `factors` has every factor with all its levels: the
-    levels of [factors], then the levels that only listed cells have.
+    factor: the size to solve. `around` has the factors that are crossed with a design of the others. `labels`
+    fill no holes, and factors with `conditions` have the level ABSENT in some cells. `ladder` has the size
+    factors of [ladder], from the smallest size on. `as_written` is the design of the file without its
+    overrides, if there are any. `table_levels` has the tables behind level names. `factors` has every factor
+    with all its levels: the levels of [factors], then the levels that only listed cells have.
     """
 
-    kind: DesignKind
     combined_factors: Mapping[str, tuple[Level, ...]]
     listed_cells: Mapping[int, Mapping[str, Level]]  # by their place in the file
     baseline: Mapping[str, Level]
-    matched_size: MatchedSize | None
+    matched_size: MatchedSize | None = None
     around: tuple[str, ...] = ()
-    target: Mapping[str, Level] = field(default_factory=dict[str, Level])
-    metric: str = ""
-    direction: str = ""
-    taken: tuple[str, ...] = ()
-    resolution: int = 0
-    sample_cells: int = 0
-    sample_seed: int = 0
     labels: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     ladder: tuple[str, ...] = ()
@@ -67,12 +78,19 @@ class Design:
     table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
+    kind: ClassVar[str] = "grid"
+    keys: ClassVar[Mapping[str, str]] = {}
+    """The keys of [study] that belong to the design, each with an example if it is required."""
+    has_conditions: ClassVar[bool] = True
+    """Whether its factors may be conditional."""
+    has_free_levels: ClassVar[bool] = True
+    """Whether each level is as good alone as with others, so that levels are checked one by one."""
+    repeats_levels: ClassVar[bool] = False
+    """Whether a factor may list a level twice."""
+
     def __post_init__(self) -> None:
         """Compute the levels of all factors once, since they are needed often."""
-        factors = {
-            name: list({level_key(level): level for level in levels}.values())
-            for name, levels in self.combined_factors.items()
-        }
+        factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
                 if level != ABSENT and not has_level(factors.setdefault(name, []), level):
@@ -80,6 +98,40 @@ class Design:
         if list(self.combined_factors)[-1] == SEED:
             factors[SEED] = factors.pop(SEED)
         object.__setattr__(self, "factors", {name: tuple(levels) for name, levels in factors.items()})
+
+    @classmethod
+    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
+        """Return the design's own fields, read from its keys; report faults."""
+        return {}
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield why the factors do not fit the design."""
+        yield from ()
+
+    def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
+        """Yield why trials of the cells do not suit the design."""
+        yield from ()
+
+    def next_round(self, study: Study, store: Store) -> Self | None:
+        """Return the design with one more round of cells that the store decides; None if there is none."""
+        return None
+
+    def explain_kind(self) -> str:
+        """Explain which cells the design has, and which effects it can separate; "" for a plain grid."""
+        return "every combination of levels" if self.conditions else ""
+
+    def alias_words(self) -> list[str]:
+        """Return a sentence for each group of effects that the design cannot tell apart."""
+        return []
+
+    def explain(self) -> str:
+        """Explain a design that is not a plain grid, with conditions and labels."""
+        around = f"around each {' and '.join(self.around)}: " if self.around else ""
+        told = around + self.explain_kind() if self.crossed else ""
+        where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
+        verb = "names" if len(self.labels) == 1 else "name"
+        labels = [f"{' and '.join(self.labels)} only {verb} cells"] if self.labels else []
+        return "; ".join([*filter(None, [told]), *where, *labels])
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
@@ -106,16 +158,16 @@ class Design:
         """Return the level of a factor in the baseline: the named one, else the first."""
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
+    def other_level(self, name: str) -> Level:
+        """Return a factor's first level that is not the baseline's, which stands in for a missing one."""
+        baseline = self.baseline_level(name)
+        others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
+        return next(others, baseline)
+
     @property
     def inner(self) -> dict[str, tuple[Level, ...]]:
         """The factors that the design combines itself: all but the seeds and crossed ones."""
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
-
-    def target_level(self, name: str) -> Level:
-        """Return a factor's level at the end of the design: the named one, else the other one."""
-        baseline = self.baseline_level(name)
-        others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
-        return self.target[name] if name in self.target else next(others, baseline)
 
     def settled(self, levels: Mapping[str, Level]) -> dict[str, Level]:
         """Return the levels with ABSENT for each factor whose condition they do not meet."""
@@ -133,105 +185,25 @@ class Design:
         return self.settled(found)
 
     def count(self) -> int:
-        """Return an upper bound of cells times seeds.
-
-        The cells of a grid without conditions are counted without making them.
-        """
-        if self.kind == "grid" and self.conditions:
-            cells = sum(1 for _ in itertools.islice(self._nested_grid(), MAX_TRIALS + 1))
-        elif self.kind == "grid":
-            cells = math.prod(map(len, self.crossed.values()))
-        else:
-            cells = len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
-        if self.listed_cells and not self.crossed:
-            cells = 0
+        """Return an upper bound of cells times seeds."""
+        cells = 0 if self.listed_cells and not self.crossed else self._count_combined()
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
-    def rows(self) -> list[dict[str, Level]]:
-        """Return the cells of a design other than a grid, without seeds and crossed factors."""
-        inner = self.inner
-        if not all(inner.values()):
-            return []  # a factor without levels is a fault of its own
-        start = {name: self.baseline_level(name) for name in inner}
-        match self.kind:
-            case "one_at_a_time":
-                rows = [start, *({**start, name: level} for name in inner for level in inner[name])]
-            case "cumulative":
-                rows = self.way()
-            case "path":
-                # what each round has tried and tries now
-                rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
-                rows = [self.way()[0], *(row for each in rounds for row in each.tries().values())]
-            case "fractional":
-                rows = self._two_level_rows(fractional_rows(len(self.two_level), self.resolution))
-            case "plackett_burman":
-                rows = self._two_level_rows(plackett_burman_rows(len(self.two_level)))
-            case "random":
-                rows = self._random_rows()
-            case "latin_hypercube":
-                sizes = tuple((name, len(levels)) for name, levels in inner.items())
-                drawn = latin_hypercube_rows(sizes, self.sample_cells, self.sample_seed) or ()
-                rows = [_at(inner, row) for row in drawn]
-            case _:
-                count = len(next(iter(inner.values()), (0,)))
-                rows = [{name: levels[number] for name, levels in inner.items()} for number in range(count)]
-        return rows
-
-    @property
-    def steps(self) -> dict[str, Level]:
-        """The factors that do not end at the baseline's level, in order, with their final levels."""
-        ends = {name: self.target_level(name) for name in self.inner}
-        return {
-            name: level
-            for name, level in ends.items()
-            if level_key(level) != level_key(self.baseline_level(name))
-        }
-
-    def way(self) -> list[dict[str, Level]]:
-        """Return the cells of a stepwise design; each has one more step than the previous one."""
-        start = {name: self.baseline_level(name) for name in self.inner}
-        order = self.taken if self.kind == "path" else tuple(self.steps)
-        return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
-
-    def tries(self) -> dict[str, dict[str, Level]]:
-        """Return the remaining changes of a path's current round, by factor."""
-        base = self.way()[-1]
-        left = {name: level for name, level in self.steps.items() if name not in self.taken}
-        return {name: {**base, name: level} for name, level in left.items()}
-
-    @property
-    def two_level(self) -> list[str]:
-        """The factors with two levels that the design combines itself."""
-        return [name for name, levels in self.inner.items() if len(levels) == 2]
-
-    def _two_level_rows(self, rows: Iterable[Row]) -> list[dict[str, Level]]:
-        """Return runs of two-level factors, the baseline's level first; the others keep one level."""
-        ends = {name: (self.baseline_level(name), self.target_level(name)) for name in self.two_level}
-        constant = {name: levels[0] for name, levels in self.inner.items() if name not in ends}
-        return [
-            {**constant, **{name: ends[name][number] for name, number in zip(ends, row, strict=True)}}
-            for row in rows
-        ]
-
-    def _random_rows(self) -> list[dict[str, Level]]:
-        """Return random cells; fewer than requested if too many coincide except for absent levels."""
-        sizes = tuple((name, len(levels)) for name, levels in self.inner.items())
-        most = min(math.prod(count for _, count in sizes), _MAX_DRAWN * self.sample_cells)
-        drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
-        while drawn:
-            for row in random_rows(sizes, drawn, self.sample_seed):
-                cell = self.settled(_at(self.inner, row))
-                found.setdefault(tuple(map(level_key, cell.values())), cell)
-            if len(found) >= self.sample_cells or drawn >= most:
-                break
-            drawn = min(2 * drawn, most)
-        return list(found.values())[: self.sample_cells]
+    def _count_combined(self) -> int:
+        if self.conditions:
+            return sum(1 for _ in itertools.islice(self._combine(), MAX_TRIALS + 1))
+        return math.prod(map(len, self.crossed.values()))  # without making them
 
     def cells(self) -> Iterator[dict[str, Level]]:
-        """Yield every cell with every seed once; a grid in file order, other cells seed by seed."""
+        """Yield every cell with every seed once; a plain grid in file order, other cells seed by seed."""
         order, seen = list(self.factors), set[object]()
-        is_plain = self.kind == "grid" and not self.conditions
-        combined = self._seeded_grid() if is_plain else self._seeded(self.combined_cells())
+        if self.kind == "grid" and not self.conditions and (self.crossed or not self.listed_cells):
+            combined = (
+                dict(zip(self.combined_factors, levels, strict=True))
+                for levels in itertools.product(*self.combined_factors.values())
+            )
+        else:
+            combined = self._seeded(self.combined_cells())
         for cell in itertools.chain(combined, self._seeded(self.listed_cells.values())):
             key = tuple(level_key(cell[name]) for name in order)
             if key not in seen:
@@ -240,17 +212,10 @@ class Design:
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
         """Yield the cells that the design makes, without seeds; none if a study lists all of its cells."""
-        if self.listed_cells and not self.crossed:
-            return
-        if self.kind == "grid":
-            yield from self._nested_grid()
-            return
-        rows = self.rows()
-        for levels in itertools.product(*(self.crossed[name] for name in self.around)):
-            around = dict(zip(self.around, levels, strict=True))
-            yield from (self.settled({**row, **around}) for row in rows)
+        if self.crossed or not self.listed_cells:
+            yield from self._combine()
 
-    def _nested_grid(self) -> Iterator[dict[str, Level]]:
+    def _combine(self) -> Iterator[dict[str, Level]]:
         order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
 
         def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
@@ -265,25 +230,277 @@ class Design:
 
         return extend({}, order)
 
-    def _seeded_grid(self) -> Iterator[dict[str, Level]]:
-        if self.crossed or not self.listed_cells:
-            for levels in itertools.product(*self.combined_factors.values()):
-                yield dict(zip(self.combined_factors, levels, strict=True))
-
     def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
         for cell in cells:
             yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
 
 
-def _at(factors: Mapping[str, tuple[Level, ...]], row: Row) -> dict[str, Level]:
-    return {name: factors[name][number] for name, number in zip(factors, row, strict=True)}
+class RowDesign(Design):
+    """A design that makes its cells row by row, around which other factors may be crossed."""
+
+    has_free_levels = False
+
+    def rows(self) -> list[dict[str, Level]]:
+        """Return the cells without seeds and crossed factors; none if a factor has no levels."""
+        return self.make_rows() if all(self.inner.values()) else []  # which is a fault of its own
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        """Return the cells without seeds and crossed factors."""
+        raise NotImplementedError
+
+    def _count_combined(self) -> int:
+        return len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
+
+    def _combine(self) -> Iterator[dict[str, Level]]:
+        rows = self.rows()
+        for levels in itertools.product(*(self.crossed[name] for name in self.around)):
+            around = dict(zip(self.around, levels, strict=True))
+            yield from (self.settled({**row, **around}) for row in rows)
 
 
-def level_key(level: Level) -> str:
-    """Return a key that is equal for equal levels of the same type: `1` and `1.0` differ."""
-    return repr(level)
+def settled(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
+    """Return the levels of a cell, with ABSENT for each factor whose condition fails."""
+    found = dict(levels)
+    for name, condition in conditions.items():
+        present = (other not in found or has_level(of, found[other]) for other, of in condition.items())
+        if name in found and not all(present):
+            found[name] = ABSENT
+    return found
 
 
-def has_level(levels: Iterable[Level], level: Level) -> bool:
-    """Return whether a level is one of these, of the same type."""
-    return level_key(level) in map(level_key, levels)
+def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
+    """Describe a condition in words: `mixer is conv(k={k}) or gru`."""
+    return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
+
+
+_DESIGNS = "...studies.designs"
+"""The folder of designs other than the grid."""
+
+_DESIGN_PATH: KeyPath = ("study", "design")
+BASELINE_PATH: KeyPath = ("study", "baseline")
+CELLS = "cells"
+
+
+def find_design(name: str) -> type[Design]:
+    """Return the class of a design."""
+    return Design if name == "grid" else import_module(f"{_DESIGNS}.{name}", __package__).KIND
+
+
+def read_design(
+    diagnostics: Diagnostics, header: StudySettings | None, expansions: Iterable[Expansion] = ()
+) -> Design:
+    """Return the design of a study; report and drop faulty parts.
+
+    A study without factors gets those of its cells, in order of appearance. A cell has the baseline's level
+    of each factor that it does not name.
+    """
+    header = header or StudySettings(name="unread", title="unread")
+    return DesignReader(diagnostics, header).design(expansions)
+
+
+class DesignReader:
+    """Reader of a study's design from [study], [factors] and [[cells]].
+
+    The fit of levels and holes is checked later, when all levels are tried.
+    """
+
+    def __init__(self, diagnostics: Diagnostics, header: StudySettings) -> None:
+        self.diagnostics, self.header = diagnostics, header
+        self.kind = find_design(header.design)
+        self.table_levels = expand_table_levels(diagnostics)
+        self.factors = read_factors(
+            diagnostics, lambda name: self.kind.repeats_levels and name not in (SEED, *header.around)
+        )
+        self.crossed = {name: levels for name, levels in self.factors.items() if name != SEED}
+        tables = diagnostics.data.get(CELLS, [])
+        if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+            diagnostics.report((CELLS,), f"expected [[cells]], got {format_value(tables)}")
+            tables = []
+        self.tables: list[Mapping[str, Any]] = tables
+        listed = dict.fromkeys(name for table in tables for name in table if name != SEED)
+        self.names = tuple(self.crossed or listed)
+        self.levels = {
+            name: NamedLevels(
+                _unique((*self.crossed.get(name, ()), *(each[name] for each in tables if name in each))),
+                f"of {name}",
+            )
+            for name in self.names
+        }
+
+    def design(self, expansions: Iterable[Expansion]) -> Design:
+        """Return the design; if its kind does not fit the factors, one of a kind that does."""
+        header = self.header
+        # the baseline of a search is a point, which is checked once the dimensions are known
+        named = {} if self.diagnostics.has_search else header.baseline
+        baseline = self.named_levels(BASELINE_PATH, named, self.sizes() if header.match else {})
+        self.around = self._around()
+        added = {key: value for each in expansions for key, value in each.read_cells(self).items()}
+        listed = self._listed_cells(baseline, added.get("conditions", {}), added.get("labels", ()))
+        common = {
+            "combined_factors": self.factors,
+            "table_levels": self.table_levels,
+            "listed_cells": listed,
+            "baseline": baseline,
+            "around": self.around,
+            **added,
+        }
+        design = self.kind(**common, **self.kind.own_fields(self))
+        self.check_levels(BASELINE_PATH, baseline)
+        self._check_max_seeds()
+        for path, message in self._misplaced_keys():
+            self.diagnostics.report(path, message, key=True)
+        faults = [*self._missing_keys()]
+        if design.conditions and not design.has_conditions:
+            faults.append((("when",), f"in a design of {design.kind} every factor is in every cell"))
+        faults += design.faults()
+        for path, message in faults:
+            self.diagnostics.report(path, message)
+        self._check_search(listed)
+        if not faults:
+            return design
+        return find_design("grid" if design.kind == "zip" else "one_at_a_time")(**common)
+
+    def _misplaced_keys(self) -> Iterator[tuple[KeyPath, str]]:
+        given = [key for key in DESIGN_KEYS if key in self.header.model_fields_set]
+        for key in given:
+            if key not in self.kind.keys:
+                owners = [name for name in DESIGNS if key in find_design(name).keys]
+                names = " and ".join(f'"{name}"' for name in owners)
+                yield ("study", key), f'{key} needs design = {names}, got "{self.header.design}"'
+        if "tolerance" in self.header.model_fields_set and not self.header.match:
+            yield ("study", "tolerance"), "only match has a tolerance"
+
+    def _missing_keys(self) -> Iterator[tuple[KeyPath, str]]:
+        for key, example in self.kind.keys.items():
+            if example and getattr(self.header, key) is None:
+                message = f"{self.kind.kind} needs {key}, for example {key} = {example}"
+                yield _DESIGN_PATH, message
+
+    def find(self, factor: str, name: Level) -> Level:
+        """Return the level for a name; an unknown name is returned unchanged."""
+        levels = self.levels.get(factor)
+        return levels.find(name) if levels and levels.has(name) else name
+
+    def named_levels(
+        self, path: KeyPath, named: Mapping[str, Level], others: Collection[str] = ()
+    ) -> dict[str, Level]:
+        """Return the named levels by factor; report names that match no level."""
+        return {
+            name: self.find(name, level)
+            for name, level in named.items()
+            if name not in others and self._is_level((*path, name), level)
+        }
+
+    def _is_level(self, path: KeyPath, level: object) -> bool:
+        """Return whether a key is a factor's name and its value a valid level; report it if not."""
+        name = str(path[-1])
+        if name == SEED:
+            self.diagnostics.report(path, "seeds cross every cell: list them in [factors]", key=True)
+        elif name not in self.names:
+            near = nearest_hint(name, self.names)
+            self.diagnostics.report(path, f"unknown factor '{name}'{near}", key=True)
+        elif not is_name(self.diagnostics, path):
+            pass
+        elif message := level_fault(name, level):
+            self.diagnostics.report_invalid(path, message)
+        else:
+            return True
+        return False
+
+    def check_factor_names(self, key: str, names: Iterable[str], known: Collection[str]) -> None:
+        """Report names in a key of [study] that are no known factors."""
+        for name in names:
+            if name not in known:
+                near = nearest_hint(name, known)
+                self.diagnostics.report(("study", key), f"unknown factor '{name}'{near}")
+
+    def _around(self) -> tuple[str, ...]:
+        """Return the factors that cross the design; report and drop invalid ones."""
+        names, path = self.header.around, ("study", "around")
+        if names and self.header.design == "grid":
+            message = "a grid crosses all of its factors: around needs another design"
+            self.diagnostics.report(path, message)
+            return ()
+        if SEED in names:
+            self.diagnostics.report(path, "seeds cross every cell already")
+        self.check_factor_names("around", (name for name in names if name != SEED), self.crossed)
+        return tuple(dict.fromkeys(name for name in names if name in self.crossed))
+
+    def _listed_cells(
+        self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
+    ) -> dict[int, dict[str, Level]]:
+        """Return the cells of [[cells]] that have a level for each factor without one in the baseline.
+
+        Unknown factors, invalid levels, levels of absent factors, and duplicate cells are reported.
+        """
+        listed: dict[int, dict[str, Level]] = {}
+        seen: set[tuple[str, ...]] = set()
+        for index, table in enumerate(self.tables):
+            path: KeyPath = (CELLS, index)
+            cell = settled(conditions, {name: {**baseline, **table}.get(name, True) for name in self.names})
+            fits = [self._is_level((*path, name), level) for name, level in table.items()]
+            absent = [name for name, level in cell.items() if level == ABSENT]
+            missing = [name for name in cell if name not in (*table, *baseline, *absent)]
+            for name in missing:
+                self.diagnostics.report(path, f"missing factor '{name}'")
+            extra = [name for name in absent if name in table and name in conditions]
+            for name in extra:
+                message = f"{name} is absent here; it exists only with {describe_condition(conditions[name])}"
+                self.diagnostics.report((*path, name), message, key=True)
+            if all(fits) and not missing and not extra:
+                listed[index] = cell
+                key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
+                if key in seen:
+                    self.diagnostics.report(path, "this cell is listed twice")
+                seen.add(key)
+        return listed
+
+    def sizes(self) -> dict[str, int | float]:
+        """Return the numbers in the baseline whose names are not factors."""
+        baseline = self.header.baseline
+        others = {name: value for name, value in baseline.items() if name not in (*self.names, SEED)}
+        return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
+
+    def check_levels(self, path: KeyPath, named: Mapping[str, Level]) -> None:
+        """Report named levels that their factors do not have."""
+        for name, level in named.items():
+            if name in self.levels:
+                try:
+                    self.levels[name].find(level)
+                except ValueError as error:
+                    self.diagnostics.report((*path, name), str(error))
+
+    def _check_max_seeds(self) -> None:
+        """Report a `max_seeds` without effect: in a search, which has no claims, or not above the seeds."""
+        path, count = ("study", "max_seeds"), len(self.factors[SEED])
+        if self.header.max_seeds is None:
+            return
+        if self.diagnostics.has_search:
+            self.diagnostics.report(path, "a search adds no seeds: it makes no claims")
+        elif self.header.max_seeds <= count:
+            expected = f"expected more than the {plural(count, 'seed')} of [factors]"
+            self.diagnostics.report(path, f"{expected}, got {self.header.max_seeds}")
+
+    def _check_search(self, listed: Collection[int]) -> None:
+        """Report keys and cells of a grid in a study with a search."""
+        given = self.header.model_fields_set
+        if not self.diagnostics.has_search:
+            if self.header.baseline_seeds is not None:
+                message = "only the baseline of a search has seeds of its own"
+                self.diagnostics.report(("study", "baseline_seeds"), message, key=True)
+            return
+        for key in ("design", "around", "labels", *DESIGN_KEYS, "ablate", "match", "order"):
+            if key in given:
+                message = f"a search chooses its points: {key} belongs to a grid"
+                self.diagnostics.report(("study", key), message, key=True)
+        if listed:
+            message = "a search chooses its points: cells belong to a grid"
+            self.diagnostics.report((CELLS,), message, key=True)
+
+
+def _unique(levels: Iterable[Level]) -> Collection[Level]:
+    return {level_key(level): level for level in levels}.values()
+
+
+DESIGN_KEYS = ("target", "metric", "direction", "resolution", "cells", "design_seed")
+"""The keys of [study] that belong to single designs."""

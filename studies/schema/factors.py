@@ -1,19 +1,22 @@
-"""[factors] and their levels, conditions in [when], levels that are tables, and `ablate = "parts"`."""
+"""[factors]: levels, levels that are tables, and names of levels.
+
+`NamedLevels` is the only rule by which claims, tables, figures, designs and commands find a named level.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...diagnostics import nearest_hint
-from ...grammar import RecipeError, parse
-from ...grammar.difference import ablations
+from ...diagnostics import nearest_hint, replace_unprintable
+from ...grammar import RecipeError
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
-from .settings import Level
+from .settings import Level, read_recipe
 
 SEED = "seed"
 """The factor that every study has; all cells use the same levels."""
@@ -89,88 +92,8 @@ def level_fault(factor: str, level: object) -> str | None:
     return None
 
 
-CONDITIONS_TABLE = "when"
-
 Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
 """The condition of each factor: required levels of other factors, which come before it."""
-
-
-def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
-    """Return the conditions of factors; report and drop faulty ones.
-
-    `names` are the factors without the seed; `fixed` are factors that are present in every cell.
-    """
-    conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
-    table = diagnostics.table(CONDITIONS_TABLE)
-    if table and diagnostics.has_search:
-        message = "a search has conditional choices in its recipe: conditions belong to a grid"
-        diagnostics.report((CONDITIONS_TABLE,), message, key=True)
-        return {}
-    for name, condition in table.items():
-        path: KeyPath = (CONDITIONS_TABLE, name)
-        if name not in names:
-            diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
-        elif name in fixed:
-            diagnostics.report(path, f"{name} crosses the design: it is in every cell", key=True)
-        elif not isinstance(condition, Mapping) or not condition:
-            expected = 'expected levels of other factors, such as { mixer = "conv" }'
-            diagnostics.report(path, f"{expected}, got {format_value(condition)}")
-        else:
-            conditions[name] = {
-                other: tuple(levels if isinstance(levels, list) else [levels])
-                for other, levels in condition.items()
-                if _is_other(diagnostics, (*path, other), names)
-            }
-    order = list(_ordered(conditions))
-    for name in conditions.keys() - set(order):
-        diagnostics.report((CONDITIONS_TABLE, name), f"{name} depends on itself", key=True)
-    return {name: conditions[name] for name in order}
-
-
-def settled(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
-    """Return the levels of a cell, with ABSENT for each factor whose condition fails."""
-    found = dict(levels)
-    for name, condition in conditions.items():
-        present = (other not in found or is_level(found[other], of) for other, of in condition.items())
-        if name in found and not all(present):
-            found[name] = ABSENT
-    return found
-
-
-def is_level(level: Level, levels: Collection[Level]) -> bool:
-    """Return whether a level is one of these, of the same type."""
-    return any(type(level) is type(each) and level == each for each in levels)
-
-
-def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
-    """Describe a condition in words: `mixer is conv(k={k}) or gru`."""
-    return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
-
-
-def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Return whether a path's last key is another factor that a condition can name; report it if not."""
-    _, name, other = path
-    if other == SEED:
-        diagnostics.report(path, "every cell is there with every seed", key=True)
-    elif other == name:
-        diagnostics.report(path, f"{name} depends on itself", key=True)
-    elif other not in names:
-        diagnostics.report(path, f"unknown factor '{other}'{nearest_hint(str(other), names)}", key=True)
-    else:
-        return True
-    return False
-
-
-def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the conditional factors, each after those that it depends on; none of a cycle."""
-    done: set[str] = set()
-    while ready := [
-        name
-        for name, condition in conditions.items()
-        if name not in done and not (condition.keys() & conditions.keys()) - done
-    ]:
-        done.update(ready)
-        yield from ready
 
 
 TableLevels = Mapping[str, Mapping[Level, Mapping[str, Any]]]
@@ -236,33 +159,187 @@ def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:
     return value
 
 
-RECIPE = "recipe"
-"""The factor that `ablate` creates from the model's recipe."""
+def level_key(level: Level) -> str:
+    """Return a key that is equal for equal levels of the same type: `1` and `1.0` differ."""
+    return repr(level)
 
 
-def expand_ablation(diagnostics: Diagnostics) -> None:
-    """Add the recipe factor first, with the whole recipe as its first level; report faults.
+def has_level(levels: Iterable[Level], level: Level) -> bool:
+    """Return whether a level is one of these, of the same type."""
+    return level_key(level) in map(level_key, levels)
 
-    An invalid recipe stays unchanged; the check of recipes reports it.
+
+_FRAGMENT = re.compile(r"\{ *(\w+) *\}")
+_RANGE = re.compile(r"(integer|real)\([^()]*\)")
+_CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
+_ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
+
+
+def one_line(text: str) -> str:
+    """Return the text with single spaces and without unprintable characters."""
+    return replace_unprintable(" ".join(text.split()))
+
+
+def first_line(reason: str) -> str:
+    """Return the first line of a reason, which may be followed by a traceback."""
+    return one_line(reason.partition("\n")[0])
+
+
+def level_text(level: Level) -> str:
+    """Return a factor's level as written in the study, on one line; booleans as in TOML."""
+    return str(level).lower() if isinstance(level, bool) else one_line(str(level))
+
+
+def level_name(level: Level) -> str:
+    """Return a level for display: a fragment by its name, `{all_attn}` as `all_attn`."""
+    text = level_text(level)
+    fragment = _FRAGMENT.fullmatch(text)
+    return fragment[1] if fragment else text
+
+
+def value_name(value: Level) -> str:
+    """Return a dimension's value for display; ranges inside it have their own values."""
+    return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
+
+
+def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
+    """Return the levels of a factor for display; names that would be equal are spelled out."""
+    names = [level_name(level) for level in levels]
+    counts = Counter(names)
+    return tuple(
+        name if counts[name] == 1 else level_text(level) for name, level in zip(names, levels, strict=True)
+    )
+
+
+def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
+    """Return short names of levels, without arguments that are equal in every use of a block.
+
+    If another level has `conv(k=20)`, `sa + conv(k=20)` becomes `sa + conv`; if it has `conv(k=3)`, the
+    arguments stay.
     """
-    data = diagnostics.data
-    model, factors = data.get("model"), data.get("factors", {})
-    text = model.get(RECIPE) if isinstance(model, Mapping) else None
-    if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
-        return
-    if RECIPE in factors:
-        diagnostics.report(
-            ("factors", RECIPE), "ablate creates a factor of this name: rename yours", key=True
-        )
-        return
+    texts, shared = level_names(levels), _shared_arguments(levels)
+    return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
+
+
+def named_levels(factor: str, levels: Sequence[Level], *, joint: str = " ") -> tuple[str, ...]:
+    """Return short names of a factor's levels; numbers get the factor's name: `filter 64`."""
+    texts = short_level_names(levels)
+    if all(isinstance(level, str) for level in levels):
+        return texts
+    return tuple(f"{one_line(factor)}{joint}{text}" for text in texts)
+
+
+def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
+    """Return the blocks whose arguments `short_level_names` omits, with the arguments: `conv(k=20)`."""
+    return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
+
+
+def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
+    """Return the arguments of each block name that are equal wherever it occurs."""
+    calls: dict[str, set[str]] = {}
+    for text in level_names(levels):
+        for name, arguments in _CALL.findall(text):
+            calls.setdefault(name, set()).add(arguments)
+    return {name: arguments.pop() for name, arguments in calls.items() if len(arguments) == 1}
+
+
+def bare_level_names(level: Level) -> tuple[str, ...]:
+    """Return a level without its innermost arguments, then without the next ones, and so on.
+
+    `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
+    """
+    found = [level_name(level)]
+    while (bare := _ARGUMENTS.sub("", found[-1])) != found[-1]:
+        found.append(bare)
+    return tuple(found[1:])
+
+
+class NamedLevels:
+    """Lookup of a factor's levels by any of their names.
+
+    A name is tried in this order, and the first match decides:
+
+    1. the level itself;
+    2. its text;
+    3. an equal number;
+    4. an equal recipe;
+    5. the name of a fragment;
+    6. a short name: without the arguments that a block has in all levels, or without any.
+    """
+
+    def __init__(self, levels: Iterable[Level], where: str) -> None:
+        """Index the levels of a factor; `where` locates them in errors: `of mixer`."""
+        self.levels = tuple(levels)
+        self.where = where
+        self._found: dict[str, Level] = {}
+
+    def find(self, name: object) -> Level:
+        """Return the level with this name.
+
+        Raise ValueError for a name of several levels, listing all of them, and for an unknown one, with the
+        nearest.
+        """
+        if repr(name) not in self._found:
+            self._found[repr(name)] = self._find(name)
+        return self._found[repr(name)]
+
+    def has(self, name: object) -> bool:
+        """Return whether a name matches exactly one level."""
+        try:
+            self.find(name)
+        except ValueError:
+            return False
+        return True
+
+    def _find(self, name: object) -> Level:
+        for meaning_of, names in self._rules():
+            meaning = meaning_of(name)
+            found = [
+                level
+                for level, own in zip(self.levels, names, strict=True)
+                if meaning is not None and any(meaning_of(each) == meaning for each in own)
+            ]
+            if len(found) > 1:
+                texts = " and ".join(level_text(level) for level in found)
+                raise ValueError(f"{format_value(name)} stands for several levels {self.where}: {texts}")
+            if found:
+                return found[0]
+        near = nearest_hint(str(name), level_names(self.levels))
+        raise ValueError(f"unknown level {format_value(name)} {self.where}{near}")
+
+    def _rules(self) -> Iterator[tuple[Callable[[object], object], Iterable[Iterable[Level]]]]:
+        whole = [(level,) for level in self.levels]
+        yield repr, whole
+        yield _text, whole
+        yield _number, [() if isinstance(level, str) else (level,) for level in self.levels]
+        yield _identity, whole
+        yield _text_without_spaces, [(level_name(level),) for level in self.levels]
+        yield _text_without_spaces, [(name,) for name in short_level_names(self.levels)]
+        yield _text_without_spaces, map(bare_level_names, self.levels)
+
+
+def _text(name: object) -> str | None:
+    return level_text(name) if isinstance(name, Level) else None
+
+
+def _number(name: object) -> float | None:
+    """Return the number that a name spells; None for a boolean and for other texts."""
+    if isinstance(name, bool) or not isinstance(name, str | int | float):
+        return None
     try:
-        recipe = parse(text)
+        return float(name)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _identity(name: object) -> str | None:
+    if not isinstance(name, str):
+        return None
+    try:
+        return read_recipe(name).identity
     except RecipeError:
-        return
-    without = ablations(recipe)
-    if not without:
-        message = f"expected a recipe with removable parts, got {format_value(text)}"
-        diagnostics.report(("study", "ablate"), message)
-        return
-    data["model"] = {**model, RECIPE: f"{{{RECIPE}}}"}
-    data["factors"] = {RECIPE: [text, *(each.text for each in without)], **factors}
+        return None
+
+
+def _text_without_spaces(name: object) -> str | None:
+    return "".join(level_text(name).split()) if isinstance(name, Level) else None

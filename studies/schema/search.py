@@ -18,8 +18,7 @@ from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .epoch_metrics import final_metrics, last_metrics, missing_metric
-from .factors import SEED
-from .level_names import NamedLevels
+from .factors import SEED, NamedLevels
 from .search_settings import (
     EPOCHS,
     NONE,

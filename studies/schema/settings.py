@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
 
@@ -22,20 +24,18 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import MAX_POSITIONS, POSITIONS, SizedPosition
 from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
 from ..text.strict_model import KnownNames, StrictModel, format_value
+from ..text.toml_positions import KeyPath
 from .training import TrainSettings
 
-DesignKind = Literal[
-    "grid",
-    "one_at_a_time",
-    "zip",
-    "cumulative",
-    "path",
-    "fractional",
-    "plackett_burman",
-    "random",
-    "latin_hypercube",
-]
-"""How the levels of a study's factors are combined."""
+_DESIGNS_FOLDER = str(Path(__file__).parents[1] / "designs")
+
+DESIGNS = ("grid", *sorted(module.name for module in iter_modules([_DESIGNS_FOLDER])))
+"""The names of all designs: each but the grid is a module of `studies/designs/`."""
+
+if TYPE_CHECKING:
+    DesignKind = str
+else:
+    DesignKind = Literal[DESIGNS]
 
 Order = Literal["seeds_last", "file", "shuffled"]
 """The order in which a run starts the trials of a grid."""
@@ -45,6 +45,12 @@ Level = str | int | float | bool
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
 """A name that is valid as part of a path."""
+
+RECIPE_PATH: KeyPath = ("model", "recipe")
+D_MODEL_PATH: KeyPath = ("model", "d_model")
+
+BUDGET_KEYS = ("tokens", "flops")
+"""Keys of [train] that stand in place of steps_per_epoch; their reader is `resolve/training_budget.py`."""
 
 MAX_D_MODEL = 65536
 """The largest width of a model."""

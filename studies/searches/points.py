@@ -21,7 +21,7 @@ from ..planning.status import rungs_of, study_outcomes, tried_trial
 from ..planning.trial_values import ValueStatus, combined_status, trial_values
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
-from ..schema.design import level_key
+from ..schema.factors import level_key
 from ..schema.search_settings import Limit, SearchObjective, SearchSettings, is_known_before
 from ..schema.settings import Level, TrialSettings
 from ..study import Study

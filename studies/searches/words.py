@@ -14,10 +14,11 @@ from ..planning.reused_trials import RecipeSpace
 from ..planning.trial_values import ValueStatus
 from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.grid import StudyBudget
-from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
+from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import Trial
 from ..schema.search import representative_values
 from ..schema.search_settings import EPOCHS, RACE, SearchSettings
+from ..schema.settings import RECIPE_PATH
 from ..study import Study
 from ..text.units import plural
 from .points import SearchPoints

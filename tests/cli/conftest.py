@@ -51,7 +51,7 @@ def run():
 @pytest.fixture
 def steps_of_a_second(monkeypatch):
     """Make each measured step take one second, on a machine with two cores."""
-    monkeypatch.setattr("activemem.cli.views.plan.cpus_here", lambda: 2.0)
+    monkeypatch.setattr("activemem.engine.run.planning.cpus_here", lambda: 2.0)
     monkeypatch.setattr("activemem.engine.run.short_grids._measure_step", lambda *_: 1.0)
     remember = "activemem.grammar.analysis.measured_costs.remember"  # what is not so stays out of the cache
     monkeypatch.setattr(remember, lambda what, of, measure: measure())

@@ -13,8 +13,7 @@ from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.terminal import claims_to_terminal, measured_sentences, settings_sentences
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import FUNCTIONS, SIGNS
-from activemem.studies.study import load_study
-from activemem.studies.study_files import find_study_file
+from activemem.studies.study import find_study_file, load_study
 
 PATH = Path(__file__).parents[2] / "docs" / "how-to" / "seeds.md"
 PAGE = PATH.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from activemem.reporting.kinds.line import LineFigure
 from activemem.reporting.tables.render import render
 from activemem.reporting.tables.table import build_table
 from activemem.reporting.tables.tally import tally_trials
-from activemem.studies.schema.level_names import level_name, level_names, short_level_names
+from activemem.studies.schema.factors import level_name, level_names, short_level_names
 from activemem.studies.study import load_study
 
 from ..studies.resolve.test_fragments import TEXT

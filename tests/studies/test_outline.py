@@ -9,8 +9,7 @@ from activemem.storage import Store
 from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies.last_run import StudyOutline, known_traits, outline, outline_studies, traits
 from activemem.studies.resolve.trial import settings_to_json
-from activemem.studies.study import load_study
-from activemem.studies.study_files import shipped_studies
+from activemem.studies.study import load_study, shipped_studies
 
 from ..reporting.conftest import made_row
 

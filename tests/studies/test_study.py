@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.studies.study import load_study
-from activemem.studies.study_files import find_study_file
+from activemem.studies.study import find_study_file, load_study
 from activemem.studies.text.errors import StudyError
 
 from ..study_texts import replaced, study_text

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ....studies.fidelity import Fidelity, promoted_count
+from ....studies.expansions.fidelity import Fidelity, promoted_count
 from ....studies.schema.search_settings import RaceSettings
 from ....studies.study import Study
 

@@ -342,7 +342,7 @@ class Search:
         tracked.trial, tracked.jobs = None, []
         if self._rungs is not None and point.values != self._study.baseline:
             self._rungs.end(point.global_id, point.rung, self._points.rung_loss(point))
-            for trial in point.trials if self._study.keep_checkpoints else ():
+            for trial in point.trials if self._study.header.keep_checkpoints else ():
                 self._shorter.add(trial)  # a rung of epochs continues the one before
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
@@ -366,8 +366,8 @@ class Search:
                 attempt=self._stored.last_number(trial.id) + 1,
                 run=self._run,
                 gone=self._gone.get(trial.id, -1),
-                keep_weights=self._study.keep_weights,
-                keep_checkpoint=self._study.keep_checkpoints,
+                keep_weights=self._study.header.keep_weights,
+                keep_checkpoint=self._study.header.keep_checkpoints,
                 shorter=self._shorter.find(trial),
             )
             for trial in point.trials

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ....diagnostics import replace_unprintable
-from ....studies.schema.level_names import omitted_arguments, short_level_names
+from ....studies.schema.factors import omitted_arguments, short_level_names
 from ..table import Cell, Table
 
 COLUMN_WIDTH = 219.0

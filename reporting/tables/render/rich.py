@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from textwrap import wrap
 
-from ....studies.schema.level_names import omitted_arguments, short_level_names
+from ....studies.schema.factors import omitted_arguments, short_level_names
 from ..table import Cell, Table, heading_runs
 
 INDENT = GAP = 2

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from activemem.storage import Store
-from activemem.studies.study import load_study
-from activemem.studies.study_files import find_study_file
+from activemem.studies.study import find_study_file, load_study
 
 from ...reporting.search.conftest import POINTS, WITH_BASELINE, fill_search
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.views.plan import format_plan
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.planning import on_machine
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.study import load_study
@@ -25,7 +25,7 @@ def compile_note(tmp_path):
         study = load_study(
             study_text(task=task or {"name": "reverse"}, model=model or {}, train=train, factors=factors)
         )
-        page = format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings())
+        page = str(on_machine(make_plan(study, Store(tmp_path)), Machine()))
         found = re.search(r"^  compile (.*?)(?:\n\n|\Z)", page, re.DOTALL | re.MULTILINE)
         return None if found is None else " ".join(found[1].split())
 

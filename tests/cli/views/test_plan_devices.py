@@ -5,15 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.cli import plan_devices
-from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.plan_devices import free_for_run
 from activemem.engine.core.events import Ended, EpochFinished, Listener, Started
 from activemem.engine.core.gpus import Gpu
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver, gpu_share
+from activemem.engine.run import driver, gpu_share, planning
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, share
+from activemem.engine.run.planning import free_for_run
 from activemem.storage import Store
 from activemem.storage.leases import Lease, Leases, this_process
 from activemem.storage.paths import open_layout
@@ -39,11 +37,11 @@ def _told(monkeypatch):
 
     def told(gpus, *, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None, left=None):
         gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)
-        monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, count))
-        monkeypatch.setattr(plan_devices, "cpus_here", lambda: cpus)
+        monkeypatch.setattr(planning, "gpu_here", lambda: (gpu, count))
+        monkeypatch.setattr(planning, "cpus_here", lambda: cpus)
         plan = SimpleNamespace(memory=("sa", STEP))
-        return plan_devices.describe_device(
-            plan, MachineSettings(gpus=gpus, cpus=2, address=address), run_free, at_once=left
+        return planning.describe_device(
+            plan, Machine(gpus=gpus, cpus=2, address=address), run_free, at_once=left
         )
 
     return told
@@ -190,11 +188,9 @@ def test_only_living_processes_of_the_run_on_this_machine_hold_trials_of_its_own
 
 
 def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):
-    monkeypatch.setattr(plan_devices, "gpu_here", lambda: None)
-    monkeypatch.setattr(plan_devices, "gpu_fault", lambda: "Error 805")
+    monkeypatch.setattr(planning, "gpu_here", lambda: None)
+    monkeypatch.setattr(planning, "gpu_fault", lambda: "Error 805")
     plan = SimpleNamespace(memory=("sa", STEP))
     told = "nowhere: torch finds no GPU here, because CUDA fails: Error 805"
-    assert plan_devices.describe_device(plan, MachineSettings()) == told
-    assert (
-        plan_devices.describe_device(plan, MachineSettings(gpus=0)) == "this machine's CPU, because gpus = 0"
-    )
+    assert planning.describe_device(plan, Machine()) == told
+    assert planning.describe_device(plan, Machine(gpus=0)) == "this machine's CPU, because gpus = 0"

@@ -6,12 +6,12 @@ from itertools import islice
 import pytest
 import torch
 
-from activemem.cli.plan_costs import longest_below
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import keep_files
 from activemem.engine.data.prepared_lengths import PreparedLengths
 from activemem.engine.objectives import build_objective
 from activemem.engine.run.gpu_share import Accelerators, share
+from activemem.engine.run.planning import longest_below
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import (

@@ -8,9 +8,7 @@ from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
 from activemem.studies.planning.trials_to_run import select_shard
 from activemem.studies.presentation.changes import read_changes
-from activemem.studies.presentation.design_notes import explain_design
-from activemem.studies.rounds import follow_rounds
-from activemem.studies.study import StudyError, load_study
+from activemem.studies.study import StudyError, follow_rounds, load_study
 
 from ...reporting.conftest import made_row
 from ...study_texts import study_text
@@ -68,7 +66,7 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
     assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0], abs=0.01)
     assert [row.choices for row in read_changes(found.tables[0], found.design).rows] == [1, 3, 6, 2]
     assert any(each.startswith("Rows were selected with these seeds as the best") for each in table.caption)
-    assert explain_design(found.design).split("; ")[1:3] == [
+    assert found.design.explain().split("; ")[1:3] == [
         "each round tries all remaining changes and keeps the best in loss, at most 7 cells",
         "kept so far: tied, norm, p",
     ]

@@ -31,7 +31,7 @@ def finish(attempt):
 
 def make_job(study):
     (trial,) = study.trials
-    return Job(trial=trial, attempt=0, run="run", keep_weights=study.keep_weights)
+    return Job(trial=trial, attempt=0, run="run", keep_weights=study.header.keep_weights)
 
 
 def final(store):

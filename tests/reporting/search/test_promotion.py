@@ -1,14 +1,14 @@
 """Studies that confirm a search: its winners on fresh seeds, and the path to the best point."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
-from activemem.studies.rounds import follow_rounds, with_steps
-from activemem.studies.study import load_study
+from activemem.studies.study import follow_rounds, load_study, with_design
 from activemem.studies.text.errors import StudyError
 
 from ...studies.planning.test_plan import keep
@@ -211,7 +211,10 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
     assert StudyResults(winners, store).claims["verdict"].to_list() == ["confirmed"]
     assert (path.design.around, path.factors["task"]) == (("task",), ("sort", "not"))
     assert path.factors["depth"] == ("{first}", "{first} >> ({first} >> ff(8))")
-    ends = {trial.settings.model.recipe for trial in with_steps(path, ("depth", "first")).trials}
+    ends = {
+        trial.settings.model.recipe
+        for trial in with_design(path, replace(path.design, taken=("depth", "first"))).trials
+    }
     assert study.trial_for(best).settings.model.recipe in ends
 
 

@@ -5,8 +5,7 @@ import pytest
 from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.studies.study import load_study
-from activemem.studies.study_files import find_study_file
+from activemem.studies.study import find_study_file, load_study
 from activemem.studies.text.errors import StudyError
 
 

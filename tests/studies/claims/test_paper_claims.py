@@ -6,8 +6,7 @@ from activemem.diagnostics import FaultCollector
 from activemem.studies.catalog.metrics import Metric
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import parse_claim
-from activemem.studies.claims.resolver import resolve_claim
-from activemem.studies.claims.scope import claim_scope
+from activemem.studies.claims.reader import claim_scope, resolve_claim
 from activemem.studies.schema.design import Design
 
 PURE = ("cgru(k=20)", "conv(k=20)", "persistent_conv(k=20)", "highway_conv(k=20)")
@@ -166,11 +165,9 @@ CLAIMS = [(name, title) for name, (_, _, claims) in STUDIES.items() for title in
 def test_a_claim_of_a_paper_can_be_said(name, title):
     factors, metrics, claims = STUDIES[name]
     design = Design(
-        kind="grid",
         combined_factors={**factors, "seed": (0, 1, 2)},
         listed_cells={},
         baseline={},
-        matched_size=None,
     )
     known = {
         key: Metric(name=key, title=key, higher_is_better=higher, decimals=3)

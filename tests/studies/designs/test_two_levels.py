@@ -5,17 +5,16 @@ from itertools import combinations, product
 
 import pytest
 
-from activemem.studies.designs import (
+from activemem.studies.designs.fractional import (
     MAX_FACTORS,
-    MAX_SCREENED,
     find_aliases,
     fractional_rows,
     minimum_aberration,
-    plackett_burman_rows,
     rows_of,
     smallest_fraction,
     word_lengths,
 )
+from activemem.studies.designs.plackett_burman import MAX_SCREENED, plackett_burman_rows
 
 
 @pytest.mark.parametrize("resolution", [3, 4, 5])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.fidelity import Fidelity
+from activemem.studies.expansions.fidelity import Fidelity
 from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import SEARCH_OF_RUNGS as SEARCH

@@ -2,9 +2,9 @@
 
 import pytest
 
-from activemem.reporting.plan_text import format_rungs, planned_rungs
 from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
+from activemem.studies.expansions.ladder import format_rungs, planned_rungs
 from activemem.studies.resolve.costs import cost
 from activemem.studies.study import StudyError, load_study
 

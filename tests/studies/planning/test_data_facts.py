@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.views.plan import format_plan
+from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import keep_files
 from activemem.engine.data.text.corpus import open_corpus
+from activemem.engine.run.planning import on_machine
 from activemem.storage import Store
 from activemem.studies.own_data import texts
 from activemem.studies.planning.plan import make_plan
@@ -91,12 +91,10 @@ def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
     large = load_study("all-attention-words")
     plan = make_plan(large, Store(tmp_path), locate=lambda dataset: f"get {dataset.name}")
     assert any(fact.endswith("get wikitext-103") for fact in plan.data.facts)
-    page = " ".join(format_plan(large, plan, MachineSettings(gpus=0.0)).split())
+    page = " ".join(str(on_machine(plan, Machine(gpus=0.0))).split())
     assert "needs a GPU: " in page
     small = load_study("algorithmic-small")
-    assert "needs a GPU" not in format_plan(
-        small, make_plan(small, Store(tmp_path)), MachineSettings(gpus=0.0)
-    )
+    assert "needs a GPU" not in str(on_machine(make_plan(small, Store(tmp_path)), Machine(gpus=0.0)))
 
 
 @pytest.mark.parametrize(

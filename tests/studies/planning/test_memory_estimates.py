@@ -1,5 +1,6 @@
 """Memory and tests in plans, against torch's allocations and the analysis."""
 
+from dataclasses import asdict
 from functools import partial
 from itertools import accumulate
 
@@ -9,9 +10,8 @@ from packaging.version import Version
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks.core import correlation
-from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.plan_page import plan_page
-from activemem.cli.views.plan import format_plan
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.planning import on_machine
 from activemem.engine.trial.conformance import trial
 from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
@@ -179,7 +179,7 @@ def test_a_step_that_is_clipped_holds_the_weights_before_it_where_activations_ar
     assert held.total == pytest.approx(measured, rel=0.05)
     assert held.in_parts(8) == held.total  # parts of a batch are no help
     plan = make_plan(study, Store(tmp_path))
-    told = " ".join(format_plan(study, plan, MachineSettings()).split())
+    told = " ".join(str(on_machine(plan, Machine())).split())
     assert f"copies of weights {format_bytes(held.moving)}" in told
     assert "activations at" not in told
 
@@ -228,9 +228,9 @@ def test_a_plan_tells_of_each_model_what_a_step_holds_at_most_over_its_trials(tm
     }
     assert {model.label: model.memory for model in plan.models} == most
     assert plan.memory[1].total == max(most.values())
-    page = plan_page(study, plan, MachineSettings())
+    page = on_machine(plan, Machine())
     assert [model.memory for model in page.models] == list(most.values())
-    told = format_plan(study, plan, MachineSettings()).splitlines()
+    told = str(on_machine(plan, Machine())).splitlines()
     for label, held in most.items():
         (line,) = [each for each in told if each.startswith(f"  {label} ")]
         assert f"   {format_bytes(held)}   " in line
@@ -238,27 +238,27 @@ def test_a_plan_tells_of_each_model_what_a_step_holds_at_most_over_its_trials(tm
 
 def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_path):
     study = load_study(TEXT)
-    told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
+    told = " ".join(str(on_machine(make_plan(study, Store(tmp_path)), Machine())).split())
     assert "memory a step of sa holds " in told
     assert "activations at 80 tokens" in told
     held = step_memory(study.trials[0].settings)
     plan = make_plan(study, Store(tmp_path))
-    told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=24 * 10**9).split())
+    told = " ".join(str(on_machine(plan, Machine(), device_bytes=24 * 10**9)).split())
     count = room_on_gpu(held, 24 * 10**9).trials
     assert count == 21_600_000_000 // (held.total + GPU_CONTEXT)
     assert f"; {count} such trials at once with {count} CPUs, as many as fit into 24.0 GB " in told
-    assert plan_page(study, plan, MachineSettings(), device_bytes=24 * 10**9).device.model_dump() == {
+    assert asdict(on_machine(plan, Machine(), device_bytes=24 * 10**9).machine.device) == {
         "bytes": 24 * 10**9,
         "trials": count,
         "fit": count,
         "parts": 1,
     }
-    quarter = MachineSettings(gpus=0.25)
-    told = " ".join(format_plan(study, plan, quarter, device_bytes=24 * 10**9).split())
+    quarter = Machine(gpus=0.25)
+    told = " ".join(str(on_machine(plan, quarter, device_bytes=24 * 10**9)).split())
     assert f"; 4 such trials at once with 4 CPUs, because gpus = 0.25; {count} fit into 24.0 GB " in told
-    page = plan_page(study, plan, quarter, device_bytes=24 * 10**9)
-    assert page.device.model_dump() == {"bytes": 24 * 10**9, "trials": 4, "fit": count, "parts": 1}
-    told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
+    page = on_machine(plan, quarter, device_bytes=24 * 10**9)
+    assert asdict(page.machine.device) == {"bytes": 24 * 10**9, "trials": 4, "fit": count, "parts": 1}
+    told = " ".join(str(on_machine(make_plan(study, Store(tmp_path)), Machine())).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
 
@@ -272,10 +272,10 @@ def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     assert held.parts_that_fit(80 * 10**9) == 16
     assert held.parts_that_fit(8 * 10**9) is None  # one sequence at a time holds more
     assert held.in_parts(24) == held.in_parts(22) > held.in_parts(32)
-    told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=80 * 10**9).split())
+    told = " ".join(str(on_machine(plan, Machine(), device_bytes=80 * 10**9)).split())
     assert "; no such trial fits into 80.0 GB, but one with gradient accumulation over 16 parts" in told
-    device = plan_page(study, plan, MachineSettings(), device_bytes=80 * 10**9).device
-    assert device.model_dump() == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
+    device = on_machine(plan, Machine(), device_bytes=80 * 10**9).machine.device
+    assert asdict(device) == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,7 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
         found.append(held)
         memory = MemoryEstimator(checkpoints=checkpoints)
         plan = make_plan(study, Store(tmp_path / "results"), memory=memory)
-        told = " ".join(
-            format_plan(study, plan, MachineSettings(activation_checkpointing=checkpoints)).split()
-        )
+        told = " ".join(str(on_machine(plan, Machine(activation_checkpointing=checkpoints))).split())
         assert ("activations recomputed" in told) == checkpoints
         assert format_bytes(held) in told
     assert found[1] < found[0] / 3

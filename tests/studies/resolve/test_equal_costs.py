@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from activemem.grammar import Analysis, analyse, parse
+from activemem.studies.expansions.match import SizeMatch
 from activemem.studies.resolve.costs import sequence_tokens
-from activemem.studies.resolve.equal_costs import SizeMatch
 from activemem.studies.study import Study, load_study
 from activemem.studies.text.errors import StudyError
 
@@ -31,7 +31,7 @@ def study_of(match: str | list[str], **study: Any) -> Study:
 
 
 def matches(study: Study) -> dict[str, SizeMatch]:
-    return {str(trial.levels["mixer"]): study.size_matches[trial.id] for trial in study.trials}
+    return {str(trial.levels["mixer"]): study.grid.size_matches[trial.id] for trial in study.trials}
 
 
 def analysed(study: Study, mixer: str, size: int) -> Analysis:
@@ -66,7 +66,7 @@ def test_equal_state_is_solved_over_the_heads_of_recurrences() -> None:
             factors={"mixer": levels, "task": None, "seed": [0]},
         )
     )
-    first, second = (study.size_matches[trial.id] for trial in study.trials)
+    first, second = (study.grid.size_matches[trial.id] for trial in study.trials)
     assert (first.size, second.size) == (2, 8)
     assert str(second) == "512 B (+0 %)"
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from activemem.reporting.plan_text import PlanDisplay
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.resolve.costs import max_training_flops, step_flops
@@ -76,7 +75,7 @@ def test_lengths_that_differ_have_no_budget():
 
 def test_the_plan_says_how_near_the_steps_come(tmp_path):
     found = study(flops=5e7)
-    text = str(PlanDisplay.of(found, make_plan(found, Store(tmp_path), None)))
+    text = str(make_plan(found, Store(tmp_path), None))
     assert "% of the budget" in " ".join(text.split())
 
 
@@ -84,7 +83,7 @@ def test_the_plan_says_how_near_the_steps_come(tmp_path):
 def test_a_budget_is_missed_by_no_more_than_the_plan_says(tokens, said, tmp_path):
     found = study(tokens=tokens)
     (steps,) = {trial.settings.train.steps_per_epoch for trial in found.trials}
-    text = str(PlanDisplay.of(found, make_plan(found, Store(tmp_path), None)))
+    text = str(make_plan(found, Store(tmp_path), None))
     assert said in " ".join(text.split())
     assert abs(128 * steps / tokens - 1) <= float(said.split()[1]) / 100
 

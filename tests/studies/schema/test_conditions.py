@@ -7,7 +7,6 @@ from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.frames import study_levels
 from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.studies.presentation.design_notes import explain_design
 from activemem.studies.schema.design import MAX_TRIALS, Design
 from activemem.studies.study import StudyError, load_study
 
@@ -42,7 +41,7 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
         *((GATED, k, act) for k in ("3", "5") for act in ("relu", "gelu")),
     ]
     assert found.factors["k"] == (3, 5)
-    assert explain_design(found.design) == (
+    assert found.design.explain() == (
         f"every combination of levels; k only where mixer is {CONV} or {GATED};"
         f" act only where mixer is {GATED}"
     )
@@ -53,11 +52,9 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
 
 def test_a_nested_grid_is_counted_without_what_is_not_there():
     design = Design(
-        kind="grid",
         combined_factors={"k": tuple(range(60_000)), "mixer": ("sa", "gru", "conv"), "seed": (0,)},
         listed_cells={},
         baseline={},
-        matched_size=None,
         conditions={"k": {"mixer": ("conv",)}},
     )
     assert design.count() == 60_002 < MAX_TRIALS

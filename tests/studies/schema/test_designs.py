@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from activemem.studies.presentation.design_notes import alias_words, explain_design
 from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text
@@ -37,7 +36,7 @@ def faults(factors=FACTORS, **keys):
 def test_cumulative_changes_one_factor_after_the_other_in_the_order_of_the_file():
     found = study(design="cumulative")
     assert cells(found) == ["0000", "1000", "1100", "1110", "1111"]
-    assert explain_design(found.design) == (
+    assert found.design.explain() == (
         "4 steps from the baseline, norm, p, tied, res, each added to the previous ones; "
         "effects depend on this order"
     )
@@ -56,20 +55,20 @@ def test_cumulative_ends_at_the_target_and_stands_around_other_factors():
 def test_a_fraction_begins_at_the_baseline_and_says_what_it_cannot_tell():
     found = study(design="fractional", resolution="IV", baseline={"p": 0.1})
     assert cells(found) == ["0100", "0111", "0001", "0010", "1101", "1110", "1000", "1011"]
-    assert alias_words(found.design) == [
+    assert found.design.alias_words() == [
         "norm × p is aliased with tied × res",
         "norm × tied is aliased with p × res",
         "norm × res is aliased with p × tied",
     ]
-    assert explain_design(found.design) == (
+    assert found.design.explain() == (
         "8 of 16 combinations of 4 factors of two levels, resolution IV; "
         "main effects are not aliased with each "
         "other or with interactions of two factors, some of which are aliased with each other"
     )
     assert len(study(design="fractional", resolution="V").cells) == 16
     three = study(design="fractional", resolution="III", around="res").design
-    assert alias_words(three)[0] == "norm is aliased with p × tied"
-    assert explain_design(three).startswith("around each res: 4 of 8 combinations")
+    assert three.alias_words()[0] == "norm is aliased with p × tied"
+    assert three.explain().startswith("around each res: 4 of 8 combinations")
 
 
 def test_screening_takes_the_fewest_runs():
@@ -87,8 +86,8 @@ def test_screening_takes_the_fewest_runs():
         )
     )
     assert len(found.cells) == 12
-    assert alias_words(found.design) == []
-    assert "partly with interactions of two others (correlation 1/3)" in explain_design(found.design)
+    assert found.design.alias_words() == []
+    assert "partly with interactions of two others (correlation 1/3)" in found.design.explain()
 
 
 @pytest.mark.parametrize("design", ["random", "latin_hypercube"])
@@ -106,7 +105,7 @@ def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
     found = load_study(text)
     assert time.process_time() - start < 2
     assert len(found.trials) == 48
-    assert explain_design(found.design).startswith("24 of 1,000,000,000 combinations, drawn with seed 7")
+    assert found.design.explain().startswith("24 of 1,000,000,000 combinations, drawn with seed 7")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
         ({"resolution": "V"}, 'resolution needs design = "fractional", got "grid"'),
         (
             {"design": "cumulative", "cells": 3},
-            'cells needs design = "random" and "latin_hypercube", got "cumulative"',
+            'cells needs design = "latin_hypercube" and "random", got "cumulative"',
         ),
         (
             {"design": "random", "cells": 17, "design_seed": 0},
@@ -185,7 +184,7 @@ def test_a_zip_may_repeat_levels_and_name_its_cells_around_other_factors():
         *(("gru", "small", 8, 1, 0), ("gru", "wide", 16, 1, 0), ("gru", "deep", 8, 2, 0)),
     ]
     assert found.factors["width"] == (8, 16)
-    assert explain_design(found.design) == (
+    assert found.design.explain() == (
         "around each mixer: factors change together; it compares rows, and "
         "cannot attribute effects to factors;"
         " size only names cells"

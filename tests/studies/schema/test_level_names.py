@@ -6,7 +6,7 @@ import pytest
 
 from activemem.studies import StudyError, load_study
 from activemem.studies.planning.trials_to_run import select_trials
-from activemem.studies.schema.level_names import NamedLevels
+from activemem.studies.schema.factors import NamedLevels
 
 MIXERS = [
     "sa(heads=4, head_width=16)",

@@ -30,8 +30,7 @@ from .....grammar.nodes import (
     TiedNode,
     Value,
 )
-from .....studies.resolve.template import RECIPE_PATH
-from .....studies.schema.settings import Level
+from .....studies.schema.settings import RECIPE_PATH, Level
 from .....studies.study import Study
 
 Numbers = NDArray[np.float64]

@@ -6,24 +6,25 @@ Only a training on the last rung gives a point's result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
-from ..diagnostics import nearest_hint
-from ..grammar import RecipeError
-from ..grammar.nodes import IntegerDimension
-from .schema.factors import SEED
-from .schema.search import read_dimension
-from .schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS, part_table
-from .schema.settings import Level
-from .text.document import Diagnostics
-from .text.strict_model import format_value
-from .text.toml_positions import KeyPath
+from ...diagnostics import nearest_hint
+from ...grammar import RecipeError
+from ...grammar.nodes import IntegerDimension
+from ..schema.expansion import Expansion
+from ..schema.factors import SEED
+from ..schema.search import read_dimension
+from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS, part_table
+from ..schema.settings import Level
+from ..text.document import Diagnostics
+from ..text.strict_model import format_value
+from ..text.toml_positions import KeyPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fidelity:
+@dataclass(frozen=True, kw_only=True)
+class Fidelity(Expansion):
     """The factor that grows from rung to rung: its name and its values, the smallest first.
 
     One in `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some points
@@ -34,6 +35,59 @@ class Fidelity:
     rungs: tuple[int, ...]
     reduction: int
     brackets: bool
+    tables: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self | None:
+        """Return the fidelity of a document's search; None for epochs, or if it is faulty.
+
+        Faults are reported, except those of other [search] keys, which their reader reports.
+        """
+        data = diagnostics.data
+        search, factors = data.get("search"), data.get("factors", {})
+        if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
+            return None
+        table = part_table(search.get("scheduler"))
+        name, scheduler = table.get("fidelity", EPOCHS), table.get("name")
+        if name == EPOCHS or not (
+            isinstance(name, str) and isinstance(scheduler, str) and scheduler in REDUCTIONS
+        ):
+            return None
+        reduction = _whole(table.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
+        try:
+            rungs, changed = _rungs(data, name, reduction)
+            if len(rungs) < 2:
+                message = f"expected room for two rungs at least, got {name} = {rungs[0]} alone"
+                raise _FidelityError(_PATH, f"{message} with a reduction of {reduction}")
+        except RecipeError as error:
+            diagnostics.report_faults(("search", "space", name), error.faults)
+            return None
+        except _FidelityError as error:
+            diagnostics.report(error.path, str(error), key=error.key)
+            return None
+        tables = {
+            **changed,
+            "factors": {**factors, name: rungs[::-1]},
+        }  # the first is what is trained in the end
+        found = cls(
+            name=name,
+            rungs=tuple(rungs),
+            reduction=reduction,
+            brackets=scheduler == "hyperband",
+            tables=tables,
+        )
+        points, study = _whole(search.get("trials"), at_least=1), data.get("study")
+        has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
+        if points is not None and not found.planned(points - has_baseline)[-1]:
+            beside = " beside the baseline" if has_baseline else ""
+            expected = f"expected at least {found.least_points:,} points{beside}"
+            last = f"so that one reaches the last of {len(rungs)} rungs"
+            message = f"{expected}, {last}, got {max(points - has_baseline, 0):,}"
+            diagnostics.report(("search", "trials"), message)
+        return found
+
+    def changed_tables(self) -> Mapping[str, Any]:
+        return self.tables
 
     @property
     def top(self) -> int:
@@ -96,6 +150,9 @@ class Fidelity:
         return begun
 
 
+EXPANSION = Fidelity
+
+
 def promoted_count(ended: int, reduction: int) -> int:
     """Return how many of the points that ended on a rung are promoted: none below `reduction` points."""
     return ended // reduction
@@ -114,46 +171,6 @@ class _FidelityError(Exception):
     def __init__(self, path: KeyPath, message: str, *, key: bool = False) -> None:
         super().__init__(message)
         self.path, self.key = path, key
-
-
-def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
-    """Return the fidelity of a document's search and make it a factor; None for epochs, or if it is faulty.
-
-    Faults are reported, except those of other [search] keys, which their reader reports.
-    """
-    data = diagnostics.data
-    search, factors = data.get("search"), data.get("factors", {})
-    if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
-        return None
-    table = part_table(search.get("scheduler"))
-    name, scheduler = table.get("fidelity", EPOCHS), table.get("name")
-    if name == EPOCHS or not (
-        isinstance(name, str) and isinstance(scheduler, str) and scheduler in REDUCTIONS
-    ):
-        return None
-    reduction = _whole(table.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
-    try:
-        rungs, changed = _rungs(data, name, reduction)
-        if len(rungs) < 2:
-            message = f"expected room for two rungs at least, got {name} = {rungs[0]} alone"
-            raise _FidelityError(_PATH, f"{message} with a reduction of {reduction}")
-    except RecipeError as error:
-        diagnostics.report_faults(("search", "space", name), error.faults)
-        return None
-    except _FidelityError as error:
-        diagnostics.report(error.path, str(error), key=error.key)
-        return None
-    data.update(changed)
-    data["factors"] = {**factors, name: rungs[::-1]}  # the first level is what is trained in the end
-    fidelity = Fidelity(name=name, rungs=tuple(rungs), reduction=reduction, brackets=scheduler == "hyperband")
-    points, study = _whole(search.get("trials"), at_least=1), data.get("study")
-    has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
-    if points is not None and not fidelity.planned(points - has_baseline)[-1]:
-        beside = " beside the baseline" if has_baseline else ""
-        expected = f"expected at least {fidelity.least_points:,} points{beside}"
-        last = f"so that one reaches the last of {len(rungs)} rungs"
-        diagnostics.report(("search", "trials"), f"{expected}, {last}, got {max(points - has_baseline, 0):,}")
-    return fidelity
 
 
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[str, Any]]:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from html import escape
 from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ..diagnostics import replace_unprintable
-from ..studies.ladder import step_tokens
-from ..studies.planning.memory_estimates import StepMemory, TrialTest
-from ..studies.planning.plan import ModelCost, Plan
-from ..studies.planning.reused_trials import ShorterTrial, describe_stale
-from ..studies.planning.time_estimates import TimeEstimate
-from ..studies.presentation.design_notes import alias_words, explain_design
-from ..studies.resolve.costs import blocks_compiled_for_each_length, parameter_count, sequence_tokens
-from ..studies.resolve.training_budget import budget_words
-from ..studies.schema.factors import SEED
-from ..studies.schema.level_names import level_name, short_level_names
-from ..studies.schema.training import ParameterGroupSettings
-from ..studies.searches.points import comparison_note
-from ..studies.searches.words import rung_costs, rung_words, search_words, space_words
-from ..studies.study import Study
-from ..studies.text.units import (
+from .claims.comparisons import looks
+from .expansions.ladder import format_rungs
+from .planning.memory_estimates import StepMemory, TrialTest
+from .planning.plan import ModelCost, Plan
+from .planning.reused_trials import ShorterTrial, describe_stale
+from .planning.time_estimates import TimeEstimate
+from .resolve.costs import blocks_compiled_for_each_length
+from .resolve.training_budget import budget_words
+from .schema.factors import level_name, short_level_names
+from .schema.training import ParameterGroupSettings
+from .searches.points import comparison_note
+from .searches.words import rung_costs, rung_words, search_words, space_words
+from .study import Study
+from .text.units import (
     WIDTH,
     abbreviate_all,
     format_bytes,
@@ -34,7 +30,6 @@ from ..studies.text.units import (
     plural,
     si_prefix,
 )
-from .statistics.sequential import looks
 
 if TYPE_CHECKING:
     from ..engine.optimisers.build import GroupSize
@@ -54,53 +49,25 @@ _MAX_NAMED = 3
 _MAX_ALIASES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineNotes:
-    """Sentences about the machine that will train: total time, device, room for trials, and packs."""
-
-    total: str
-    where: str = ""
-    room: str = ""
-    packs: str = ""
-    activation_checkpointing: bool = False
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> MachineNotes:
-        """Return the notes that do not depend on the machine: the sequential time of the plan's trials."""
-        if plan.estimate.seconds is None:
-            return cls(total=NO_ESTIMATE)
-        return cls(total=f"{_time(plan.estimate)} of training, one trial after the other")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlanDisplay(Plan):
-    """A plan with rich display, as `activemem study plan` prints it."""
-
-    study: Study
-
-    @classmethod
-    def of(cls, study: Study, plan: Plan) -> PlanDisplay:
-        """Return the plan of a study."""
-        return cls(study=study, **{field.name: getattr(plan, field.name) for field in fields(plan)})
-
-    def __str__(self) -> str:
-        return format_plan(self.study, self, MachineNotes.of_plan(self))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
-
-
 def format_plan(
-    study: Study,
     plan: Plan,
-    machine: MachineNotes,
     *,
-    groups: Sequence[GroupSize] = (),
     noise: Sequence[str] = (),
+    first_trial: str = "",
+    elsewhere: str = "",
     width: int = WIDTH,
     bold: Callable[[str], str] = str,
 ) -> str:
-    """Return the lines of a plan, with notes on `groups` of weights and on a search's `noise`."""
+    """Return the lines of a plan.
+
+    - `noise` has a search's detectable differences.
+    - `first_trial` is the command that trains one trial, for a plan without an estimate.
+    - `elsewhere` says how long a named GPU would take.
+    """
+    study, machine = plan.study, plan.machine
+    total = machine.total if machine else _sequential_time(plan)
+    unknown = f"{NO_ESTIMATE}:\n{first_trial}" if first_trial else NO_ESTIMATE
+    where = "; ".join(filter(None, (machine and machine.where, elsewhere)))
     lines = [
         *map(bold, wrap(f"{study.name} · {study.title}", width)),
         *wrap(_counts(study, plan), width),
@@ -109,18 +76,18 @@ def format_plan(
         *format_rungs(study, width),
     ]
     told = [
-        ("in all  ", machine.total),
+        ("in all  ", total or unknown),
         ("data", "; ".join(plan.data.facts)),
         *(("warning", text) for text in plan.data.warnings),
-        ("where", machine.where),
-        ("packs", machine.packs),
+        ("where", where),
+        ("packs", machine.packs if machine else ""),
         *_design_notes(study, plan),
-        *_cost_notes(plan, machine, width),
+        *_cost_notes(plan, width),
         *_search_notes(study, plan),
         *_trial_notes(plan),
         ("noise", "; ".join(noise)),
         *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.insufficient_reach)),
-        *_group_notes(groups),
+        *_group_notes(machine.groups if machine else ()),
     ]
     for label, text in told:
         lines += ["", *labelled_lines(label, text, width)] if text else []
@@ -128,33 +95,33 @@ def format_plan(
 
 
 def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    yield "design", explain_design(study.design)
-    yield "order", _ORDERS.get(study.order, "")
-    aliases = alias_words(study.design)
+    yield "design", study.design.explain()
+    yield "order", _ORDERS.get(study.header.order, "")
+    aliases = study.design.alias_words()
     more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
     yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more
-    if study.max_seeds is not None:
-        counts = looks(len(study.seeds), study.max_seeds)
+    if study.header.max_seeds is not None:
+        counts = looks(len(study.seeds), study.header.max_seeds)
         numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
         text = f"claims are tested at {numbers} seeds, which `study run --until-decided` adds as needed"
         yield "seeds", text
     yield "budget", budget_words(study.template.tables["train"], (each.settings for each in study.trials))
-    solved = [model.size_match for model in plan.models if model.size_match is not None]
-    if (matched := study.design.matched_size) is not None and solved:
-        baseline = {**study.design.baseline, matched.name: matched.size}
-        cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
-        worst = max(solved, key=lambda one: abs(one.largest.relative_residual)).largest
-        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}; largest residual "
-        share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
-        yield "match", text + worst.residual_text + (share if worst.name == "parameters" else "")
+    for each in study.expansions.values():
+        yield from each.notes(study, plan)
 
 
-def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note]:
+def _sequential_time(plan: Plan) -> str:
+    known = plan.estimate.seconds is not None
+    return f"{_time(plan.estimate)} of training, one trial after the other" if known else ""
+
+
+def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
+    machine = plan.machine
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
-        text += ", with most activations recomputed" if machine.activation_checkpointing else ""
-        text += f"; {machine.room}" if machine.room else ""
+        text += ", with most activations recomputed" if machine and machine.activation_checkpointing else ""
+        text += f"; {machine.room}" if machine and machine.room else ""
         yield "memory", text
     if plan.test is not None:
         yield "test", _test(plan.test)
@@ -226,8 +193,9 @@ def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
         yield f"{plural(len(trials), 'trial')}{go} on from epoch {epochs} of {those} {names}{more}"
 
 
-def count_to_run(study: Study, plan: Plan) -> int:
+def count_to_run(plan: Plan) -> int:
     """Return the number of trials that a run would train, without those that a search has pruned."""
+    study = plan.study
     if not study.search or study.fidelity is not None:
         return plan.num_remaining
     without = plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
@@ -255,7 +223,7 @@ def _counts(study: Study, plan: Plan) -> str:
     parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
-    parts += [f"{count_to_run(study, plan):,} to run"]
+    parts += [f"{count_to_run(plan):,} to run"]
     parts[-1] += (
         f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
     )
@@ -358,76 +326,3 @@ def _format_range(counts: Iterable[int]) -> str:
 def _percent(low: float, high: float) -> str:
     least, most = f"{100 * low:.1f}", f"{100 * high:.1f}"
     return f"{least} %" if least == most else f"{least} to {most} %"
-
-
-_GAP = 3
-_NARROWEST = 8  # characters of a model's name that are always shown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRung:
-    """A size of a model: its label, its counts, and the tokens of its training."""
-
-    size: str
-    others: str
-    parameters: int
-    steps: int
-    tokens: int
-    lr: float
-
-
-def planned_rungs(study: Study) -> list[PlannedRung]:
-    """Return every size of every model in a study with a ladder, without seeds; empty without a ladder."""
-    found: dict[PlannedRung, None] = {}
-    for trial in study.trials if study.ladder else ():
-        settings, train = trial.settings, trial.settings.train
-        length = sequence_tokens(settings)
-        steps = train.epochs * train.steps_per_epoch
-        names = study.design.ladder
-        others = [
-            name for name, levels in study.factors.items() if name not in (*names, SEED) and len(levels) > 1
-        ]
-        found[
-            PlannedRung(
-                size=", ".join(str(trial.levels[name]) for name in names),
-                others=", ".join(level_name(trial.levels[name]) for name in others),
-                parameters=parameter_count(settings),
-                steps=steps,
-                tokens=steps * step_tokens(settings, length),
-                lr=train.optimizer.lr,
-            )
-        ] = None
-    return list(found)
-
-
-def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
-    """Yield the sizes as a table with a line above; nothing without a ladder."""
-    rungs = planned_rungs(study)
-    if not rungs or study.ladder is None:
-        return
-    sizes = ", ".join(study.design.ladder)
-    told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
-    yield ""
-    yield from labelled_lines("ladder", told, width)
-    yield ""
-    rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    room = WIDTH - sum(_GAP + width for width in widths) - _GAP
-    names = list(dict.fromkeys(each.others for each in rungs))
-    short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
-    others = dict(zip(names, short, strict=True))
-    for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
-        cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
-        cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
-        yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
-
-
-def _cells(rung: PlannedRung) -> tuple[str, ...]:
-    return (
-        rung.size,
-        f"{rung.parameters:,}",
-        f"{rung.steps:,}",
-        f"{rung.tokens:,}",
-        f"{rung.tokens / rung.parameters:.3g}",
-        f"{rung.lr:g}",
-    )

@@ -1,23 +1,40 @@
-"""Sizes solved so that every cell costs what its baseline costs: parameters, FLOPs, state or memory."""
+"""`match`: sizes solved so that every cell costs what its baseline costs."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING, Any, Self
 
 from ...grammar import Recipe, lookup
 from ...grammar.checker import MAX_BLOCKS
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
-from ..schema.design import Design, MatchedSize, level_key
-from ..schema.settings import MAX_D_MODEL, Level, MatchedCost, TrialSettings, read_recipe
-from ..text.strict_model import InvalidTableError
+from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
+from ..resolve.draft import report_cell_problem
+from ..resolve.grid import GridBuilder
+from ..resolve.template import Template, resolve_settings
+from ..schema.design import BASELINE_PATH, Design, DesignReader, MatchedSize
+from ..schema.expansion import Expansion, Filling
+from ..schema.factors import level_key, level_name
+from ..schema.settings import (
+    D_MODEL_PATH,
+    MAX_D_MODEL,
+    RECIPE_PATH,
+    Level,
+    MatchedCost,
+    TrialSettings,
+    read_recipe,
+)
+from ..text.document import Diagnostics
+from ..text.strict_model import InvalidTableError, format_value
 from ..text.units import format_bytes, si_prefix
-from .costs import flops_per_token, parameter_count, state_bytes, step_bytes
-from .resolve import resolve_settings
-from .template import D_MODEL_PATH, RECIPE_PATH, Template
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+    from ..study import Study
 
 SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
 """The keys that may use a size."""
@@ -227,3 +244,113 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
                     high = _MAX_SIZE if parameter.high is None else parameter.high
                     ranges.append((math.ceil(low), math.floor(high)))
     return ranges
+
+
+_NOUNS: Mapping[MatchedCost, str] = {
+    "parameters": "parameters",
+    "flops": "",
+    "state": "of state",
+    "memory": "in a step",
+}
+
+
+class Match(Expansion):
+    """The size that each cell solves for."""
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self:
+        return cls()
+
+    def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
+        """Return the size to solve: the only baseline name without a factor.
+
+        A fault is reported unless there is exactly one such name, with an integer.
+        """
+        if not reader.header.match:
+            return {}
+        report = reader.diagnostics.report
+        match list(reader.sizes().items()):
+            case [(name, int(value))]:
+                return {"matched_size": MatchedSize(name=name, size=value, costs=reader.header.match)}
+            case [(name, value)]:
+                message = f"expected a whole number, got {format_value(value)}"
+                report((*BASELINE_PATH, name), message)
+            case []:
+                message = 'match needs a size to solve for, such as baseline = { mixer = "sa", filter = 512 }'
+                report(("study", "match"), message)
+            case several:
+                names = ", ".join(name for name, _ in several)
+                report(BASELINE_PATH, f"match solves one size, got {names}")
+        return {}
+
+    def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
+        """Return the size of a cell; report the nearest sizes if none is within the tolerance."""
+        if (matched := grid.design.matched_size) is None:
+            return Filling()
+        matcher = SizeMatcher(template=grid.template, design=grid.design, matched=matched)
+        try:
+            nearest, *others = matcher.solve(levels)
+        except InvalidTableError as error:
+            baseline = grid.design.baseline_of(levels)
+            for problem in error.problems:
+                report_cell_problem(grid.diagnostics, grid.template, problem, baseline, {})
+            return None
+        if abs(nearest.largest.relative_residual) <= grid.tolerance:
+            size = matched.size if nearest.size is None else nearest.size
+            return Filling(values={matched.name: size}, size_match=nearest)
+        self._report_mismatch(grid, matcher, levels, [nearest, *others])
+        return None
+
+    def _report_mismatch(
+        self,
+        grid: GridBuilder,
+        matcher: SizeMatcher,
+        levels: Mapping[str, Level],
+        nearest: Sequence[SizeMatch],
+    ) -> None:
+        """Report a cell that no size brings to its baseline's costs, and its nearest sizes.
+
+        The fault is at the level if the cell's model depends on only one, else at the recipe, naming all
+        levels.
+        """
+        name, texts = matcher.matched.name, {factor: [level] for factor, level in levels.items()}
+        names = dict.fromkeys(factor for path in SIZE_PATHS for factor in grid.template.names_at(path, texts))
+        factors = [factor for factor in names if factor in levels and len(grid.design.factors[factor]) > 1]
+        costs = " and ".join(
+            f"{cost_text(each.name, each.target)} {_NOUNS[each.name]}".rstrip() for each in nearest[0].costs
+        )
+        target = f"{costs} within {100 * grid.tolerance:g} %"
+        if nearest[0].size is None:
+            outcome = f"got {nearest[0]}, and no hole {{{name}}} to solve"
+        elif not matcher.is_changed_by_size(levels, nearest):
+            outcome = f"got {nearest[0]}, whatever {name} is"
+        elif len(nearest[0].costs) > 1:
+            outcome = f"but no size satisfies both; the nearest is {name}={nearest[0].size}"
+            outcome += f", which gives {nearest[0]}"
+        else:
+            outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)
+        where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
+        origin = None
+        if len(factors) == 1:
+            keys = [level_key(level) for level in grid.design.combined_factors.get(factors[0], ())]
+            key = level_key(levels[factors[0]])
+            origin = ("factors", factors[0], keys.index(key)) if key in keys else None
+        if (origin, where) not in grid.reported:  # once for all tasks
+            grid.reported.add((origin, where))
+            message = f"expected the baseline's {target}, {outcome}"
+            message += "" if origin or not where else f", where {where}"
+            grid.diagnostics.report(origin or RECIPE_PATH, message)
+
+    def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+        solved = [model.size_match for model in plan.models if model.size_match is not None]
+        if (matched := study.design.matched_size) is None or not solved:
+            return
+        baseline = {**study.design.baseline, matched.name: matched.size}
+        cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
+        worst = max(solved, key=lambda one: abs(one.largest.relative_residual)).largest
+        text = f"{matched.name} solved for the {' and '.join(matched.costs)} of {cell}; largest residual "
+        share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
+        yield "match", text + worst.residual_text + (share if worst.name == "parameters" else "")
+
+
+EXPANSION = Match

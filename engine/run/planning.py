@@ -1,0 +1,400 @@
+"""Plan of a study on this machine: costs that are measured here, devices, and trials that train at once.
+
+Python and the command line both plan by `plan_study`, and print the plan that it returns.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...grammar.analysis.measured_costs import remember
+from ...storage import Store
+from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
+from ...studies.planning.memory_estimates import GpuRoom, MemoryEstimator, StepMemory, room_on_gpu
+from ...studies.planning.plan import DeviceRoom, MachineNotes, Plan, make_plan, most_at_once
+from ...studies.planning.step_times import max_seconds_in_process, steps_to_measure, trial_seconds
+from ...studies.planning.trials_to_run import trials_to_run
+from ...studies.resolve.costs import reads_lines
+from ...studies.resolve.trial import settings_to_json
+from ...studies.schema.search_settings import RACE
+from ...studies.study import Study
+from ...studies.text.units import format_bytes, format_duration, plural, si_prefix
+from ..core.gpus import Gpu, count_gpus_of_processes, gpu_fault, gpu_here, has_gpu
+from ..core.resources import ONE_CPU, Gpus, Machine, cpus_here
+from ..corpora.availability import Availability, check_availability
+
+if TYPE_CHECKING:
+    from ...studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
+    from ...studies.planning.time_estimates import MeasureSteps
+    from ...studies.schema.settings import TrialSettings
+    from ..optimisers.build import GroupSize
+    from ..packs.form import PackOutlook
+
+_PLANNED_FLOPS = 3e10
+"""The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
+
+_CORE_FLOPS = 5e10
+"""The peak FLOP/s of a CPU core; few trainings reach it."""
+
+_MAX_CPU_DAYS = 21
+
+
+def plan_study(
+    study: Study,
+    store: Store,
+    machine: Machine | None = None,
+    only: Collection[str] | None = None,
+    *,
+    device_bytes: int | None = None,
+) -> Plan:
+    """Return the plan of a study, or of some trials of a grid, with a store and the devices of this machine.
+
+    `device_bytes` adds how many trials fit on a device of this size.
+    """
+    machine = machine or Machine()
+    memory = MemoryEstimator(
+        count_state=count_state,
+        find_longest=longest_below(machine.data),
+        checkpoints=machine.activation_checkpointing,
+    )
+    plan = make_plan(
+        study,
+        store,
+        only,
+        memory=memory,
+        measure=measure_steps(machine),
+        locate=lambda dataset: describe_location(check_availability(dataset, machine.data)),
+    )
+    free, at_once = free_for_run(study.name, store), count_at_once(plan, machine, store)
+    return on_machine(plan, machine, run_free=free, at_once=at_once, device_bytes=device_bytes)
+
+
+def on_machine(
+    plan: Plan,
+    machine: Machine,
+    *,
+    run_free: int | None = None,
+    at_once: int | None = None,
+    device_bytes: int | None = None,
+) -> Plan:
+    """Return a plan with notes on the machine.
+
+    `run_free` is the memory that the study's run found free on a GPU here. At most `at_once` of the trials
+    can train at once; None is any number.
+    """
+    device, room = None, ""
+    if plan.memory is not None and device_bytes is not None:
+        held = plan.memory[1]
+        found = _room(held, device_bytes, machine.gpus)
+        parts = held.parts_that_fit(device_bytes)
+        device = DeviceRoom(bytes=device_bytes, trials=found.trials, fit=found.by_memory, parts=parts)
+        cpus = f" with {found.trials * machine.cpus:g} CPUs" if found.trials > 1 else ""
+        room = _at_once(held, device_bytes, found, machine.gpus, cpus)
+    notes = MachineNotes(
+        total=_total_time(plan, machine),
+        where=describe_device(plan, machine, run_free, at_once),
+        room=room,
+        packs=_describe_packs(plan, machine),
+        activation_checkpointing=machine.activation_checkpointing,
+        groups=_group_sizes(plan.study),
+        device=device,
+    )
+    return replace(plan, machine=notes)
+
+
+def measure_steps(machine: Machine) -> MeasureSteps:
+    """Return a function that measures steps on this machine's CPU, if trials train there.
+
+    Measurements are cached, so that only the first plan of a study loads torch.
+    """
+
+    def measure(trials: Sequence[TrialSettings]) -> Callable[[TrialSettings], float] | None:
+        drawn = all(isinstance(each.task, AlgorithmicSettings | GeneratedTask) for each in trials)
+        gpus = machine.gpus
+        if machine.address is not None or not drawn or (gpus and (gpus != "auto" or has_gpu())):
+            return None
+        steps = {flops: each for flops, each in steps_to_measure(trials).items() if flops <= _PLANNED_FLOPS}
+        if not steps:
+            return None
+        key = (platform.node(), [settings_to_json(each) for each in steps.values()])
+        found = remember("speed", key, lambda: _measure_speed(steps, machine.data))
+        speed = [(float(flops), nanoseconds / 1e9) for flops, nanoseconds in found.items()]
+        return (lambda one: trial_seconds(one, sorted(speed), grows_every=1)) if speed else None
+
+    return measure
+
+
+def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str, int]:
+    """Return the nanoseconds of each step by its FLOPs; empty if a step fails."""
+    from .short_grids import measure_speed  # noqa: PLC0415 -- loads torch
+
+    found = measure_speed(steps, replace(ONE_CPU, data=data))
+    return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}
+
+
+def describe_location(availability: Availability) -> str:
+    """Return where a dataset is, or the command that fetches it."""
+    dataset = availability.dataset
+    if dataset.installed:
+        return "part of activemem"
+    if availability.faults:
+        return f"damaged: activemem data check {dataset.name}"
+    if availability.complete:
+        return str(availability.folder)
+    if availability.files:
+        return f"incomplete: activemem data fetch {dataset.name}"
+    how = "missing" if dataset.manual_instructions is None else "manual"
+    return f"{how}: activemem data fetch {dataset.name}"
+
+
+def _group_sizes(study: Study) -> list[GroupSize]:
+    """Return the sizes of the weight groups in a study; torch is loaded only if there are any."""
+    settings = [trial.settings for trial in study.trials or study.boundary_trials()]
+    if not any(each.train.groups for each in settings):
+        return []
+    from ..optimisers.build import group_sizes  # noqa: PLC0415 -- loads torch
+
+    return group_sizes(settings)
+
+
+def count_state(settings: TrialSettings) -> WeightState | None:
+    """Return the optimiser state of a trial; torch is only loaded if the shapes of weights matter."""
+    if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
+        return None
+    from ..optimisers.build import weight_state  # noqa: PLC0415 -- loads torch
+
+    return weight_state(settings)
+
+
+def longest_below(folder: Path) -> FindLongest:
+    """Return a function that finds the longest training sequences.
+
+    Torch is only loaded for prepared tasks.
+    """
+    found: list[FindLongest] = []
+
+    def longest(settings: TrialSettings) -> LongestBatch | None:
+        if not reads_lines(settings) or not (folder / "encoded").is_dir():
+            return None
+        if not found:
+            from ..data.prepared_lengths import PreparedLengths  # noqa: PLC0415 -- loads torch
+
+            found.append(PreparedLengths(folder))
+        return found[0](settings)
+
+    return longest
+
+
+def free_for_run(study: str, store: Store) -> int | None:
+    """Return the free memory of each GPU at the start of the study's run here; None without a run."""
+    found = (store.records.load(study) or {}).get("gpu")
+    if found is None:
+        return None
+    leases, last = store.watched_leases(), store.last_numbers()
+    claims = [leases.find(trial, last.get(trial, -1) + 1) for trial in store.state().notes]
+    owners = [claim.owner for claim in claims if claim is not None and not (claim.ended or claim.gone)]
+    here = any(each.run == found["run"] and each.machine == leases.owner.machine for each in owners)
+    return found["free"] if here else None
+
+
+def describe_device(
+    plan: Plan,
+    machine: Machine,
+    run_free: int | None = None,
+    at_once: int | None = None,
+) -> str:
+    """Describe the training device.
+
+    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. If a run of the
+    study trains here now, its own trials use a part of the memory. `run_free` is then the memory that the run
+    found free on each GPU. At most `at_once` of the study's trials can train at once; None is any number.
+    """
+    gpus, address = machine.gpus, machine.address
+    if address is not None:
+        asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
+        asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus} of one for each trial"
+        here = _where_here(plan, machine, run_free, at_once, local=True)
+        return f"the cluster at {address}: {asked}; with --local, {here}"
+    return _where_here(plan, machine, run_free, at_once)
+
+
+def _where_here(
+    plan: Plan,
+    machine: Machine,
+    run_free: int | None,
+    at_once: int | None,
+    *,
+    local: bool = False,
+) -> str:
+    gpus = machine.gpus
+    if not gpus:
+        return "this machine's CPU, because gpus = 0"
+    if (found := gpu_here()) is None:
+        return _without_gpu(gpus)
+    gpu, count = found
+    gpu = gpu if run_free is None else replace(gpu, free=min(gpu.bytes, run_free))
+    others = _others(gpu, run_free)
+    if local:
+        return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
+    count = max(count, count_gpus_of_processes())
+    name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
+    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, others=others, at_once=at_once)
+    return f"{name}: {shared}" if shared else f"{name}{others}"
+
+
+def _without_gpu(gpus: Gpus) -> str:
+    if (fault := gpu_fault()) is not None:
+        return f"nowhere: torch finds no GPU here, because CUDA fails: {fault}"
+    if gpus == "auto":
+        return "this machine's CPU: torch finds no GPU here"
+    return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
+
+
+def _others(gpu: Gpu, run_free: int | None) -> str:
+    """Describe other processes' use of a GPU, or that a running study found less than all of it."""
+    if gpu.free == gpu.bytes:
+        return ""
+    held = f"other processes use {format_bytes(gpu.bytes - gpu.free)}"
+    return f" ({held if run_free is None else 'free at the start of its run here'})"
+
+
+def _shared(
+    held: StepMemory, gpu: Gpu, count: int, machine: Machine, *, others: str, at_once: int | None
+) -> str:
+    if (cpus := cpus_here()) < machine.cpus:
+        here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
+        return f"no such trial, because cpus = {machine.cpus:g} and {here}; one with --local"
+    asked = _trials_per_gpu(machine.gpus)
+    trials = None if at_once is None else at_once / count
+    found = room_on_gpu(
+        held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, trials=trials, asked=asked
+    )
+    place = "" if count == 1 else " on each"
+    if found.bound == "one" or (at_once is not None and found.bound == "trials" and at_once < count):
+        busy = int(cpus / machine.cpus) if found.bound == "one" else at_once
+        place = f" on {'one' if busy == 1 else busy} of them"
+    told = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
+    if found.trials == 1 or not found.by_memory:
+        return told
+    return f"{told}; one with --local"
+
+
+def _trials_per_gpu(gpus: Gpus) -> int | None:
+    """Return how many trials a share of a GPU allows; None if no share is set."""
+    return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
+
+
+def _room(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
+    """Return how many trials with this share of a GPU fit it and this machine's CPUs."""
+    return room_on_gpu(held, device_bytes, asked=_trials_per_gpu(gpus))
+
+
+def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
+    size = format_bytes(device_bytes)
+    if not found.by_memory:
+        parts = held.parts_that_fit(device_bytes)
+        split = "" if parts is None else f", but one with gradient accumulation over {parts} parts"
+        return f"no such trial fits into {size}{split}"
+    why = {
+        "memory": "as many as fit",
+        "CPUs": "limited by the CPUs",
+        "processes": "the limit of processes per GPU",
+        "trials": "all of the study",
+        "setting": f"because gpus = {gpus:g}" if gpus != "auto" else "",
+        "one": "limited to one by the CPUs",
+    }[found.bound]
+    fit = "" if found.bound == "memory" else f"; {found.by_memory:,} fit{'s' * (found.by_memory == 1)}"
+    return f"{plural(found.trials, 'such trial')} at once{place}, {why}{fit} into {size}"
+
+
+def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
+    """Return how many trials can train at once, a pack counting as one; None if none is left."""
+    study = plan.study
+    if study.search is not None or machine.pack == "off":
+        return most_at_once(study, plan.num_remaining) or None
+    from ..packs.form import count_packs  # noqa: PLC0415 -- loads torch
+
+    planned = {each.trial.id: each.status for each in plan.trials}
+    stored = {trial: status for trial, status in planned.items() if status != "missing"}
+    left = trials_to_run(study, store, stored, only=planned)
+    return count_packs((trial.settings for trial in left), machine.most_packed) or None
+
+
+def _describe_packs(plan: Plan, machine: Machine) -> str:
+    """Describe packs: `144 trials can train together, at most 16 at once …`; "" without packs or trials."""
+    left = [each.trial.settings for each in plan.trials if each.status != "done"]
+    if machine.pack == "off":
+        return ""
+    if (search := plan.study.search) is not None:
+        if len(plan.study.seeds) == 1 or search.scheduler.name == RACE:
+            return "the trials of a search train alone, because they start one after the other"
+        measured = " and that is measured to be faster" if machine.pack == "auto" else ""
+        seeds = len(plan.study.seeds)
+        return f"the {seeds} seeds of a point train together, where its model allows it{measured}"
+    if not left:
+        return ""
+    from ..packs.form import foresee_packs  # noqa: PLC0415 -- loads torch
+
+    return _pack_words(foresee_packs(left), machine)
+
+
+def _pack_words(found: PackOutlook, machine: Machine) -> str:
+    reasons = sorted(found.alone.items(), key=lambda each: -each[1])
+    if not found.together and len(reasons) == 1:
+        return f"no trial can share a batch with others: {reasons[0][0]}"
+    measured = ", where that is measured to be faster" if machine.pack == "auto" else ""
+    most = min(machine.most_packed, found.largest)
+    told = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
+    first = told if found.together else "no trial can share a batch with others"
+    return "; ".join([first, *(f"{_count_words(count)} alone: {reason}" for reason, count in reasons)])
+
+
+def _count_words(count: int) -> str:
+    return "1 trains" if count == 1 else f"each of {count:,} trains"
+
+
+def _cpu_months(plan: Plan) -> str:
+    """Return a note that a study needs a GPU if its FLOPs alone would take this machine's CPUs weeks."""
+    days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
+    if days < _MAX_CPU_DAYS:
+        return ""
+    months, unit = days / 30, "month"
+    if months >= 24:
+        months, unit = days / 365, "year"
+    unit, size = (f"{unit}s" if round(months) != 1 else unit), max(1, round(months))
+    prefix, scale = si_prefix(plan.flops)
+    return (
+        f"needs a GPU: {plan.flops / scale:,.1f} {prefix}FLOPs take about {size:,} {unit} on this machine's "
+        f"{plural(int(cpus_here()), 'CPU core')}, at {_CORE_FLOPS / 1e9:.0f} GFLOPs/s each"
+    )
+
+
+def _total_time(plan: Plan, machine: Machine) -> str:
+    """Describe how long the trials take; "" if that is unknown."""
+    seconds = plan.estimate.seconds
+    trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
+    if seconds is None:
+        return "" if trains_on_gpu else _cpu_months(plan)
+    bound = "at most " if plan.estimate.basis == "at most" else ""
+    expected = plan.estimate.expected
+    if trains_on_gpu:
+        about = "" if expected is None else f"about {format_duration(expected)}, "
+        return f"{about}{bound}{format_duration(seconds)} of training, one trial after the other"
+    workers = max(1, int(cpus_here() / machine.cpus))
+    is_alone = plan.study.search is None and machine.address is None
+    if is_alone and seconds <= max_seconds_in_process(workers):
+        workers = 1  # so short a grid trains in one process
+    about = "" if expected is None else f"about {_on_cpus(plan, machine, expected, workers)}; "
+    return f"{about}{bound}{_on_cpus(plan, machine, seconds, workers)} on this machine"
+
+
+def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
+    """Return the core-hours of `seconds` of training and this machine's time: `3.1 core-hours, 1.6 h`."""
+    longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # no trial is split
+    wall_s = max(seconds / workers, longest)
+    core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "
+    return f"{'' if core_hours.startswith('0.0') else core_hours}{format_duration(wall_s)}"

@@ -1,0 +1,90 @@
+"""Cumulative: from the baseline to the target, one change after the other in the order of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ..schema.design import DesignReader, RowDesign
+from ..schema.factors import level_key
+from ..schema.settings import Level
+from ..text.toml_positions import KeyPath
+from ..text.units import plural
+
+_TARGET: KeyPath = ("study", "target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepwise(RowDesign):
+    """A design in which each cell has one more change than the previous one, up to the `target`."""
+
+    target: Mapping[str, Level] = field(default_factory=dict[str, Level])
+
+    @classmethod
+    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
+        target = reader.named_levels(_TARGET, reader.header.target)
+        reader.check_levels(_TARGET, target)
+        return {"target": target}
+
+    @property
+    def steps(self) -> dict[str, Level]:
+        """The factors that do not end at the baseline's level, in order, with their final levels."""
+        ends = {name: self.target.get(name, self.other_level(name)) for name in self.inner}
+        return {
+            name: level
+            for name, level in ends.items()
+            if level_key(level) != level_key(self.baseline_level(name))
+        }
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The factors that change, in the order of their changes."""
+        return tuple(self.steps)
+
+    def way(self) -> list[dict[str, Level]]:
+        """Return the cells from the baseline on; each has one more step than the previous one."""
+        start, order = {name: self.baseline_level(name) for name in self.inner}, self.order
+        return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        return self.way()
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield factors with several levels but no target, and factors that end where they begin."""
+        for name, levels in self.inner.items():
+            if name not in self.target and len(levels) > 2:
+                example = f"target = {{ {name} = … }}"
+                message = f"expected two levels, or a target level in {example}, got {len(levels)}"
+                yield ("factors", name), message
+        if not all(self.factors.values()):  # which is a fault of its own
+            return
+        order = list(self.inner)
+        for name, condition in self.conditions.items():
+            if name not in order:
+                continue
+            late = [each for each in condition if each in order and order.index(each) > order.index(name)]
+            if late:
+                yield ("factors", name), f"expected it after {' and '.join(late)}, on which it depends"
+        for name, level in self.target.items():
+            if name in self.around:
+                yield (*_TARGET, name), f"{name} crosses the design: it cannot have a target level"
+            elif name in self.factors and level_key(level) == level_key(self.baseline_level(name)):
+                yield (*_TARGET, name), f"expected a level of {name} other than the baseline's"
+
+
+class Cumulative(Stepwise):
+    """One change after the other, in the order of the file."""
+
+    kind = "cumulative"
+    keys: ClassVar[Mapping[str, str]] = {"target": ""}
+
+    def explain_kind(self) -> str:
+        steps = self.steps
+        return (
+            f"{plural(len(steps), 'step')} from the baseline, {', '.join(steps)}, each added to the "
+            "previous ones; effects depend on this order"
+        )
+
+
+KIND = Cumulative

@@ -1,0 +1,73 @@
+"""Latin hypercubes: cells of a grid in which a factor's levels are equally frequent, up to one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..schema.settings import Level
+from .random import Row, Sample, draw
+
+
+class LatinHypercube(Sample):
+    """Cells with balanced levels."""
+
+    kind = "latin_hypercube"
+    has_conditions = False
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        """Return the cells; none if no hypercube is found."""
+        drawn = latin_hypercube_rows(self.sizes, self.sample_cells, self.sample_seed) or ()
+        return [self.cell_at(row) for row in drawn]
+
+    def drawing_fault(self) -> str:
+        if not self.sample_cells or self.rows():
+            return ""
+        message = (
+            f"found no hypercube of {self.sample_cells:,} different cells in a grid of {self.grid_size:,}"
+        )
+        return f'{message}: request fewer, or set design = "random"'
+
+    def explain_kind(self) -> str:
+        return (
+            f"{self.describe_draw()}, with balanced levels; it finds the most important factors, not small "
+            "effects or interactions"
+        )
+
+
+KIND = LatinHypercube
+
+
+_ROUNDS = 200  # over all cells, to part those that are the same
+
+
+@lru_cache(maxsize=16)
+def latin_hypercube_rows(
+    levels: tuple[tuple[str, int], ...], cells: int, seed: int
+) -> tuple[Row, ...] | None:
+    """Draw distinct cells in which a factor's levels are equally frequent, up to one.
+
+    Return None if none are found, for example if nearly the whole grid is requested (McKay, Beckman and
+    Conover 1979).
+    """
+    columns = [_column(name, count, cells, seed) for name, count in levels]
+    for number in range(_ROUNDS):
+        met: set[Row] = set()
+        again: list[int] = []
+        for at, row in enumerate(zip(*columns, strict=True)):
+            if row in met:
+                again.append(at)
+            met.add(row)
+        if not again:
+            return tuple(zip(*columns, strict=True)) if columns else ((),)
+        for at in again:  # a level changes places with that of another cell: each stays as frequent
+            column = columns[draw(seed, "column", number, at) % len(columns)]
+            other = draw(seed, "cell", number, at) % cells
+            column[at], column[other] = column[other], column[at]
+    return None
+
+
+def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
+    """Return a column in random order, with levels equally frequent up to one."""
+    even = [place * count // cells for place in range(cells)]
+    order = sorted(range(cells), key=lambda place: draw(seed, name, place))
+    return [even[place] for place in order]

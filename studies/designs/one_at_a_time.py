@@ -1,0 +1,24 @@
+"""One at a time: the baseline, and every change of one factor."""
+
+from ..schema.design import RowDesign
+from ..schema.settings import Level
+
+
+class OneAtATime(RowDesign):
+    """The baseline, and every change of one factor."""
+
+    kind = "one_at_a_time"
+    has_free_levels = True
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        start = {name: self.baseline_level(name) for name in self.inner}
+        return [start, *({**start, name: level} for name in self.inner for level in self.inner[name])]
+
+    def explain_kind(self) -> str:
+        return (
+            "the baseline, and every change of one factor; it estimates single changes, not their "
+            "interactions"
+        )
+
+
+KIND = OneAtATime

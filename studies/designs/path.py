@@ -1,0 +1,146 @@
+"""The ablation path from the baseline to the target: each round keeps the change with the best stored result.
+
+Each round tries all remaining changes and keeps the best one, even if all of them make the result worse. The
+choice depends only on the store, so every command and every driver of a run has the same path. Source:
+Fawcett and Hoos (2016), "Analysing differences between algorithm configurations through ablation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import polars as pl
+
+from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family, unknown_metric
+from ..catalog.targets import is_target
+from ..planning.trial_values import (
+    ValueStatus,
+    describe_divergence,
+    ignorant_losses,
+    may_diverge,
+    trial_values,
+)
+from ..schema.design import DesignReader
+from ..schema.epoch_metrics import missing_metric
+from ..schema.factors import level_key
+from ..schema.settings import Level
+from ..text.toml_positions import KeyPath
+from ..text.units import plural
+from .cumulative import Stepwise
+
+if TYPE_CHECKING:
+    from ...storage import Store
+    from ..resolve.trial import Trial
+    from ..study import Study
+
+_UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, ValueStatus.MISSING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path(Stepwise):
+    """A path; `metric` decides which change each round keeps, in its `direction` if one is named.
+
+    `taken` are the changes kept so far.
+    """
+
+    metric: str = ""
+    direction: str = ""
+    taken: tuple[str, ...] = ()
+
+    kind = "path"
+    keys: ClassVar[Mapping[str, str]] = {"target": "", "metric": '"loss"', "direction": ""}
+    has_conditions = False
+
+    @classmethod
+    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
+        header = reader.header
+        own = {"metric": header.metric or "", "direction": header.direction or ""}
+        return {**super().own_fields(reader), **own}
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The changes kept so far."""
+        return self.taken
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
+        return [self.way()[0], *(row for each in rounds for row in each.tries().values())]
+
+    def tries(self) -> dict[str, dict[str, Level]]:
+        """Return the remaining changes of the current round, by factor."""
+        base = self.way()[-1]
+        left = {name: level for name, level in self.steps.items() if name not in self.taken}
+        return {name: {**base, name: level} for name, level in left.items()}
+
+    def next_round(self, study: Study, store: Store) -> Self | None:
+        """Return the design after its current round; None if it is undecided, or no change has all seeds."""
+        tried = {
+            name: [
+                trial
+                for trial in study.cells
+                if all(level_key(trial.levels[each]) == level_key(level) for each, level in levels.items())
+            ]
+            for name, levels in self.tries().items()
+        }
+        ids = {trial.id for trials in tried.values() for trial in trials}
+        if not ids:
+            return None
+        rows = trial_values(study.name, ids, _outcomes(store, self.metric, ids), self.metric)
+        if rows["status"].is_in(_UNDECIDED).any():
+            return None
+        known = rows.filter(pl.col("status") == ValueStatus.DONE)
+        values: dict[str, float] = dict(known.select("trial", "value").iter_rows())
+        means = {
+            name: fmean(values[trial.id] for trial in trials)
+            for name, trials in tried.items()
+            if trials and all(trial.id in values for trial in trials)
+        }
+        higher = self.direction == "max" if self.direction else find_metric(self.metric).higher_is_better
+        best = max if higher else min
+        step = best(means, key=means.__getitem__, default=None)
+        return None if step is None else replace(self, taken=(*self.taken, step))
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield faults of the steps, and of the metric."""
+        yield from super().faults()
+        path: KeyPath = ("study", "metric")
+        if self.matched_size is not None:
+            yield ("study", "match"), "a path changes one factor at a time, without solving for a size"
+        if self.metric and metric_family(self.metric) not in METRICS_AND_COSTS:
+            yield path, unknown_metric(self.metric)
+        elif is_target(self.metric):
+            message = f"a path compares final values, but {self.metric} is computed from a learning curve"
+            yield path, message
+        elif self.metric and not self.direction and find_metric(self.metric).higher_is_better is None:
+            yield path, f"{self.metric} has no better direction: set direction = 'max' or 'min'"
+
+    def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
+        faults = (missing_metric(self.metric, [each.settings]) for each in trials if self.metric)
+        if fault := next(filter(None, faults), ""):
+            yield ("study", "metric"), fault
+
+    def explain_kind(self) -> str:
+        steps = len(self.steps)
+        most = 1 + steps * (steps + 1) // 2
+        kept = f"kept so far: {', '.join(self.taken)}; " if self.taken else ""
+        now = (
+            f"round {len(self.taken) + 1} of {steps}" if steps > len(self.taken) else "all rounds have ended"
+        )
+        return (
+            f"from the baseline to the target, {plural(steps, 'change')}; each round tries all remaining "
+            f"changes and keeps the best in {self.metric}, at most {most:,} cells; {kept}{now}; it shows the "
+            "order of importance along one path, not the effect of a single change"
+        )
+
+
+KIND = Path
+
+
+def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
+    """Return the latest attempts of these trials, with diverged ones marked."""
+    outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
+    doubtful = outcomes.filter(may_diverge())
+    return describe_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))

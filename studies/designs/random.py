@@ -1,0 +1,121 @@
+"""Random cells of a grid of any size; they follow from the seed and the names of the factors, by SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from ..schema.design import DesignReader, RowDesign
+from ..schema.factors import level_key
+from ..schema.settings import Level
+from ..text.toml_positions import KeyPath
+
+Row = tuple[int, ...]
+"""The index of each factor's level in a cell."""
+
+_MAX_DRAWN = 64  # times the cells that are asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(RowDesign):
+    """A number of different cells of the grid, drawn with a seed."""
+
+    sample_cells: int = 0
+    sample_seed: int = 0
+
+    keys: ClassVar[Mapping[str, str]] = {"cells": "24", "design_seed": "0"}
+
+    @classmethod
+    def own_fields(cls, reader: DesignReader) -> Mapping[str, Any]:
+        return {"sample_cells": reader.header.cells or 0, "sample_seed": reader.header.design_seed or 0}
+
+    @property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """The number of levels of each factor."""
+        return tuple((name, len(levels)) for name, levels in self.inner.items())
+
+    @property
+    def grid_size(self) -> int:
+        """The number of cells of the grid."""
+        return math.prod(count for _, count in self.sizes)
+
+    def cell_at(self, row: Row) -> dict[str, Level]:
+        """Return the levels of a row of indices."""
+        return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield that more cells are requested than the grid has, or than can be found."""
+        path, size = ("study", "cells"), self.grid_size
+        if self.sample_cells > size:
+            yield path, f"expected at most {size:,}, all cells of the grid, got {self.sample_cells:,}"
+        elif fault := self.drawing_fault():
+            yield path, fault
+
+    def drawing_fault(self) -> str:
+        """Return why the requested cells are not found; "" if they are."""
+        raise NotImplementedError
+
+    def describe_draw(self) -> str:
+        """Describe the sample: `24 of 1,000 combinations, drawn with seed 0`."""
+        return f"{len(self.rows()):,} of {self.grid_size:,} combinations, drawn with seed {self.sample_seed}"
+
+
+class Random(Sample):
+    """Cells drawn independently."""
+
+    kind = "random"
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        """Return the cells; fewer than requested if too many coincide except for absent levels."""
+        most = min(self.grid_size, _MAX_DRAWN * self.sample_cells)
+        drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
+        while drawn:
+            for row in random_rows(self.sizes, drawn, self.sample_seed):
+                cell = self.settled(self.cell_at(row))
+                found.setdefault(tuple(map(level_key, cell.values())), cell)
+            if len(found) >= self.sample_cells or drawn >= most:
+                break
+            drawn = min(2 * drawn, most)
+        return list(found.values())[: self.sample_cells]
+
+    def drawing_fault(self) -> str:
+        if (found := len(self.rows())) >= self.sample_cells:
+            return ""
+        return (
+            f"found {found:,} different cells, since some factors are conditional, got {self.sample_cells:,}"
+        )
+
+    def explain_kind(self) -> str:
+        return (
+            f"{self.describe_draw()}, of which more satisfy the constraints; it finds the most important "
+            "factors, not small effects or interactions"
+        )
+
+
+KIND = Random
+
+
+@lru_cache(maxsize=16)
+def random_rows(levels: tuple[tuple[str, int], ...], cells: int, seed: int) -> tuple[Row, ...]:
+    """Draw `cells` distinct cells of factors, each with its name and its number of levels.
+
+    A larger number extends a smaller one. Each level is drawn independently, so an additional level of a
+    factor does not change the levels of the others.
+    """
+    wanted = min(cells, math.prod(count for _, count in levels))
+    found: dict[Row, None] = {}
+    number = 0
+    while len(found) < wanted:
+        found.setdefault(tuple(draw(seed, name, number) % count for name, count in levels))
+        number += 1
+    return tuple(found)
+
+
+def draw(seed: int, *what: object) -> int:
+    """Return a pseudo-random 64-bit number for a seed and a purpose."""
+    text = " ".join(map(str, (seed, *what)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])

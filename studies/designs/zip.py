@@ -1,0 +1,41 @@
+"""Zip: the first levels of all factors together, then the second ones, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..schema.design import RowDesign
+from ..schema.factors import level_key
+from ..schema.settings import Level
+from ..text.toml_positions import KeyPath
+
+
+class Zip(RowDesign):
+    """Factors that change together."""
+
+    kind = "zip"
+    has_conditions = False
+    repeats_levels = True
+
+    def make_rows(self) -> list[dict[str, Level]]:
+        count = len(next(iter(self.inner.values()), (0,)))
+        return [{name: levels[number] for name, levels in self.inner.items()} for number in range(count)]
+
+    def faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield lists of unequal length, and cells that differ only in labels, or not at all."""
+        if len({len(levels) for levels in self.inner.values()}) > 1:
+            lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in self.inner.items())
+            yield ("study", "design"), f"zip needs factors with equally many levels, but {lengths}"
+            return
+        met: dict[tuple[str, ...], int] = {}
+        for number, row in enumerate(self.rows()):
+            key = tuple(level_key(level) for name, level in row.items() if name not in self.labels)
+            if key and met.setdefault(key, number) != number:
+                place = ("factors", next(iter(row)), number)
+                yield place, f"cell {number + 1} of the zip repeats cell {met[key] + 1}"
+
+    def explain_kind(self) -> str:
+        return "factors change together; it compares rows, and cannot attribute effects to factors"
+
+
+KIND = Zip

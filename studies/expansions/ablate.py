@@ -1,0 +1,54 @@
+"""`ablate = "parts"`: a factor with the model's recipe, first complete, then without each of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ...grammar import RecipeError, parse
+from ...grammar.difference import ablations
+from ..schema.expansion import Expansion
+from ..text.document import Diagnostics
+from ..text.strict_model import format_value
+
+RECIPE = "recipe"
+"""The factor that `ablate` creates from the model's recipe."""
+
+
+@dataclass(frozen=True)
+class Ablation(Expansion):
+    """The study's tables with the factor and its hole."""
+
+    tables: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self | None:
+        """Return the ablation of a valid recipe; another one stays, and the check of recipes reports it."""
+        data = diagnostics.data
+        model, factors = data.get("model"), data.get("factors", {})
+        text = model.get(RECIPE) if isinstance(model, Mapping) else None
+        if data["study"]["ablate"] != "parts" or "ladder" in data:
+            return None  # a fault of its own
+        if not isinstance(model, dict) or not isinstance(text, str) or not isinstance(factors, Mapping):
+            return None
+        if RECIPE in factors:
+            message = "ablate creates a factor of this name: rename yours"
+            diagnostics.report(("factors", RECIPE), message, key=True)
+            return None
+        try:
+            without = ablations(parse(text))
+        except RecipeError:
+            return None
+        if not without:
+            message = f"expected a recipe with removable parts, got {format_value(text)}"
+            diagnostics.report(("study", "ablate"), message)
+            return None
+        whole = {"model": {**model, RECIPE: f"{{{RECIPE}}}"}}
+        return cls({**whole, "factors": {RECIPE: [text, *(each.text for each in without)], **factors}})
+
+    def changed_tables(self) -> Mapping[str, Any]:
+        return self.tables
+
+
+EXPANSION = Ablation

@@ -1,0 +1,31 @@
+"""`labels`: factors of a zip or of [[cells]] that only name cells and fill no hole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from ..schema.design import DesignReader
+from ..schema.expansion import Expansion
+from ..text.document import Diagnostics
+
+
+class Labels(Expansion):
+    """The factors that label cells."""
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self:
+        return cls()
+
+    def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
+        header = reader.header
+        reader.check_factor_names("labels", header.labels, reader.names)
+        for name in header.labels:
+            if name in reader.crossed and (header.design != "zip" or name in header.around):
+                message = f"{name} would give the same trials other names"
+                text = f'{message}: a label needs other factors in a "zip" or in [[cells]]'
+                reader.diagnostics.report(("study", "labels"), text)
+        return {"labels": tuple(dict.fromkeys(name for name in header.labels if name in reader.names))}
+
+
+EXPANSION = Labels

@@ -1,0 +1,253 @@
+"""`[ladder]`: sizes that grow together as factors, each trained on tokens in proportion to its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
+
+from pydantic import Field
+
+from ..resolve.costs import parameter_count, sequence_tokens
+from ..schema.expansion import Expansion
+from ..schema.factors import SEED, level_name, short_level_names
+from ..schema.settings import Level, TrialSettings
+from ..text.document import Diagnostics
+from ..text.strict_model import StrictModel, format_value
+from ..text.toml_positions import KeyPath, KeyValueSpan
+from ..text.units import WIDTH, abbreviate_all, labelled_lines
+
+if TYPE_CHECKING:
+    from ..schema.design import DesignReader
+    from ..study import Study
+
+TABLE = "ladder"
+
+_FEWEST = 2  # sizes of a ladder
+_GAP = 3
+_NARROWEST = 8  # characters of a model's name that are always shown
+
+Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
+
+
+class LadderSettings(StrictModel):
+    """`[ladder]`: the sizes of a model, which grow together, and the training length of each."""
+
+    sizes: dict[str, Sizes]
+    """the numbers of each size by the hole that they fill, the smallest first, as in `{ width = [32, 64,
+    128], depth = [2, 2, 4] }`; all lists have the same length"""
+    tokens_per_parameter: float = Field(gt=0, le=1e6)
+    """the number of training tokens for each parameter of the model, counting all parameters"""
+    lr_exponent: float = Field(default=0.0, ge=-2, le=2)
+    """the learning rate of a size is that of [train] times (its d_model / the d_model of the first size) to
+    this power; 0 keeps one rate, for example if the rate is a factor or mup scales it"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder(Expansion):
+    """The sizes of a ladder by name, all lists equally long.
+
+    `tables` have the sizes as factors in step. `width` names the list that fills d_model, if any.
+    """
+
+    sizes: Mapping[str, tuple[int, ...]]
+    tables: Mapping[str, Any]
+    tokens_per_parameter: float = 1.0
+    lr_exponent: float = 0.0
+    width: str | None = None
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self:
+        """Return the ladder of a document; the readable sizes of a faulty one become factors nevertheless."""
+        data = diagnostics.data
+        found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
+        for path, message in [*_clashes(data), *(() if found is None else _size_faults(data, found))]:
+            diagnostics.report(path, message)
+        sizes = _readable_sizes(data[TABLE])
+        places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", diagnostics.document.places)
+        for path in [path for path in places if path[:2] == (TABLE, "sizes") and len(path) > 2]:
+            places.setdefault(("factors", *path[2:]), places[path])  # faults are shown where the sizes stand
+        tables = _tables(data, {} if diagnostics.has_search else sizes)
+        if found is None:
+            return cls(sizes={}, tables=tables)
+        return cls(
+            sizes=found.sizes,
+            tables=tables,
+            tokens_per_parameter=found.tokens_per_parameter,
+            lr_exponent=found.lr_exponent,
+            width=_width(data, found),
+        )
+
+    def changed_tables(self) -> Mapping[str, Any]:
+        return self.tables
+
+    def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
+        return {"ladder": tuple(self.sizes)}
+
+    def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
+        train = settings.train
+        in_epoch = train.epochs * train.batch_size * sequence_tokens(settings)
+        steps = max(1, round(self.tokens_per_parameter * parameter_count(settings) / in_epoch))
+        changes: dict[str, object] = {"steps_per_epoch": steps}
+        if self.lr_exponent and self.width is not None:
+            ratio = cast("int", levels[self.width]) / self.sizes[self.width][0]
+            lr = float(f"{train.optimizer.lr * ratio**self.lr_exponent:.6g}")
+            changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
+        return settings.model_copy(update={"train": train.model_copy(update=changes)})
+
+
+EXPANSION = Ladder
+
+
+def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str, Any]:
+    """Return the tables of a study with its sizes as factors in step, which all other factors cross."""
+    study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
+    factors = factors if isinstance(factors, Mapping) else {}
+    tables: dict[str, Any] = {}
+    if isinstance(train, Mapping):
+        tables["train"] = {**train, "steps_per_epoch": 1}
+    if isinstance(study, Mapping) and sizes:
+        around = [name for name in factors if name not in (SEED, *sizes)]
+        kept = {name: value for name, value in study.items() if name != "ablate"}
+        tables["study"] = {**kept, "design": "zip", "around": around}
+        tables["factors"] = {**sizes, **{name: factors[name] for name in factors if name not in sizes}}
+    return tables
+
+
+def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the tables of the study that a ladder excludes."""
+    study, train = data.get("study"), data.get("train")
+    if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
+        message = 'expected design = "grid" with a [ladder], since all factors cross it'
+        yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
+    if isinstance(study, Mapping) and "ablate" in study:
+        yield ("study", "ablate"), "a [ladder] has its own cells: remove ablate"
+    for key in ("steps_per_epoch", "tokens", "flops"):
+        if isinstance(train, Mapping) and key in train:
+            message = "a [ladder] sets the steps of each size: remove this key"
+            yield ("train", key), message
+    for name, told in (("cells", "list no cells"), ("search", "search nothing")):
+        if name in data:
+            yield (name,), f"a [ladder] has its own cells: {told}"
+
+
+def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
+    factors, path = data.get("factors"), (TABLE, "sizes")
+    if not found.sizes:
+        yield path, "expected the sizes of at least one hole, such as { width = [32, 64, 128] }"
+    counts = {name: len(sizes) for name, sizes in found.sizes.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        yield path, f"expected as many numbers in each list, got {told}"
+    for name, sizes in found.sizes.items():
+        if len(sizes) < _FEWEST:
+            yield (*path, name), f"expected at least {_FEWEST} sizes, got {len(sizes)}"
+        if any(smaller > larger for smaller, larger in pairwise(sizes)):
+            message = f"expected sizes in increasing order, got {', '.join(map(str, sizes))}"
+            yield (*path, name), message
+        if isinstance(factors, Mapping) and name in factors:
+            yield ("factors", name), f"{name} is a size of [ladder]: give this factor another name"
+    rungs = list(zip(*found.sizes.values(), strict=False))
+    if len(set(rungs)) < len(rungs):
+        yield path, "expected different sizes, got one twice"
+    if found.lr_exponent and _width(data, found) is None:
+        yield (
+            (TABLE, "lr_exponent"),
+            'expected d_model to be one of the sizes, for example d_model = "{width}"',
+        )
+    model = data.get("model")
+    if found.lr_exponent and isinstance(model, Mapping) and model.get("mup") is not None:
+        message = f"expected 0 with [model] mup, which scales rates by width, got {found.lr_exponent:g}"
+        yield (TABLE, "lr_exponent"), message
+
+
+def _readable_sizes(table: object) -> dict[str, list[int]]:
+    """Return the readable sizes, so that the rest of a study with a faulty ladder is checked.
+
+    A hole without a readable size gets 1, so that it is not reported as unfilled.
+    """
+    table = table.get("sizes") if isinstance(table, Mapping) else None
+    lists = table if isinstance(table, Mapping) else {}
+    read: dict[str, list[int]] = {}
+    for name, sizes in lists.items():
+        listed = sizes if isinstance(sizes, list | tuple) else ()
+        read[str(name)] = [each for each in listed if type(each) is int and each >= 1] or [1]
+    rungs = list(dict.fromkeys(zip(*read.values(), strict=False)))
+    return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
+
+
+def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
+    """Return the name of the sizes that fill d_model."""
+    model = data.get("model")
+    text = model.get("d_model") if isinstance(model, Mapping) else None
+    return next((name for name in found.sizes if text == f"{{{name}}}"), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRung:
+    """A size of a model: its label, its counts, and the tokens of its training."""
+
+    size: str
+    others: str
+    parameters: int
+    steps: int
+    tokens: int
+    lr: float
+
+
+def planned_rungs(study: Study) -> list[PlannedRung]:
+    """Return every size of every model in a study with a ladder, without seeds; empty without a ladder."""
+    found: dict[PlannedRung, None] = {}
+    for trial in study.trials if study.ladder else ():
+        settings, train = trial.settings, trial.settings.train
+        length = sequence_tokens(settings)
+        steps = train.epochs * train.steps_per_epoch
+        names = study.design.ladder
+        others = [
+            name for name, levels in study.factors.items() if name not in (*names, SEED) and len(levels) > 1
+        ]
+        found[
+            PlannedRung(
+                size=", ".join(str(trial.levels[name]) for name in names),
+                others=", ".join(level_name(trial.levels[name]) for name in others),
+                parameters=parameter_count(settings),
+                steps=steps,
+                tokens=steps * train.batch_size * length,
+                lr=train.optimizer.lr,
+            )
+        ] = None
+    return list(found)
+
+
+def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
+    """Yield the sizes as a table with a line above; nothing without a ladder."""
+    rungs = planned_rungs(study)
+    if not rungs or study.ladder is None:
+        return
+    sizes = ", ".join(study.design.ladder)
+    told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
+    yield ""
+    yield from labelled_lines("ladder", told, width)
+    yield ""
+    rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = WIDTH - sum(_GAP + width for width in widths) - _GAP
+    names = list(dict.fromkeys(each.others for each in rungs))
+    short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
+    others = dict(zip(names, short, strict=True))
+    for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
+        cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
+        cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
+        yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
+
+
+def _cells(rung: PlannedRung) -> tuple[str, ...]:
+    return (
+        rung.size,
+        f"{rung.parameters:,}",
+        f"{rung.steps:,}",
+        f"{rung.tokens:,}",
+        f"{rung.tokens / rung.parameters:.3g}",
+        f"{rung.lr:g}",
+    )

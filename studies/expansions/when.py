@@ -1,0 +1,98 @@
+"""`[when]`: conditional factors, which only some levels of other factors have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Self
+
+from ...diagnostics import nearest_hint
+from ..schema.design import DesignReader
+from ..schema.expansion import Expansion
+from ..schema.factors import SEED, Conditions
+from ..schema.settings import Level
+from ..text.document import Diagnostics
+from ..text.strict_model import format_value
+from ..text.toml_positions import KeyPath
+
+TABLE = "when"
+
+
+class When(Expansion):
+    """The conditions of factors."""
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self | None:
+        """Return the conditions, which are read with the factors; None in a search."""
+        if diagnostics.table(TABLE) and diagnostics.has_search:
+            message = "a search has conditional choices in its recipe: conditions belong to a grid"
+            diagnostics.report((TABLE,), message, key=True)
+            return None
+        return cls()
+
+    def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
+        conditions = {
+            name: {other: tuple(reader.find(other, each) for each in of) for other, of in condition.items()}
+            for name, condition in read_conditions(reader.diagnostics, reader.names, reader.around).items()
+        }
+        for name, condition in conditions.items():
+            for other, of in condition.items():
+                for each in of:
+                    reader.check_levels((TABLE, name), {other: each})
+        return {"conditions": conditions}
+
+
+EXPANSION = When
+
+
+def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
+    """Return the conditions of factors; report and drop faulty ones.
+
+    `names` are the factors without the seed; `fixed` are factors that are present in every cell.
+    """
+    conditions: dict[str, dict[str, tuple[Level, ...]]] = {}
+    table = diagnostics.table(TABLE)
+    for name, condition in table.items():
+        path: KeyPath = (TABLE, name)
+        if name not in names:
+            diagnostics.report(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+        elif name in fixed:
+            diagnostics.report(path, f"{name} crosses the design: it is in every cell", key=True)
+        elif not isinstance(condition, Mapping) or not condition:
+            expected = 'expected levels of other factors, such as { mixer = "conv" }'
+            diagnostics.report(path, f"{expected}, got {format_value(condition)}")
+        else:
+            conditions[name] = {
+                other: tuple(levels if isinstance(levels, list) else [levels])
+                for other, levels in condition.items()
+                if _is_other(diagnostics, (*path, other), names)
+            }
+    order = list(_ordered(conditions))
+    for name in conditions.keys() - set(order):
+        diagnostics.report((TABLE, name), f"{name} depends on itself", key=True)
+    return {name: conditions[name] for name in order}
+
+
+def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
+    """Return whether a path's last key is another factor that a condition can name; report it if not."""
+    _, name, other = path
+    if other == SEED:
+        diagnostics.report(path, "every cell is there with every seed", key=True)
+    elif other == name:
+        diagnostics.report(path, f"{name} depends on itself", key=True)
+    elif other not in names:
+        diagnostics.report(path, f"unknown factor '{other}'{nearest_hint(str(other), names)}", key=True)
+    else:
+        return True
+    return False
+
+
+def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the conditional factors, each after those that it depends on; none of a cycle."""
+    done: set[str] = set()
+    while ready := [
+        name
+        for name, condition in conditions.items()
+        if name not in done and not (condition.keys() & conditions.keys()) - done
+    ]:
+        done.update(ready)
+        yield from ready
