@@ -13,6 +13,7 @@ from ..studies.catalog.targets import is_target
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
+from ..studies.planning.stored_bits_per_byte import with_bits_per_byte
 from ..studies.planning.target_values import FindCourse, with_targets
 from ..studies.planning.trial_values import ValueStatus, describe_divergence, ignorant_losses, may_diverge
 from ..studies.schema.factors import one_line
@@ -32,12 +33,14 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
     """Add to the latest attempts what is computed from the histories of the studies' trials.
 
-    These are the column DIVERGED, which marks diverged trainings, and the targets that the studies name, as
-    final metrics.
+    These are the column DIVERGED, which marks diverged trainings, and as final metrics the targets that the
+    studies name, and bits per byte of rows that were stored without them.
     """
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
     is_own = pl.col("trial").is_in(own)
-    targets = sorted(name for name in named_metrics(*studies) if is_target(name))
+    named = named_metrics(*studies)
+    targets = sorted(name for name in named if is_target(name))
+    outcomes = with_bits_per_byte(outcomes, named)
     outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
     doubtful = outcomes.filter(may_diverge(), is_own)
     return describe_divergence(outcomes, find_course("loss", doubtful), ignorant_losses(doubtful))

@@ -41,6 +41,7 @@ from ..trial.training_parts import check_watched
 from .cohorts import CohortSource, GridCohorts, run_local
 from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .preflight import (
+    check_bits_per_byte,
     check_device,
     check_leaks,
     check_reaches,
@@ -232,6 +233,8 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
+    goals = [goal.name for goal in study.search.objectives] if study.search else []
+    check_bits_per_byte(settings, goals, machine.data)
     rehearse_plugins(settings, machine.data)
 
 

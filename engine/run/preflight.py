@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -160,6 +160,30 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
             _OPEN[task.name](task, folder)
         except DataError as error:
             faults.setdefault(str(error))
+    if faults:
+        raise DataError("\n".join(faults))
+
+
+def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
+    """Raise DataError if training or a search follows bits per byte, and tokens lose some of the text.
+
+    `goals` are the metrics of a search; the corpora are prepared.
+    """
+    splits = ("dev", "test")
+    faults: dict[str, None] = {}
+    for settings in all_settings:
+        task, stopping = settings.task, settings.train.early_stopping
+        watched = {*goals, settings.train.best_metric, stopping and stopping.metric}
+        names = [name for name in splits if f"{name}_bits_per_byte" in watched]
+        if isinstance(task, LanguageModelSettings) and names:
+            text = open_corpus(task, folder)
+            lossy = [name for name in names if getattr(text, name).line_bytes is None]
+            for name in lossy:
+                faults[
+                    f"{name}_bits_per_byte has no value: {task.tokens} lose some of the {name} split, such "
+                    "as unknown words, capitals or spaces; follow another metric, or set [task] tokens = "
+                    '"characters" or "byte_bpe"'
+                ] = None
     if faults:
         raise DataError("\n".join(faults))
 

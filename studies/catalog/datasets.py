@@ -9,7 +9,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -91,7 +91,8 @@ class Corpus(Dataset):
 
     `size_mb` is the approximate size of the plain text. `splits` are train, dev and test. `alphabet` has all
     bytes of the text except line ends; `word_vocab_size` is the size of the standard word vocabulary, if
-    there is one. In a `pretokenized` text punctuation is already separated from words.
+    there is one. In a `pretokenized` text punctuation is already separated from words. `scored_words` are the
+    words of a split after its first, and their bytes.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -101,6 +102,7 @@ class Corpus(Dataset):
     alphabet: bytes
     word_vocab_size: int | None = None
     pretokenized: bool = False
+    scored_words: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:

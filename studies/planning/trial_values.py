@@ -239,7 +239,7 @@ def _why(study: str, metric: str) -> pl.Expr:
         ValueStatus.CENSORED: "ended before the target",
         ValueStatus.BEGUN: "begun, but not ended",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
-        ValueStatus.NO_VALUE: f"ended without a finite {metric}",
+        ValueStatus.NO_VALUE: f"ended without a finite {metric}{_lossy(metric)}",
         ValueStatus.MISSING: ValueStatus.MISSING.text,
     }
     failure = pl.format("{}: {}", "status", reason)
@@ -251,6 +251,11 @@ def _why(study: str, metric: str) -> pl.Expr:
             censored = pl.lit(f"did not reach {target}")
         told = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(told)
     return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(told)
+
+
+def _lossy(metric: str) -> str:
+    """Return a reason why a training may lack a metric."""
+    return ", which tokens that lose text do not have" if metric.endswith("_bits_per_byte") else ""
 
 
 def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:

@@ -76,7 +76,7 @@ class JsonTokenizer(FileTokenizer):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode each text in full, whatever the file says of padding and truncation."""
-        return [each.ids for each in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [each.ids for each in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, tokens: Sequence[int]) -> bytes:
         """Decode tokens, special ones included."""

@@ -10,11 +10,17 @@ import pytest
 import tokenizers
 import torch
 
+from activemem.engine.core.resources import Machine
+from activemem.engine.corpora.files import DataError
 from activemem.engine.objectives.text_scores import score_lines, score_packed, score_stream
+from activemem.engine.run.driver import run_study
 from activemem.grammar import parse
 from activemem.grammar.model_config import ModelConfig
+from activemem.storage import Store
 from activemem.studies.catalog.datasets import HeldOutFractions
+from activemem.studies.study import load_study
 
+from ...study_texts import study_text
 from ..tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of
 
 CPU = torch.device("cpu")
@@ -159,6 +165,26 @@ def test_tokens_that_lose_text_have_no_bits_per_byte(tmp_path, what):
     lower = tokenizers.normalizers.Lowercase()
     (tmp_path / "lower.json").write_bytes(byte_level_json(TEXT, normalizer=lower))
     assert open_text(tmp_path, {"path": "my.txt"}, **task).test.line_bytes is None
+
+
+@pytest.mark.parametrize("watched", ["stop", "search"])
+def test_lossy_tokens_cannot_be_followed_by_bits_per_byte(tmp_path, watched):
+    (tmp_path / "my.txt").write_text(RARE, encoding="utf-8")
+    searched = watched == "search"
+    stopping = None if searched else {"metric": "dev_bits_per_byte", "patience": 2}
+    corpus = {"path": "my.txt"}
+    text = study_text(
+        model={"recipe": "conv(k={k})" if searched else "conv(k=3)"},
+        task={"name": "language_model", "corpus": corpus, "tokens": "words", "pieces": 300, "context": 8},
+        train={"curriculum": None, "batch_size": 2, "early_stopping": stopping},
+        search={"metric": "dev_bits_per_byte", "trials": 2} if searched else {},
+        space={"k": "choice(2, 3)"} if searched else {},
+    )
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    study, store = load_study(tmp_path / "study.toml"), Store(tmp_path / "results")
+    with pytest.raises(DataError, match=r"^dev_bits_per_byte has no value: words lose some of the dev split"):
+        run_study(study, store, Machine(data=tmp_path / "data"), local=True)
+    assert store.trials().is_empty()
 
 
 def test_spaces_around_all_lines_are_a_layout_that_words_determine(tmp_path):

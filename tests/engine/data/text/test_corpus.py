@@ -144,6 +144,9 @@ def test_wikitext_has_the_published_counts_of_words(published):
     counts = {"train": 2_088_628, "dev": 217_646, "test": 245_569}
     assert lengths(text) == counts
     assert {split: getattr(text, split).words for split in SPLITS} == counts
+    for split, sizes in require_dataset("wikitext-2", Corpus).scored_words.items():
+        found = getattr(text, split)
+        assert sizes == (found.words - 1, int(found.line_bytes.sum()) - found.first_bytes)
     assert text.vocab == 33_278 == len(torch.unique(text.train.tokens))
 
 

@@ -1,0 +1,47 @@
+"""Bits per byte of committed rows, which were stored before these were measured."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from activemem.reporting.outcomes import load_outcomes
+from activemem.storage import Store
+from activemem.studies.planning.stored_bits_per_byte import with_bits_per_byte
+from activemem.studies.planning.trial_values import final_value
+from activemem.studies.study import load_study
+
+RESULTS = Path(__file__).parents[3] / "studies" / "results"
+
+
+def finals(study, *names):
+    """Return the final values of metrics in a study's committed rows."""
+    found = load_outcomes(Store(RESULTS), load_study(study))
+    trials = [trial.id for trial in load_study(study).trials]
+    rows = with_bits_per_byte(found, names).filter(found["trial"].is_in(trials), found["status"] == "done")
+    return list(rows.select(*(final_value(name).alias(name) for name in names)).iter_rows())
+
+
+def test_a_character_is_a_byte():
+    rows = finals("attention-variants-small", "test_bits_per_byte", "test_bpc")
+    assert len(rows) > 3
+    assert all(bits == pytest.approx(other, rel=1e-12) for bits, other in rows)
+
+
+def test_words_of_wikitext_have_the_bytes_of_its_file():
+    rows = finals("all-attention-words-small", "test_bits_per_byte", "test_perplexity")
+    size, words = 1_256_449 - len(" \n"), 245_569 - 1  # the first word of the file is given
+    assert len(rows) == 6
+    for bits, perplexity in rows:
+        assert bits == pytest.approx(math.log2(perplexity) * words / size, rel=1e-12)
+
+
+def test_lower_case_has_none():
+    assert {bits for (bits,) in finals("language-modelling-small", "test_bits_per_byte")} == {None}
+
+
+def test_a_row_that_has_them_keeps_them():
+    names = ("test_bits_per_byte",)
+    found = load_outcomes(Store(RESULTS), load_study("all-attention-words-small"))
+    once = with_bits_per_byte(found, names)
+    assert with_bits_per_byte(once, names).equals(once)
