@@ -6,7 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -38,9 +38,9 @@ def meta_model(settings: TrialSettings) -> AnyModel:
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 
 
-def autocast(precision: str, device: torch.device) -> torch.autocast:
-    """Return an autocast context that is enabled for bf16 precision."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return an autocast context for bf16 precision, else one without effect."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:

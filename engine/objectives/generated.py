@@ -330,9 +330,10 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         count = len(self._current.inputs)
         here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._current)
-        logits = model(inputs).flatten(0, 1)  # (batch * tokens, vocab)
-        self._show(inputs, logits, targets.flatten())
-        return functional.cross_entropy(logits, targets.flatten()) * micro_batch_weight(count, part, parts)
+        logits, targets = model(inputs).flatten(0, 1), targets.flatten()  # (batch * tokens, vocab)
+        self._show(inputs, logits, targets)
+        loss = functional.cross_entropy(logits, targets)
+        return loss if parts == 1 else loss * micro_batch_weight(count, part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
         return tuple(self._draw_batch())

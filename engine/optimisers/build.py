@@ -23,7 +23,7 @@ from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import CHANGEABLE, ParameterGroupSettings
 from ..core.models import meta_model
-from .rules import SGD, Lion, Muon, muon_maps
+from .rules import SGD, Adam, Lion, Muon, muon_maps
 
 _SHOWN = 6
 """The number of weight names in an error about a pattern that matches none."""
@@ -192,9 +192,10 @@ def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    rule = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
-    groups, decay = _groups(model, settings), settings.weight_decay
-    return rule(groups, settings.lr, settings.betas, settings.eps, decay, fused=True)
+    groups, decay, decoupled = _groups(model, settings), settings.weight_decay, settings.name == "adamw"
+    return Adam(
+        groups, settings.lr, settings.betas, settings.eps, decay, fused=True, decoupled_weight_decay=decoupled
+    )
 
 
 def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...studies.catalog.schedules import OwnScheduleSettings, PluginSchedule, ScheduleSettings
 
@@ -19,11 +19,11 @@ class Schedule:
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
         own = settings if isinstance(settings, OwnScheduleSettings) else OwnScheduleSettings()
         self._settings = settings
-        self._recent = recent = RecentLosses(own)
-        # it must not refer to what holds the optimiser, whose memory would stay until cycles are looked for
-        self._per_step = LambdaLR(
-            optimizer, lambda done: recent.share * factor(settings, done + 1, total_steps)
-        )
+        self._recent = RecentLosses(own)
+        self._optimizer, self._total_steps, self._steps = optimizer, total_steps, 0
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
+        self._set_rates()
         self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
@@ -31,7 +31,13 @@ class Schedule:
         if self._settings.name == "recent":
             self._recent.take(loss)
         if self._settings.name != "plateau" or self._warming_up:
-            self._per_step.step()
+            self._steps += 1
+            self._set_rates()
+
+    def _set_rates(self) -> None:
+        share = self._recent.share * factor(self._settings, self._steps + 1, self._total_steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * share
 
     def after_epoch(self, measured: dict[str, float]) -> None:
         """Record the dev loss; after the warm-up a plateau schedule reacts to it."""
@@ -40,23 +46,22 @@ class Schedule:
 
     def change_highest(self, rates: Sequence[float]) -> None:
         """Change the peak learning rates of weight groups; the current fraction of the peak stays."""
-        for group, rate in zip(self._per_step.optimizer.param_groups, rates, strict=True):
+        for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
-        self._per_step.base_lrs = list(rates)
 
     @property
     def _warming_up(self) -> bool:
-        return self._per_step.last_epoch + 1 < self._settings.warmup
+        return self._steps + 1 < self._settings.warmup
 
     def state(self) -> dict[str, Any]:
         """Return everything needed to resume, as plain values."""
-        state = {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
+        state = {"per_step": {"last_epoch": self._steps}, "plateau": self._plateau.state_dict()}
         return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state; the optimiser restores its own state."""
-        self._per_step.load_state_dict(state["per_step"])
+        self._steps = state["per_step"]["last_epoch"]
         self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:
             self._recent.restore(state["recent"])

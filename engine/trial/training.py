@@ -176,18 +176,19 @@ class Training:
         """Begin a step; until it ends, the training cannot be saved."""
         self._is_torn, self.step = True, self.step + 1
         if not self.is_stacked:  # a pack has gradients of its stacked weights only
-            self.optimizer.zero_grad()
+            self.trained.clear_gradients()
 
     def _compute_gradients(self) -> Tensor:
         """Draw a batch and compute the gradients of its parts one after the other; return its loss."""
-        train, step_loss = self.settings.train, torch.zeros((), device=self.device)
-        self.objective.begin_batch(train.accumulate)
-        for part in range(train.accumulate):
-            share = self.add_gradients(part)
+        parts = self.settings.train.accumulate
+        self.objective.begin_batch(parts)
+        shares: list[Tensor] = []
+        for part in range(parts):
+            shares.append(self.add_gradients(part))
             if self.gradients:
                 self.gradients.after_part(part)
-            self._loss, step_loss = self._loss + share, step_loss + share
-        return step_loss
+            self._loss = self._loss + shares[-1]
+        return sum(shares[1:], start=shares[0])
 
     def add_gradients(self, part: int) -> Tensor:
         """Add the gradients of one part of the current batch; return its contribution to the step's loss."""

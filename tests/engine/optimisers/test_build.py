@@ -1,6 +1,7 @@
 """Optimisers: torch's unchanged, ours as in their papers, and a plug-in's."""
 
 import pickle
+from copy import deepcopy
 
 import pytest
 import torch
@@ -45,6 +46,19 @@ def test_sgd_has_the_momentum_of_torch():
         {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01},
         lambda made: torch.optim.SGD(made.parameters(), 0.1, momentum=0.9, weight_decay=0.01),
     )
+
+
+@pytest.mark.parametrize(("name", "rule"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_adam_is_that_of_torch_to_the_last_bit(name, rule):
+    ours, theirs = model(), model()
+    settings = OwnOptimizerSettings(name=name, lr=0.1, betas=(0.8, 0.95), eps=1e-7, weight_decay=0.01)
+    own = build_optimizer(settings, ours)
+    other = rule(theirs.parameters(), 0.1, (0.8, 0.95), 1e-7, 0.01, fused=True)
+    for found, expected in zip(steps(ours, own, 5), steps(theirs, other, 5), strict=True):
+        assert torch.equal(found, expected)
+    own.load_state_dict(deepcopy(other.state_dict()))
+    for found, expected in zip(steps(ours, own), steps(theirs, other), strict=True):
+        assert torch.equal(found, expected)
 
 
 def test_momentum_begins_with_the_first_gradient_of_each_weight():
