@@ -272,7 +272,7 @@ class StreamChunk:
         self._with_grad = with_grad
         self._zero_past = zero_past
 
-    def apply(self, block: Block, x: Tensor) -> Tensor:
+    def apply(self, x: Tensor, block: Block) -> Tensor:
         """Apply a block to x (batch, length, width) and its state."""
         kept = self._before[len(self._kept)] if self._before else None
         if self._zero_past and block.context_length:

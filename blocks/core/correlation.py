@@ -70,11 +70,13 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     WHOLE means one tile for the whole sequence. The choice depends only on sizes, so that trainings are
     bit-identical.
     """
-    if not _are_plain(x, weight):
+    if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
         return None
     (sequences, length, width), (outputs, taps, _) = x.shape, weight.shape
     positions = left + length + right - taps + 1
     slid = sequences * positions * taps * width * outputs
+    if slid < LEAST_PRODUCTS or not _are_plain(x, weight):
+        return None
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
 
     def products_of(tile: int) -> float:
@@ -91,8 +93,6 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
         each += 2 * outputs * width * taps  # transforms of weights cost twice what they count
         return math.inf if leaves_caches else products * each
 
-    if slid < LEAST_PRODUCTS:
-        return None
     if slid >= gain * products_of(WHOLE):
         return WHOLE
     tile = min(TILES, key=products_of)
@@ -103,8 +103,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
 def _are_plain(x: Tensor, weight: Tensor) -> bool:
     """Return whether both are plain tensors of one precision on a CPU, and nothing rewrites operations.
 
-    Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision. A
-    compiled or exported program must not depend on sizes.
+    Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision.
     """
     return (
         x.device.type == weight.device.type == "cpu"

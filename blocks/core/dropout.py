@@ -42,7 +42,7 @@ class Dropout(nn.Module):
             return x
         if _current is not None:
             return _current.drop(x, self.rate)
-        return functional.dropout(x.contiguous(), self.rate)  # draws depend on strides
+        return torch.dropout(x.contiguous(), self.rate, train=True)  # draws depend on strides
 
     def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
         """Return a mask of kept numbers, or None if nothing is dropped now.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -91,12 +91,12 @@ class ResidualStep(nn.Module):
         self.normalises_input = context.config.norm == "pre"
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
-    def _step(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Take the step with `function` as f."""
-        norm = self.norm
-        y = function(norm(x) if norm is not None and self.normalises_input else x)
-        if self.dropout is not None:
-            y = x + self.dropout(y)
+    def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
+        """Take the step with `function` as f, which also gets what is `given`."""
+        norm, dropout = self.norm, self.dropout
+        y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
+        if dropout is not None:
+            y = x + dropout(y)
         return y if norm is None or self.normalises_input else norm(y)
 
 
@@ -110,9 +110,12 @@ class Sublayer(CompositeBlock, ResidualStep):
         self.mixes = mixes
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        if side.signal is not None and self.mixes:
-            x = x + side.signal
-        return self._step(x, lambda entering: _apply(self.part, entering, side))
+        mask, signal, chunk = side
+        if signal is not None and self.mixes:
+            x = x + signal
+        if isinstance(self.part, CompositeBlock):
+            return self._step(x, self.part, side)
+        return self._step(x, self.part, mask) if chunk is None else self._step(x, chunk.apply, self.part)
 
 
 class PoolingLayer(CompositeBlock):
@@ -141,9 +144,11 @@ class ResidualStack(CompositeBlock):
         self.layers = nn.ModuleList(distinct)
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
+        apply, layers = self.apply_layer if self.recomputes else None, list(self.layers)
         for place in self.order:
-            x = self.apply_layer(place, x, side)
-            if isinstance(self.layers[place], PoolingLayer):
+            layer = layers[place]
+            x = layer(x, side) if apply is None else apply(place, x, side)
+            if type(layer) is PoolingLayer:
                 side = SideInputs(chunk=side.chunk)
         return x
 
@@ -230,4 +235,4 @@ def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLay
 def _apply(part: nn.Module, x: Tensor, side: SideInputs) -> Tensor:
     if isinstance(part, CompositeBlock):
         return part(x, side)
-    return part(x, side.mask) if side.chunk is None else side.chunk.apply(cast("Block", part), x)
+    return part(x, side.mask) if side.chunk is None else side.chunk.apply(x, cast("Block", part))

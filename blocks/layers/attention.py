@@ -90,9 +90,10 @@ class SelfAttention(Block):
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, (batch, heads or kv_heads, length, head_width)."""
-        rows = self.qkv(x).view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_width)
-        q, k, v = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one copy backward
-        q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
+        rows = self.qkv(x.flatten(0, 1))  # a matrix is mapped in fewer operations
+        rows = rows.view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_width)
+        parts = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one copy backward
+        q, k, v = (part.transpose(1, 2).clone(memory_format=torch.contiguous_format) for part in parts)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:
@@ -106,11 +107,9 @@ class SelfAttention(Block):
 
     def _merge(self, y: Tensor) -> Tensor:
         """Map the heads' outputs (batch, heads, length, head_width) to the block's output."""
-        return self.output(y.transpose(1, 2).flatten(2))
-
-
-def _heads_first(each: Tensor) -> Tensor:
-    return each.transpose(1, 2).clone(memory_format=torch.contiguous_format)
+        batch, heads, length, width = y.shape
+        rows = y.transpose(1, 2).reshape(batch * length, heads * width)
+        return self.output(rows).view(batch, length, self.output.out_features)
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
@@ -254,7 +253,9 @@ def attend_unfused(
     (batch, heads, queries, width), keys = q.shape, k.shape[2]
     scale = width**-0.5 / scoring.temperature
     q, k, v = q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)  # bmm is fewer operations than matmul
-    scores = capped(torch.bmm(q, k.transpose(1, 2)) * scale, scoring.cap)  # (batch * heads, queries, keys)
+    scores = torch.bmm(q, k.transpose(1, 2)) * scale  # (batch * heads, queries, keys)
+    if scoring.cap:
+        scores = capped(scores, scoring.cap)
     if scoring.bias is not None or visible is not None:
         scores = scores.view(batch, heads, queries, keys)
         if scoring.bias is not None:
@@ -262,7 +263,10 @@ def attend_unfused(
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         scores = scores.flatten(0, 1)
-    return torch.bmm(dropout(torch.softmax(scores, -1)), v).view(batch, heads, queries, v.shape[-1])
+    weights = torch.softmax(scores, -1)
+    return torch.bmm(dropout(weights) if dropout.rate else weights, v).view(
+        batch, heads, queries, v.shape[-1]
+    )
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:

@@ -22,20 +22,12 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
-def taps_within(x: Tensor, taps: int) -> int:
-    """Return how many of the taps on one side can reach data of x (batch, length, width).
-
-    An exported program has all of them, because it must hold for every length.
-    """
-    return taps if torch.compiler.is_exporting() else min(taps, x.shape[1] - 1)
-
-
 class Convolution(Initialisable):
     """W ∗ x + b with zero padding, for one or several stacked maps of the same input.
 
     Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right. Only
-    taps that can reach data are computed. `use_frequencies = False` always uses the direct form, which is
-    equal up to rounding.
+    taps that can reach data are computed, except in an exported program, which must hold for every length.
+    `use_frequencies = False` always uses the direct form, which is equal up to rounding.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -66,8 +58,10 @@ class Convolution(Initialisable):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
-        left, right = taps_within(x, self.left), taps_within(x, self.right)
-        taps = self.weight[:, self.left - left : self.left + right + 1]
+        left, right, taps = self.left, self.right, self.weight
+        if not torch.compiler.is_exporting() and max(left, right) >= x.shape[1]:
+            left, right = min(left, x.shape[1] - 1), min(right, x.shape[1] - 1)
+            taps = taps[:, self.left - left : self.left + right + 1]
         return correlate(x, taps, self.bias, left=left, right=right, by_frequencies=self.use_frequencies)
 
 

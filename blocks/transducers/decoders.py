@@ -139,7 +139,7 @@ class CrossAttention(ResidualStep):
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         """Take one step of the residual stream (batch, m, width); `mask` (batch, n) belongs to the source."""
-        return self._step(x, lambda entering: self._attend(entering, keys_values, mask))
+        return self._step(x, self._attend, keys_values, mask)
 
     def _attend(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         queries = self.queries(x).unflatten(2, (self.heads, -1)).transpose(1, 2)

@@ -1,6 +1,8 @@
 """A built model without the rest of this package: a plain training loop, files, pickles."""
 
 import pickle
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -83,3 +85,19 @@ def test_an_open_expression_cannot_be_built():
         BuildError, match=r"^recipe 'conv\(k=integer\(1, 3\)\)' cannot be built\n  search dimens"
     ):
         build(conv(k=integer(1, 3)), **SIZES)
+
+
+def test_a_forward_pass_enters_few_functions_of_ours():
+    model, _, tokens = trained(RECIPE, steps=1)
+    package, entered = str(Path(sys.modules[type(model).__module__].__file__).parents[1]), []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            entered.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        model.train()(tokens)
+    finally:
+        sys.setprofile(None)
+    assert 20 < len(entered) <= 100, entered
