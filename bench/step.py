@@ -29,27 +29,40 @@ RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + high
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
 
 
+SMALL = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5))
+"""Widths and lengths at which calls take much of a step."""
+
+
 class Comparison(NamedTuple):
-    """A comparison: a recipe, the name and factory of the other model, and our extra settings."""
+    """A comparison: a recipe, the name and factory of the other model, our extra settings, and the size."""
 
     recipe: str
     beside: str
     make_model: Callable[[], nn.Module]
     model: Mapping[str, float] = {}
+    width: int = WIDTH
+    length: int = LENGTH
+
+    @property
+    def what(self) -> str:
+        """Return what is measured, in Markdown."""
+        is_usual = (self.width, self.length) == (WIDTH, LENGTH)
+        size = "" if is_usual else f", width {self.width}, length {self.length}"
+        return f"a step of `{self.recipe}`{size}"
 
 
-def settings(recipe: str, model: Mapping[str, float]) -> TrialSettings:
+def settings(recipe: str, model: Mapping[str, float], width: int, length: int) -> TrialSettings:
     """Return the paper's settings with one sequence length."""
     return TrialSettings.model_validate(
         {
-            "model": {"recipe": recipe, "d_model": WIDTH, **model},
+            "model": {"recipe": recipe, "d_model": width, **model},
             "task": {"name": "reverse"},
             "train": {
                 "optimizer": {"name": "adam", "lr": 1e-3},
                 "batch_size": BATCH,
                 "epochs": 10**6,
                 "steps_per_epoch": 10**6,
-                "curriculum": {"start": LENGTH},
+                "curriculum": {"start": length},
             },
         }
     )
@@ -61,22 +74,19 @@ def make(
     begin: Callable[..., Training] = Training,
     *,
     model: Mapping[str, float] = {},
+    width: int = WIDTH,
+    length: int = LENGTH,
 ) -> Training:
     """Return a training with these settings and an endless epoch."""
-    return begin(settings(recipe, model), device, Path("data"))
+    return begin(settings(recipe, model, width, length), device, Path("data"))
 
 
 def engine_loop(training: Training) -> Callable[[], None]:
     """Return a function for steps of the engine's own loop, like `Training.advance`."""
-
-    def steps() -> None:
-        for _ in range(STEPS):
-            training.take_steps()
-
-    return steps
+    return partial(training.take_steps, STEPS)
 
 
-def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], None]:
+def plain_loop(model: nn.Module, device: torch.device = CPU, *, length: int = LENGTH) -> Callable[[], None]:
     """Return a function for steps of a plain training loop."""
     model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
@@ -84,8 +94,8 @@ def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], Non
 
     def steps() -> None:
         for _ in range(STEPS):
-            inputs, targets = (each.to(device) for each in data.batch(BATCH, LENGTH, generator))
-            loss = functional.cross_entropy(model(inputs).transpose(1, 2), targets)
+            inputs, targets = (each.to(device) for each in data.batch(BATCH, length, generator))
+            loss = functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -93,32 +103,61 @@ def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], Non
     return steps
 
 
-class HandWrittenModel(nn.Module):
-    """A hand-written equivalent of `4 * (conv(k=20) >> ff(512))` with torch's layers."""
+class PlainAttention(nn.Module):
+    """Self-attention as an expert writes it: one map to queries, keys and values, torch's fused kernel."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(100, WIDTH)
-        self.mixers = nn.ModuleList(nn.Conv1d(WIDTH, WIDTH, 20) for _ in range(4))
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * heads * head_width, bias=False)
+        self.output = nn.Linear(heads * head_width, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, length, width) to the same shape."""
+        batch, length, _ = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = functional.scaled_dot_product_attention(q, k, v)
+        return self.output(y.transpose(1, 2).reshape(batch, length, -1))
+
+
+class PlainConvolution(nn.Module):
+    """A convolution along the sequence with torch's `Conv1d`, followed by ReLU."""
+
+    def __init__(self, width: int, k: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(width, width, k)
+        self.padding = (k - 1) // 2, k // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, length, width) to the same shape."""
+        return self.convolution(functional.pad(x.transpose(1, 2), self.padding)).relu().transpose(1, 2)
+
+
+class HandWrittenModel(nn.Module):
+    """A hand-written equivalent of `layers * (mixer >> ff(4 * width))` with torch's layers."""
+
+    def __init__(self, make_mixer: Callable[[], nn.Module], layers: int, width: int) -> None:
+        super().__init__()
+        self.embedding, self.width, inner = nn.Embedding(100, width), width, 4 * width
+        self.mixers = nn.ModuleList(make_mixer() for _ in range(layers))
         self.channels = nn.ModuleList(
-            nn.Sequential(nn.Linear(WIDTH, 512), nn.ReLU(), nn.Dropout(0.1), nn.Linear(512, WIDTH))
-            for _ in range(4)
+            nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Dropout(0.1), nn.Linear(inner, width))
+            for _ in range(layers)
         )
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(9))
-        self.output, self.dropout = nn.Linear(WIDTH, 100), nn.Dropout(0.1)
-        steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 * layers + 1))
+        self.output, self.dropout = nn.Linear(width, 100), nn.Dropout(0.1)
+        steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(width // 2) / (width // 2 - 1))
         self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map (batch, length) to (batch, length, vocab)."""
         timing = self.get_buffer("timing")[: tokens.shape[1]]
-        x = self.embedding(tokens) * WIDTH**0.5 + timing
+        x = self.embedding(tokens) * self.width**0.5 + timing
         for layer, (mixer, channel) in enumerate(zip(self.mixers, self.channels, strict=True)):
             x = x + timing
-            padded = functional.pad(self.norms[2 * layer](x).transpose(1, 2), (9, 10))
-            x = x + self.dropout(mixer(padded).relu().transpose(1, 2))
+            x = x + self.dropout(mixer(self.norms[2 * layer](x)))
             x = x + self.dropout(channel(self.norms[2 * layer + 1](x)))
-        return self.output(self.norms[8](x))
+        return self.output(self.norms[-1](x))
 
 
 def median_step_ms(
@@ -168,7 +207,18 @@ def comparisons() -> Iterator[Comparison]:
     """Yield comparisons with models that need only torch."""
     for recipe in RECIPES:
         yield Comparison(recipe, "a plain PyTorch loop over the same model", partial(model_of, recipe))
-    yield Comparison(RECIPES[1], "torch's own layers, written by hand", HandWrittenModel)
+    by_hand = "torch's own layers, written by hand"
+    convolution = partial(PlainConvolution, WIDTH, 20)
+    yield Comparison(RECIPES[1], by_hand, partial(HandWrittenModel, convolution, 4, WIDTH))
+    for width, length in SMALL:
+        heads = max(1, width // 16)
+        for mixer, make_mixer in (
+            (f"sa(heads={heads}, head_width=16)", partial(PlainAttention, width, heads, 16)),
+            ("conv(k=5)", partial(PlainConvolution, width, 5)),
+        ):
+            make_model = partial(HandWrittenModel, make_mixer, 2, width)
+            recipe = f"2 * ({mixer} >> ff({4 * width}))"
+            yield Comparison(recipe, by_hand, make_model, width=width, length=length)
     for mixer, recipe in released_active_memory.RECIPES.items():
         yield Comparison(
             recipe,
@@ -185,8 +235,9 @@ def beside_packages() -> Iterator[Comparison]:
 
 def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tuple[float, float]:
     """Return the milliseconds of our step, and of a plain loop's step with the other model."""
-    theirs = plain_loop(what.make_model(), device)
-    ours = engine_loop(make(what.recipe, device, model=what.model))
+    theirs = plain_loop(what.make_model(), device, length=what.length)
+    training = make(what.recipe, device, model=what.model, width=what.width, length=what.length)
+    ours = engine_loop(training)
     found = median_step_ms({"ours": ours, "other": theirs}, seconds, device)
     return found["ours"], found["other"]
 
@@ -196,11 +247,12 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
     torch.set_num_threads(1)
     print(
-        f"a training step, batch {BATCH}, length {LENGTH}, width {WIDTH}, one CPU thread (CPU time, medians)"
+        f"a training step, batch {BATCH}, by default length {LENGTH} and width {WIDTH}, one CPU thread "
+        "(CPU time, medians)"
     )
     for what in comparisons():
         ours_ms, other_ms = compare(what, seconds)
-        print(f"  {what.recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what.beside}")
+        print(f"  {what.what:74} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what.beside}")
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ Measure = Callable[[], Iterable[Row]]
 
 def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Iterator[Row]:
     """Measure a training step."""
-    yield Row(f"a step of `{what.recipe}`", what.beside, *step.compare(what, seconds, device))
+    yield Row(what.what, what.beside, *step.compare(what, seconds, device))
 
 
 def layer_size(device: torch.device) -> attention.Size:
@@ -203,7 +203,7 @@ def step_measures(
 ) -> Iterator[tuple[str, Measure]]:
     """Yield measurements of training steps."""
     for what in comparisons:
-        yield f"a step of `{what.recipe}`", partial(step_row, what, seconds, device)
+        yield what.what, partial(step_row, what, seconds, device)
 
 
 def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
