@@ -87,22 +87,6 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
     return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
 
 
-def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
-    """Remove leftover files and return them; a `dry` run removes nothing.
-
-    Ages are measured by the clock that sets file times. This machine's clock may be days ahead of it, and
-    would make new files of others look old.
-    """
-    now = None
-    if not dry and layout.unfinished.is_dir():  # else nothing was written yet
-        with suppress(OSError):
-            now = layout.place.now()
-    found = find_leftovers(Quarantine(layout, dry=True), now)
-    for leftover in () if dry else found:
-        layout.place.delete(leftover.path)
-    return found
-
-
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
     """Yield files of dead writers, and damaged checkpoints that were set aside.
 
@@ -176,30 +160,6 @@ class StoreCheck:
     def has_faults(self) -> bool:
         """Return whether data are lost until the store is repaired."""
         return any(finding.kind.is_fault for finding in self.findings)
-
-
-def check_store(layout: Layout) -> StoreCheck:
-    """Read all files of a store and return its problems."""
-    kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
-    for folder in (layout.studies, *kept):
-        layout.place.fetch(folder)
-    layout.place.list_names(layout.quarantine)
-    partitions = (path for dataset in SCHEMAS for path in layout.partitions(dataset))
-    read = [path for partition in partitions for path in data_files(partition)]
-    read += [*entries(layout.studies, ".json"), *_sealed_paths(layout)]
-    quarantine = Quarantine(layout, dry=True)
-    found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
-    found += _foreign(layout)
-    with suppress(StoreError):  # of a file of another version, which is among the findings
-        found += [*_incomplete(quarantine), *find_leftovers(quarantine)]
-    kinds = list(FindingKind)
-    away = [path for path in layout.quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
-    return StoreCheck(
-        findings=tuple(sorted(found, key=lambda each: (kinds.index(each.kind), each.path))),
-        files=len(read),
-        size=sum(map(size_bytes, read)),
-        quarantined=(len(away), sum(map(size_bytes, away))),
-    )
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
@@ -304,7 +264,7 @@ class StoreUpkeep:
 
         It may run beside writers, readers and other compactions, and may be killed at any moment.
         """
-        remove_leftovers(self._layout)
+        self.clean()
         remove_old_leases(self._layout)
         remove_ended_leases(self._layout, last_numbers(self._quarantine))
         return sum(
@@ -322,7 +282,27 @@ class StoreUpkeep:
 
         Files written meanwhile may be reported as incomplete.
         """
-        return check_store(self._layout)
+        layout = self._layout
+        kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+        for folder in (layout.studies, *kept):
+            layout.place.fetch(folder)
+        layout.place.list_names(layout.quarantine)
+        partitions = (path for dataset in SCHEMAS for path in layout.partitions(dataset))
+        read = [path for partition in partitions for path in data_files(partition)]
+        read += [*entries(layout.studies, ".json"), *_sealed_paths(layout)]
+        quarantine = Quarantine(layout, dry=True)
+        found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
+        found += _foreign(layout)
+        with suppress(StoreError):  # of a file of another version, which is among the findings
+            found += [*_incomplete(quarantine), *find_leftovers(quarantine)]
+        kinds = list(FindingKind)
+        away = [path for path in layout.quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
+        return StoreCheck(
+            findings=tuple(sorted(found, key=lambda each: (kinds.index(each.kind), each.path))),
+            files=len(read),
+            size=sum(map(size_bytes, read)),
+            quarantined=(len(away), sum(map(size_bytes, away))),
+        )
 
     def repair(self) -> list[Finding]:
         """Move every damaged file to quarantine, and return the problems.
@@ -339,9 +319,18 @@ class StoreUpkeep:
     def clean(self, *, dry: bool = False) -> list[Finding]:
         """Remove unused files, and return them; a `dry` run removes nothing.
 
-        These are files of dead writers, and checkpoints of trials that have ended for good.
+        These are files of dead writers, and checkpoints of trials that have ended for good. Ages are measured
+        by the clock that sets file times. This machine's clock may be days ahead of it, and would make new
+        files of others look old.
         """
-        return remove_leftovers(self._layout, dry=dry)
+        layout, now = self._layout, None
+        if not dry and layout.unfinished.is_dir():  # else nothing was written yet
+            with suppress(OSError):
+                now = layout.place.now()
+        found = find_leftovers(Quarantine(layout, dry=True), now)
+        if not dry:
+            layout.place.delete(*(leftover.path for leftover in found))
+        return found
 
     def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
         """Remove these trials of a study with all their files; a `dry` run removes nothing.
