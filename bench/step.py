@@ -26,7 +26,7 @@ from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
 RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
-WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
+WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 10
 
 
 SMALL = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5))
