@@ -22,7 +22,6 @@ ActivememError              a ValueError
         CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
         ClaimError          a claim that does not fit its study       activemem.reporting.claims.verdicts
         StatisticsError     values without the requested statistic    activemem.reporting.statistics.estimates
-        DecodingError       decoding that a model does not support    activemem.engine.decoding.decode
         PluginError         a plug-in that cannot be loaded           activemem.plugins
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         PromotionError      a search without winners to confirm       activemem.reporting.search.promotion

@@ -36,9 +36,9 @@ from activemem.engine.run.search.ask_tell import (
     RungStudies,
     UnseenPoints,
     enough_points,
+    make_sampler,
 )
 from activemem.engine.run.search.elimination import RungBoard
-from activemem.engine.run.search.factories import make_sampler
 from activemem.engine.run.search.samplers.search_observations import distribution, suggest
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.storage import Store

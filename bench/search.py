@@ -33,8 +33,12 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.ask_tell import MAX_REJECTED_PROPOSALS, REJECTED_PROPOSALS, UnseenPoints
-from activemem.engine.run.search.factories import make_sampler
+from activemem.engine.run.search.ask_tell import (
+    MAX_REJECTED_PROPOSALS,
+    REJECTED_PROPOSALS,
+    UnseenPoints,
+    make_sampler,
+)
 from activemem.engine.run.search.samplers.search_observations import suggest
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import Study, load_study

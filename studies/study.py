@@ -37,11 +37,11 @@ from .schema.search import (
     check_search,
     check_search_ends,
     check_search_space,
+    default_sampler,
     read_baseline,
     read_search,
     representative_values,
     search_dimensions,
-    with_sampler,
 )
 from .schema.search_settings import SearchSettings, is_known_before
 from .schema.settings import DecodeSettings, Level, ModelSettings, StudySettings
@@ -407,7 +407,8 @@ def _read_study(
         if not diagnostics.has_search:
             _check_metrics_beside_faults(diagnostics, template, design, shown)
         return None
-    search = with_sampler(search, dimensions) if search is not None else None
+    if search is not None:
+        search = search.model_copy(update={"sampler": search.sampler or default_sampler(search)})
     study = Study(
         header=header,
         path=path,

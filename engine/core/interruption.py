@@ -129,7 +129,6 @@ class Stop:
 def _handled_by(
     handler: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]
 ) -> Iterator[None]:
-    """Replace the handlers of some signals within a context."""
     before = {number: signal.signal(number, handler) for number in signals}
     try:
         yield

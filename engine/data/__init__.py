@@ -2,5 +2,4 @@
 
 `text` is for language models, `sentence_pairs` for translation, `treebanks` for parsing, `labelled_sequences`
 for classification and tagging. `vocabularies` map symbols to numbers, and `token_files` store them.
-`prepared_lengths` reports how long sequences are.
 """

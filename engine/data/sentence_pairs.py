@@ -274,11 +274,6 @@ def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
     return open_prepared(writing, place_of_writing(writing, depends, folder))
 
 
-def place_of_pairs(task: TranslationSettings, folder: Path) -> Path:
-    """Return the folder of the prepared pairs, which may not exist yet."""
-    return place_of_writing(*_writing_of(task, folder), folder)
-
-
 def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
     if isinstance(task.corpus, OwnPairs):
         facts = task.corpus

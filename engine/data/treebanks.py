@@ -174,11 +174,6 @@ def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
     return open_prepared(writing, place_of_writing(writing, depends, folder))
 
 
-def place_of_trees(task: ParsingSettings, folder: Path) -> Path:
-    """Return the folder for sentences and trees, even if missing; raise the errors of `open_treebank`."""
-    return place_of_writing(*_writing_of(task, folder), folder)
-
-
 def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
     treebank = require_dataset(task.corpus, Treebank)
     files = read_treebank(treebank, dataset_folder(treebank, folder))

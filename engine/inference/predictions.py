@@ -62,8 +62,6 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """The encoded input of one line."""
-
     values: Tensor
     unknown: tuple[str, ...] = ()
     unread: int = 0

@@ -135,7 +135,6 @@ class TrainedModel:
 
 
 def _checked_text(text: str) -> str:
-    """Return a text without its byte order mark; raise DataError if UTF-8 cannot encode it."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..data.treebanks import TRACE, Leaf, Tree
+from ..data.treebanks import TRACE, Tree
 
 _DELETED = frozenset(["TOP", TRACE, ",", ":", "``", "''", "."])
 _EQUIVALENT_LABELS = {"PRT": "ADVP"}
@@ -24,20 +24,13 @@ Bracket = tuple[str, int, int]
 class BracketScore:
     """Summed bracket counts of gold trees and guesses; scores are per cent.
 
-    A sentence is an error if the words of the guess differ from the gold words after deletion. It is skipped
-    if there is no guess, or no word in it. Neither counts in any score of EVALB; `missed` counts the brackets
-    of their gold trees. `complete` counts sentences with exactly the gold brackets.
+    No score of EVALB counts a sentence without a guess, or whose words differ from the gold words after
+    deletion; `missed` counts the brackets of their gold trees.
     """
 
     matched: int = 0
     right: int = 0
     guessed: int = 0
-    words: int = 0
-    right_tags: int = 0
-    sentences: int = 0
-    errors: int = 0
-    skipped: int = 0
-    complete: int = 0
     missed: int = 0
 
     @property
@@ -60,11 +53,6 @@ class BracketScore:
         """Return F1 over all sentences; an erroneous or skipped sentence counts as an empty guess."""
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
-    @property
-    def tagging(self) -> float:
-        """Return the share of words, deleted ones excluded, with the correct tag."""
-        return _percent(self.right_tags, self.words)
-
 
 def score_brackets(gold: Iterable[Tree], guesses: Iterable[Tree | None]) -> BracketScore:
     """Score guesses against gold trees; a missing guess is None."""
@@ -77,27 +65,13 @@ def score_brackets(gold: Iterable[Tree], guesses: Iterable[Tree | None]) -> Brac
 def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
     words, right = _words_and_brackets(tree)
     found, guessed = ([], Counter()) if guess is None else _words_and_brackets(guess)
-    if not found:
-        return {"sentences": 1, "skipped": 1, "missed": right.total()}
-    if [leaf.word for leaf in words] != [leaf.word for leaf in found]:
-        return {"sentences": 1, "errors": 1, "missed": right.total()}
-    matched = (right & guessed).total()
-    return {
-        "sentences": 1,
-        "matched": matched,
-        "right": right.total(),
-        "guessed": guessed.total(),
-        "words": len(words),
-        "right_tags": sum(
-            _EQUIVALENT_LABELS.get(left.tag, left.tag) == _EQUIVALENT_LABELS.get(other.tag, other.tag)
-            for left, other in zip(words, found, strict=True)
-        ),
-        "complete": int(matched == right.total() == guessed.total()),
-    }
+    if not found or words != found:
+        return {"missed": right.total()}
+    return {"matched": (right & guessed).total(), "right": right.total(), "guessed": guessed.total()}
 
 
-def _words_and_brackets(tree: Tree) -> tuple[list[Leaf], Counter[Bracket]]:
-    words: list[Leaf] = []
+def _words_and_brackets(tree: Tree) -> tuple[list[str], Counter[Bracket]]:
+    words: list[str] = []
     found: Counter[Bracket] = Counter()
 
     def walk(node: Tree) -> None:
@@ -106,7 +80,7 @@ def _words_and_brackets(tree: Tree) -> tuple[list[Leaf], Counter[Bracket]]:
             if isinstance(child, Tree):
                 walk(child)
             elif child.tag not in _DELETED:
-                words.append(child)
+                words.append(child.word)
         label = node.label.replace("=", "-").partition("-")[0]
         if len(words) > start and label not in _DELETED:
             found[_EQUIVALENT_LABELS.get(label, label), start, len(words)] += 1

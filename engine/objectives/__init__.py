@@ -26,28 +26,11 @@ from .language_modelling import LineObjective, PackedObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
 
-_OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
-    TaskKind.TRANSDUCTION: Seq2SeqObjective,
-    TaskKind.REGRESSION: RegressionObjective,
-}
-
 _OF_TEXTS: dict[str, type[Objective[Any]]] = {
     "stream": StreamObjective,
     "packed": PackedObjective,
     "lines": LineObjective,
     "sentences": LineObjective,
-}
-
-_OF_LABELS: dict[TaskKind, type[Objective[Any]]] = {
-    TaskKind.CLASSIFICATION: ClassificationObjective,
-    TaskKind.TOKEN_CLASSIFICATION: ClassificationObjective,
-    TaskKind.REGRESSION: SequenceRegressionObjective,
-}
-
-_OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {
-    TaskKind.TAGGING: TaggingExamplesObjective,
-    TaskKind.CAUSAL_TAGGING: TaggingExamplesObjective,
-    TaskKind.REGRESSION: NumberExamplesObjective,
 }
 
 
@@ -58,15 +41,16 @@ def build_objective(settings: TrialSettings, device: torch.device, folder: Path)
 
 def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
     """Return the class of a trial's objective."""
-    if isinstance(settings.task, LanguageModelSettings):
-        return _OF_TEXTS[settings.task.batching]
-    if isinstance(settings.task, GeneratedTask):
-        return _OF_EXAMPLES[settings.task.spec.kind]
-    if isinstance(settings.task, LabelledSettings):
-        return _OF_LABELS[settings.task.spec.kind]
-    if settings.task.spec.kind is TaskKind.TAGGING:
+    task, kind = settings.task, settings.task.spec.kind
+    if isinstance(task, LanguageModelSettings):
+        return _OF_TEXTS[task.batching]
+    if isinstance(task, GeneratedTask):
+        return NumberExamplesObjective if kind is TaskKind.REGRESSION else TaggingExamplesObjective
+    if isinstance(task, LabelledSettings):
+        return SequenceRegressionObjective if kind is TaskKind.REGRESSION else ClassificationObjective
+    if kind is TaskKind.TAGGING:
         return GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
-    return _OBJECTIVES[settings.task.spec.kind]
+    return RegressionObjective if kind is TaskKind.REGRESSION else Seq2SeqObjective
 
 
 def has_one_shape(settings: TrialSettings) -> bool:

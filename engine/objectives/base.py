@@ -215,57 +215,54 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
         """Return the batch of the next step."""
 
 
-class DrawnBatches(Generic[BatchOf]):
-    """A stream of batches, one for each step; the next batch depends only on the number drawn so far.
+class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
+    """An objective with a stream of batches, one for each step; the next depends only on the number drawn."""
 
-    `start` returns an iterator from a number of batches on. `size_of` returns a batch's number of sequences
-    and of symbols, padding included.
-    """
-
-    def __init__(
-        self, start: Callable[[int], Iterator[BatchOf]], size_of: Callable[[BatchOf], tuple[int, int]]
-    ) -> None:
-        self._start, self._size_of = start, size_of
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
         self._batches: Iterator[BatchOf] | None = None
-        self._current: BatchOf | None = None
-        self._count = self._sequences = self._symbols = 0
+        self._batch: BatchOf | None = None
+        self._drawn = self._sequences = self._symbols = 0
 
     @property
-    def count(self) -> int:
-        """Return the number of batches drawn."""
-        return self._count
+    def step_shape(self) -> StepShape:
+        """Return the mean shape of the batches so far, padding included."""
+        tokens = self._symbols // max(self._sequences, 1)
+        sequences = self.settings.train.batch_size
+        if self.settings.train.batch_tokens is not None:
+            sequences = round(self._sequences / max(self._drawn, 1))
+        return StepShape(sequences=sequences, tokens=tokens)
 
-    @property
-    def current(self) -> BatchOf:
-        """Return the last batch drawn."""
-        assert self._current is not None, "the caller begins a batch first"
-        return self._current
-
-    def draw(self) -> BatchOf:
-        """Draw the next batch, which becomes the current one."""
+    def begin_batch(self, parts: int) -> None:
+        del parts
         if self._batches is None:
-            self._batches = self._start(self._count)
-        self._count += 1
-        self._current = next(self._batches)
-        sequences, symbols = self._size_of(self._current)
+            self._batches = self._iter_batches(self._drawn)
+        self._drawn += 1
+        self._batch = next(self._batches)
+        sequences, symbols = self._size_of(self._batch)
         self._sequences += sequences
         self._symbols += symbols
-        return self._current
-
-    def mean_shape(self, batch_size: int | None) -> StepShape:
-        """Return the mean shape of the batches so far, with `batch_size` sequences if given."""
-        tokens = self._symbols // max(self._sequences, 1)
-        sequences = round(self._sequences / max(self._count, 1)) if batch_size is None else batch_size
-        return StepShape(sequences=sequences, tokens=tokens)
 
     def state(self) -> dict[str, Any]:
         """Return the number of batches drawn, and the counts for their mean shape."""
-        return {"position": self._count, "padded": self._symbols, "drawn": self._sequences}
+        return {"position": self._drawn, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self._count, self._batches = state["position"], None
+        self._drawn, self._batches = state["position"], None
         self._symbols, self._sequences = state["padded"], state["drawn"]
+
+    @property
+    def _current(self) -> BatchOf:
+        assert self._batch is not None, "the caller begins a batch first"
+        return self._batch
+
+    @abstractmethod
+    def _iter_batches(self, position: int) -> Iterator[BatchOf]:
+        """Yield endless batches from this number of batches on."""
+
+    @abstractmethod
+    def _size_of(self, batch: BatchOf) -> tuple[int, int]:
+        """Return the number of sequences and of symbols in a batch, padding included."""
 
 
 class RegisteredMetrics:

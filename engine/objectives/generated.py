@@ -189,7 +189,6 @@ class GeneratedObjective(FreshObjective[Examples]):
         return RegisteredMetrics(self._kind, "" if whole else split)
 
     def _score(self, model: Model, examples: Examples, registered: RegisteredMetrics) -> Score:
-        """Score each example once, and update the registered metrics."""
         total, size = Score(), self._scored_at_once
         for start in range(0, len(examples.inputs), size):
             rows = self._rows(examples, start, size)
@@ -241,7 +240,6 @@ class TaggingExamplesObjective(GeneratedObjective):
 
     @cached_property
     def _longest_inputs(self) -> Tensor:
-        """Return the longest inputs of the dev examples and all test sets, without padding."""
         found = [_longest(self._dev)]
         found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
         return max(found, key=len)
@@ -310,7 +308,6 @@ class NumberExamplesObjective(GeneratedObjective):
 
 
 def _longest(examples: Examples) -> Tensor:
-    """Return the inputs of the first longest example, without padding."""
     if examples.lengths is None:
         return examples.inputs[0]
     longest = int(examples.lengths.argmax())
@@ -384,7 +381,6 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         registered: RegisteredMetrics | None = None,
         at_once: int | None = None,
     ) -> Score:
-        """Score sequences, `at_once` or as many as in training at a time, and update registered metrics."""
         at_once = at_once or max(1, self._scored_at_once // self.settings.train.accumulate)
         total = Score()
         for batch in batches:

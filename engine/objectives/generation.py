@@ -190,9 +190,8 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
     references, sources = pairs.references(pairs.test), pairs.sources(pairs.test)
     total = bleu(sentences, references)
     scores = {"bleu": total.score, f"bleu_signature[{total.signature}]": 1.0}
-    for bucket in bleu_by_length(sentences, references, [len(source.split()) for source in sources]):
-        scores[f"bleu[{bucket.min_words}-{bucket.max_words}]"] = bucket.bleu.score
-    return scores
+    by_length = bleu_by_length(sentences, references, [len(source.split()) for source in sources])
+    return scores | {f"bleu[{words}]": score for words, score in by_length.items()}
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:

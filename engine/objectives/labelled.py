@@ -26,11 +26,9 @@ from ..data.labelled_sequences import (
 from ..data.vocabularies import vocabulary_to_dict
 from .base import (
     Answers,
-    DrawnBatches,
     Metrics,
-    Objective,
     RegisteredMetrics,
-    StepShape,
+    StreamedObjective,
     micro_batch_slice,
     on_device,
     scored_on_device,
@@ -77,29 +75,17 @@ class ClassificationScore:
         }
 
 
-class LabelledObjective(Objective[Model]):
+class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
     """Objective of whole sequences in batches, with metrics of the dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         assert isinstance(settings.task, LabelledSettings), f"{settings.task.name} has no labels"
         self._task, self._corpus = settings.task, open_labelled(settings.task, folder)
-        self._drawn = DrawnBatches(
-            self._iter_batches, lambda batch: (len(batch.sequences), batch.sequences.numel())
-        )
-
-    @property
-    def step_shape(self) -> StepShape:
-        """Return the mean shape of the batches so far, padding included."""
-        return self._drawn.mean_shape(self.settings.train.batch_size)
-
-    def begin_batch(self, parts: int) -> None:
-        del parts
-        self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the labels of a part."""
-        whole = self._drawn.current
+        whole = self._current
         here = micro_batch_slice(len(whole.labels), part, parts)
         batch = LabelledBatch(*(rows[here] for rows in whole))
         sequences, outputs, labels = self._answers(model, batch)
@@ -120,12 +106,6 @@ class LabelledObjective(Objective[Model]):
     def symbols(self) -> dict[str, Any]:
         return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._meaning()}
 
-    def state(self) -> dict[str, Any]:
-        return self._drawn.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._drawn.restore(state)
-
     def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
         return iter_labelled_batches(
             self._corpus.train,
@@ -134,6 +114,9 @@ class LabelledObjective(Objective[Model]):
             seed=derive_seed(self.settings.seed, "data"),
             position=position,
         )
+
+    def _size_of(self, batch: LabelledBatch) -> tuple[int, int]:
+        return len(batch.sequences), batch.sequences.numel()
 
     def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
         sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))

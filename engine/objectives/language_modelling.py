@@ -30,11 +30,11 @@ from ..data.text.corpus import open_corpus
 from ..data.token_files import Split
 from .base import (
     CausalView,
-    DrawnBatches,
     Metrics,
     Objective,
     RegisteredMetrics,
     StepShape,
+    StreamedObjective,
     micro_batch_slice,
     micro_batch_weight,
     on_device,
@@ -196,26 +196,12 @@ class StreamObjective(LanguageObjective):
         )
 
 
-class PackedObjective(LanguageObjective):
+class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
     """Objective of pieces of a text, or of a mixture of texts; each row begins with an empty past."""
-
-    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
-        super().__init__(settings, device, folder)
-        self._drawn = DrawnBatches(
-            self._iter_batches, lambda batch: (len(batch.inputs), batch.inputs.numel())
-        )
-
-    @property
-    def step_shape(self) -> StepShape:
-        return StepShape(sequences=self.settings.train.batch_size, tokens=self._task.context)
-
-    def begin_batch(self, parts: int) -> None:
-        del parts
-        self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of a part of the rows."""
-        batch = self._drawn.current
+        batch = self._current
         count = len(batch.inputs)
         here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in batch[:2])
@@ -227,13 +213,6 @@ class PackedObjective(LanguageObjective):
         size, context = self.settings.train.batch_size, self._task.context
         for batch in iter_packed_eval(self._text.test.tokens, batch_size=size, context=context):
             yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
-
-    def state(self) -> dict[str, Any]:
-        """Return the number of batches read."""
-        return self._drawn.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._drawn.restore(state)
 
     def _causal_tokens(self) -> Tensor:
         return self._text.dev.tokens[: self._task.context + 1].long()
@@ -250,6 +229,9 @@ class PackedObjective(LanguageObjective):
             position=position,
         )
 
+    def _size_of(self, batch: StreamBatch) -> tuple[int, int]:
+        return len(batch.inputs), batch.inputs.numel()
+
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
         return score_packed(
             model,
@@ -263,26 +245,12 @@ class PackedObjective(LanguageObjective):
         )
 
 
-class LineObjective(LanguageObjective):
+class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
     """Objective of whole lines, each an independent sequence (Dowdell and Zhang 2019, section 4.1)."""
-
-    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
-        super().__init__(settings, device, folder)
-        self._drawn = DrawnBatches(
-            self._iter_batches, lambda batch: (len(batch.inputs), batch.inputs.numel())
-        )
-
-    @property
-    def step_shape(self) -> StepShape:
-        return self._drawn.mean_shape(self.settings.train.batch_size)
-
-    def begin_batch(self, parts: int) -> None:
-        del parts
-        self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of a part, padding excluded."""
-        batch = self._drawn.current
+        batch = self._current
         here = micro_batch_slice(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])
         valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]
@@ -296,13 +264,6 @@ class LineObjective(LanguageObjective):
         size, longest = self.settings.train.batch_size, self._task.longest
         for batch in iter_line_eval(self._text.test, batch_size=size, max_length=longest):
             yield Examples(batch.inputs, batch.targets, batch.lengths)
-
-    def state(self) -> dict[str, Any]:
-        """Return the number of batches read, and the counts for their mean length."""
-        return self._drawn.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._drawn.restore(state)
 
     def _causal_tokens(self) -> Tensor:
         splits, most = (self._text.dev, self._text.test), self._task.longest + 1
@@ -323,6 +284,9 @@ class LineObjective(LanguageObjective):
             seed=derive_seed(self.settings.seed, "data"),
             position=position,
         )
+
+    def _size_of(self, batch: LineBatch) -> tuple[int, int]:
+        return len(batch.inputs), batch.inputs.numel()
 
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
         return score_lines(

@@ -21,11 +21,9 @@ from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batch
 from ..data.vocabularies import vocabulary_to_dict
 from .base import (
     CausalView,
-    DrawnBatches,
     Metrics,
-    Objective,
     RegisteredMetrics,
-    StepShape,
+    StreamedObjective,
     micro_batch_slice,
     on_device,
     scored_on_device,
@@ -34,7 +32,7 @@ from .generation import Decoding, PairData, generate, iter_scored_pairs, score_o
 from .text_scores import Likelihood
 
 
-class Seq2SeqObjective(Objective[TransductionModel]):
+class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
     """Objective of sequence pairs.
 
     Outputs for the test split are also generated, and scored by the task's metric.
@@ -45,26 +43,20 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._pairs = PairData(settings, folder)
         self._decoding = Decoding.of_task(settings)
         self._outputs: list[list[int]] = []  # for the test split, after the last epoch
-        self._drawn = DrawnBatches(self._iter_batches, _size_of)
         self._guesses: GuessDraws | None = None  # of the current batch, if guesses are read
-
-    @property
-    def step_shape(self) -> StepShape:
-        train = self.settings.train
-        return self._drawn.mean_shape(train.batch_size if train.batch_tokens is None else None)
 
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step; a batch measured in tokens may have fewer pairs than parts."""
-        del parts
-        batch, train = self._drawn.draw(), self.settings.train
+        super().begin_batch(parts)
+        train = self.settings.train
         if train.sampling:
-            seed = derive_seed(self.settings.seed, f"guesses of batch {self._drawn.count}")
-            share = sampling_share(train, self._drawn.count - 1)
-            self._guesses = GuessDraws.of(batch.targets, share, seed, together=is_scheduled(train))
+            seed = derive_seed(self.settings.seed, f"guesses of batch {self._drawn}")
+            share = sampling_share(train, self._drawn - 1)
+            self._guesses = GuessDraws.of(self._current.targets, share, seed, together=is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """Return the mean loss over the target symbols of a part; 0 for a part without a pair."""
-        batch, train = self._drawn.current, self.settings.train
+        batch, train = self._current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
         scored, places = scored_on_device(drawn, drawn != PAD, self.device)
@@ -141,10 +133,10 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
 
     def state(self) -> dict[str, Any]:
-        return {**self._drawn.state(), "outputs": self._outputs}
+        return {**super().state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._drawn.restore(state)
+        super().restore(state)
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
     def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
@@ -160,6 +152,10 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             seed=derive_seed(self.settings.seed, "data"),
             position=position,
         )
+
+    def _size_of(self, batch: PairBatch) -> tuple[int, int]:
+        pairs = len(batch.sources)
+        return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
 
     def _sample_inputs(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
@@ -267,11 +263,6 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
     until = shares.cumsum(-1)
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
     return found.clamp(max=shares.shape[-1] - 1)  # the last number below 1, by rounding
-
-
-def _size_of(batch: PairBatch) -> tuple[int, int]:
-    pairs = len(batch.sources)
-    return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:

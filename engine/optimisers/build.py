@@ -5,7 +5,7 @@ Groups of weights, selected by name patterns, have their own learning rates and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -130,7 +130,6 @@ def regroup(
 def _divide(
     group: dict[str, Any], own: Mapping[nn.Parameter, ParameterGroupSettings]
 ) -> list[dict[str, Any]]:
-    """Split an optimiser's group into parts with equal settings, without frozen weights."""
     parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
     for weight in group["params"]:
         parts.setdefault(own.get(weight), []).append(weight)
@@ -169,7 +168,7 @@ def build_optimizer(
         made = _checked(settings.name, settings.build(model), model)
     else:
         assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
-        made = _RULES[settings.name](settings, model)
+        made = _build_own(settings, model)
     scale_rates(made, model)
     if groups:
         regroup(made, model, groups)
@@ -191,60 +190,43 @@ def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
                 optimizer.state[weight]["step"] = step.cpu()
 
 
-def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay, decoupled = _groups(model, settings), settings.weight_decay, settings.name == "adamw"
-    return Adam(
-        groups, settings.lr, settings.betas, settings.eps, decay, fused=True, decoupled_weight_decay=decoupled
-    )
-
-
-def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    """Build Adagrad without torch's foreach option, which needs two copies of the weights on a GPU."""
-    groups, decay = _groups(model, settings), settings.weight_decay
-    return torch.optim.Adagrad(groups, settings.lr, eps=settings.eps, weight_decay=decay, foreach=False)
-
-
-def _sgd(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay = _groups(model, settings), settings.weight_decay
-    return SGD(groups, settings.lr, settings.own_momentum, weight_decay=decay, fused=True)
-
-
-def _lion(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay = _groups(model, settings), settings.weight_decay
-    return Lion(groups, lr=settings.lr, betas=settings.betas, weight_decay=decay)
-
-
-def _adafactor(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay = _groups(model, settings), settings.weight_decay
-    return torch.optim.Adafactor(groups, settings.lr, weight_decay=decay)
-
-
-def _muon(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    maps = muon_maps(model)
-    return Muon(
-        maps,
-        _groups(model, settings, without=maps),
-        lr=settings.lr,
-        momentum=settings.own_momentum,
-        betas=settings.betas,
-        eps=settings.eps,
-        weight_decay=settings.weight_decay,
-    )
-
-
-_RULES: Mapping[str, Callable[[OwnOptimizerSettings, nn.Module], torch.optim.Optimizer]] = {
-    "adam": _adam,
-    "adamw": _adam,
-    "adagrad": _adagrad,
-    "sgd": _sgd,
-    "lion": _lion,
-    "adafactor": _adafactor,
-    "muon": _muon,
-}
+def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    maps = muon_maps(model) if settings.name == "muon" else {}
+    groups, lr, decay = _groups(model, settings, without=maps), settings.lr, settings.weight_decay
+    match settings.name:
+        case "adam" | "adamw":
+            made = Adam(
+                groups,
+                lr,
+                settings.betas,
+                settings.eps,
+                decay,
+                fused=True,
+                decoupled_weight_decay=settings.name == "adamw",
+            )
+        case "adagrad":  # torch's foreach option needs two copies of the weights on a GPU
+            made = torch.optim.Adagrad(groups, lr, eps=settings.eps, weight_decay=decay, foreach=False)
+        case "sgd":
+            made = SGD(groups, lr, settings.own_momentum, weight_decay=decay, fused=True)
+        case "lion":
+            made = Lion(groups, lr=lr, betas=settings.betas, weight_decay=decay)
+        case "adafactor":
+            made = torch.optim.Adafactor(groups, lr, weight_decay=decay)
+        case _:
+            made = Muon(
+                maps,
+                groups,
+                lr=lr,
+                momentum=settings.own_momentum,
+                betas=settings.betas,
+                eps=settings.eps,
+                weight_decay=decay,
+            )
+    return made
 
 
 def _groups(
-    model: nn.Module, settings: OwnOptimizerSettings, *, without: Collection[nn.Parameter] = ()
+    model: nn.Module, settings: OwnOptimizerSettings, *, without: Collection[nn.Parameter]
 ) -> list[dict[str, Any]]:
     weights = {each: found for each, found in find_weights(model).items() if each not in without}
     if settings.decay_norms:

@@ -166,7 +166,6 @@ class Muon(torch.optim.Optimizer):
                     self._step_as_adamw(weight, weight.grad, group)
 
     def _step_maps(self, weight: Tensor, gradient: Tensor, found: Weight, group: dict[str, Any]) -> None:
-        """Update a weight by Nesterov momentum, orthogonalised matrix by matrix."""
         if not (state := self.state[weight]):
             state["momentum"] = torch.zeros_like(weight)
         momentum: Tensor = state["momentum"]

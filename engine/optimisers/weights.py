@@ -113,18 +113,6 @@ class _CompiledBody:
             )
 
 
-def move_weights(optimizer: torch.optim.Optimizer, model: nn.Module, train: TrainSettings) -> None:
-    """Take an optimiser step, with gradients or steps clipped as [train] says."""
-    if train.clip_norm is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
-    if train.clip_tensor_norm is not None:
-        clip_gradients_per_map(model, train.clip_tensor_norm)
-    if train.clip_step_norm is None:
-        optimizer.step()
-    else:
-        take_clipped_step(optimizer, model, train.clip_step_norm)
-
-
 @torch.no_grad()
 def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
     """Clip the gradient of each matrix to this norm (Sukhbaatar et al.
@@ -239,7 +227,15 @@ class Weights:
 
     def move(self) -> None:
         """Update the weights by their gradients, as [train] says."""
-        move_weights(self.optimizer, self.model, self._train)
+        train = self._train
+        if train.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)
+        if train.clip_tensor_norm is not None:
+            clip_gradients_per_map(self.model, train.clip_tensor_norm)
+        if train.clip_step_norm is None:
+            self.optimizer.step()
+        else:
+            take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
 
     def after_step(self) -> None:
         """Update the average and the model's own bookkeeping after a step."""
@@ -316,16 +312,11 @@ class Weights:
             self._average.restore(state["average"])
 
 
-def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
-    """Return a trial's initial model on the CPU."""
-    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
-    return build_model(settings.model, interface, generator)
-
-
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
-    """Return the weights of a trial on one device."""
+    """Return the initial weights of a trial, drawn on the CPU, on a device."""
     check_compile(settings.train.compile, device)
-    model = draw_model(settings, interface).to(device)
+    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
+    model = build_model(settings.model, interface, generator).to(device)
     if settings.train.compile:
         compile_body(model.body, settings.train.compile)
     return Weights(model, settings.train)

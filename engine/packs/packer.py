@@ -1,28 +1,114 @@
-"""Training of a cohort's trials in packs; each trial has its own claim, checkpoint and outcome."""
+"""Packs of trials: which trials take their steps together, and their training, each with its own outcome."""
 
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import time
 import traceback
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeVar, cast
 
 import torch
 
+from ...studies.catalog.tasks import GeneratedTask
 from ...studies.planning.memory_estimates import step_memory, trials_together
-from ..core.events import Event, MachineFailed
+from ...studies.schema.settings import TrialSettings
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
+from ..core.models import meta_model
+from ..objectives import has_one_shape
 from ..trial.failures import note_lost_gpu
 from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
-from .form import form_of
 from .stacked_steps import StackedSteps, optimiser_key, stacking_fault
+
+
+def form_of(settings: TrialSettings) -> str | None:
+    """Return the form of a trial as text; None if it cannot join a pack.
+
+    Trials of one form have models and batches of the same shapes. Algorithmic tasks with the same interface
+    share a form; for other tasks all task settings must be equal.
+    """
+    if alone_reason(settings) is not None:
+        return None
+    train, interface = settings.train, settings.task.interface
+    task = None
+    if isinstance(settings.task, GeneratedTask):
+        task = settings.task.model_dump(mode="json")  # on which shapes of batches depend, and losses
+    form = {
+        "model": settings.model.model_dump(mode="json"),
+        "interface": repr(interface),
+        "task": task,
+        "batch_size": train.batch_size,
+        "steps_per_epoch": train.steps_per_epoch,
+        "precision": train.precision,
+        "groups": [group.model_dump(mode="json") for group in train.groups],
+        "code": dict(settings.code),
+    }
+    return json.dumps(form, sort_keys=True)
+
+
+def count_packs(every: Iterable[TrialSettings], most: int) -> int:
+    """Return the number of packs of at most `most` trials; a trial that trains alone counts as one."""
+    forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
+    alone = forms.pop(None, 0)
+    return alone + sum(-(-count // most) for count in forms.values())
+
+
+def alone_reason(settings: TrialSettings) -> str | None:
+    """Return why a trial cannot join a pack; None if it can."""
+    train, task = settings.train, settings.task
+    if not has_one_shape(settings):
+        return f"task {task.name} has batches of several shapes"
+    if train.lengths is not None and train.lengths[0] != train.lengths[1]:
+        return "each batch has a length of its own ([train] lengths)"
+    reasons = {
+        "gradients are accumulated over parts of a batch ([train] accumulate)": train.accumulate > 1,
+        "it computes with 16 bits ([train] precision)": train.precision == "bf16",
+        "its model is compiled ([train] compile)": train.compile,
+        "its loss has a penalty on learnt spans ([train] span_loss)": bool(train.span_loss),
+        "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
+        "its optimizer changes during training ([train] changes)": bool(train.changes),
+        'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
+        "it has callbacks ([train] callbacks)": bool(train.callbacks),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackOutlook:
+    """Expected packs: the number of trials that share a form, the largest group, and why others are alone."""
+
+    together: int
+    largest: int
+    alone: Mapping[str, int]
+
+
+def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
+    """Predict the packs of trials; models are built without weights."""
+    forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
+    for settings in every:
+        reason = alone_reason(settings)
+        form = form_of(settings) if reason is None else None
+        if form is not None:
+            if form not in faults:
+                faults[form] = stacking_fault(meta_model(settings))
+            reason = faults[form]
+        if reason is not None:
+            alone[reason] += 1
+        elif form is not None:
+            forms[form] += 1
+    shared = [count for count in forms.values() if count > 1]
+    if single := len(forms) - len(shared):
+        alone["no other trial has the same model and batch shape"] += single
+    return PackOutlook(together=sum(shared), largest=max(shared, default=0), alone=alone)
+
 
 CACHED_NUMBERS = 2**19
 """Limit on the numbers in a layer's outputs over a whole pack on a CPU; more would not fit its caches."""
@@ -43,7 +129,7 @@ class Member(NamedTuple):
 
 
 class Packer:
-    """Trainer of cohorts in packs of at most `most` trials.
+    """Taker of steps in packs of at most `most` trials.
 
     With `fitting`, a pack must also fit a CPU's caches, or `device_bytes`, the worker's share of GPU memory.
     If a pack fails, its trials repeat the epoch and then take their steps one by one. If memory runs out,
@@ -53,21 +139,6 @@ class Packer:
     def __init__(self, most: int, *, fitting: bool = False, device_bytes: int | None = None) -> None:
         self._most, self._fitting, self._device_bytes = most, fitting, device_bytes
         self._bounds: dict[str, int] = {}  # how many of a form at most, where a pack of it failed
-
-    def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train all trials to their ends, in turns of one epoch; stop if the machine fails."""
-        for attempt in attempts:
-            yield (event := attempt.advance())
-            if isinstance(event, MachineFailed):
-                return
-        while left := [attempt for attempt in attempts if not attempt.ended]:
-            least = min(attempt.epoch or 0 for attempt in left)
-            behind = [attempt for attempt in left if (attempt.epoch or 0) == least]
-            self.take_steps(behind)
-            for event in _advance(behind):
-                yield event
-                if isinstance(event, MachineFailed):
-                    return
 
     def take_steps(self, attempts: Sequence[Attempt]) -> None:
         """Take the remaining steps of the current epoch for trials that fit into packs.
@@ -133,7 +204,6 @@ class Packer:
         return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:
-        """Return the form of a training; None if it cannot join a pack."""
         settings = training.settings
         form = form_of(settings)
         if form is None or self._bounds.get(form) == 1:
@@ -205,21 +275,6 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:
             yield members[begin:end]
-
-
-def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    events: list[Event] = []
-    try:
-        for attempt in attempts:
-            events.append(attempt.advance())
-            if attempt.trained and not attempt.ended and not isinstance(events[-1], MachineFailed):
-                events.append(attempt.advance())
-            if isinstance(events[-1], MachineFailed):
-                break
-    except StoppedMidway:
-        yield from events
-        raise
-    yield from events
 
 
 def _copied(state: _State) -> _State:

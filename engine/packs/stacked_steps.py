@@ -105,8 +105,6 @@ class _AtOnce:
 
 
 class _OneByOne:
-    """Trainings that update their weights separately."""
-
     def __init__(
         self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
     ) -> None:
@@ -162,7 +160,6 @@ def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]
 
 @torch.no_grad()
 def _clip(gradients: Iterable[Tensor], norm: float) -> None:
-    """Clip each training's gradients to a norm over all its weights, like `clip_grad_norm_`."""
     gradients = list(gradients)
     norms = [torch.linalg.vector_norm(each.reshape(len(each), -1), dim=1) for each in gradients]
     shares = (norm / (torch.linalg.vector_norm(torch.stack(norms), dim=0) + 1e-6)).clamp(max=1.0)
@@ -243,7 +240,6 @@ class StackedPasses:
         return losses.detach()
 
     def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
-        """Return the loss of one training; vmap maps it over all trainings."""
         with replay_dropout(factors):
             named = {f"model.{name}": weight for name, weight in weights.items()}
             return functional_call(self._loss, named, batch)

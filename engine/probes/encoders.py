@@ -164,7 +164,6 @@ class EncoderProbe:
         return memory_changes(trace.cell, batch.sources != PAD)
 
     def _traces(self, split: PairSplit, sequences: int) -> Iterator[tuple[Trace, Tensor]]:
-        """Yield the last layer's trace and mask for each batch of sources, in the order of the split."""
         for start in range(0, sequences, BATCH):
             batch = collate(split, range(start, min(start + BATCH, sequences)))
             yield self._encoder.traces(self._embed_sources(batch))[-1], batch.sources != PAD

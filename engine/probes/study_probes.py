@@ -106,8 +106,6 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measurement:
-    """Measurements of one model, with all its Δ for comparisons with other models."""
-
     metrics: Mapping[str, float]
     changes: Tensor
 
@@ -281,7 +279,6 @@ def _pair_metrics(
 
 
 def _attention_metrics(weights: Tensor) -> Iterator[tuple[str, float]]:
-    """Yield the entries of an attention map by name; outputs and inputs are counted from 1."""
     for output, row in enumerate(weights.tolist(), start=1):
         for place, value in enumerate(row, start=1):
             yield f"attention[{output},{place}]", value

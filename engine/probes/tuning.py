@@ -152,7 +152,6 @@ class _Tuning:
     def _size_scores(
         self, best: Decoding, tuned: WrittenOutputs, known: Mapping[str, float]
     ) -> dict[str, float]:
-        """Return the test BLEU of the chosen beam for each choice of output sizes, if there are several."""
         choices = dict.fromkeys(self._decode.sizes)
         if len(choices) < 2 or not self._uses_output_sizes:
             return {}

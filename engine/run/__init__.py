@@ -4,7 +4,7 @@
 `cohorts` divides a grid, and a worker runs them; short trials are stored together. `search` makes cohorts of
 the points of a search. `preflight` finds faults before anything trains. `short_grids` decides which grids run
 in this process, without Ray. `ray_connection` starts Ray or connects to it and watches its head.
-`ray_cluster` schedules cohorts with Tune, and `ray_actor` is a worker. `cluster_nodes` and `worker_code`
-check nodes and workers, and `gpu_share` decides each trial's share of a GPU. `stuck_process` stops a run when
+`ray_cluster` schedules cohorts with Tune, and `ray_actor` is a worker. `cluster_nodes` checks
+nodes, and `gpu_share` decides each trial's share of a GPU. `stuck_process` stops a run when
 native code hangs.
 """

@@ -23,7 +23,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from .gpu_share import Accelerators, share
-from .worker_code import look_at_code
+from .ray_connection import look_at_code
 
 ANSWER_S = 300.0
 """The time limit for a node's report; the node may have to read its corpora first."""
@@ -169,8 +169,6 @@ def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
 
 
 class _Inspector:
-    """Checker of nodes for trials of these settings."""
-
     def __init__(self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]) -> None:
         self._question: dict[str, Any] = {
             "gpu": bool(machine.gpus),
@@ -277,7 +275,7 @@ def _make_look() -> Callable[[dict[str, Any]], _Answer]:
                 wanted = ", ".join(f"{name} {version}" for name, version in asked["versions"].items())
                 found["problem"] = f"expected {wanted}, got {has}"
                 return found
-            from .worker_code import code_fault, look_at_code  # noqa: PLC0415
+            from .ray_connection import code_fault, look_at_code  # noqa: PLC0415
 
             if (fault := code_fault(asked["code"], look_at_code())) is not None:
                 found["problem"] = fault

@@ -25,8 +25,7 @@ from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listene
 from ..core.interruption import Stop, StoppedMidway
 from ..core.process import prepare_cpu
 from ..core.resources import Machine
-from ..packs.form import form_of
-from ..packs.packer import Packer
+from ..packs.packer import Packer, form_of
 from ..trial import outcome
 from ..trial.checkpoints import checkpoint_of
 from ..trial.claims import Claims
@@ -34,7 +33,7 @@ from ..trial.failures import MachineError, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
-from .gpu_share import device_bytes, gpu_memory
+from .gpu_share import device_bytes
 
 COHORT_S = 10.0
 """The training time that a cohort should take, estimated from earlier cohorts."""
@@ -284,7 +283,6 @@ class Worker:
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data = machine.data
         self._device = torch.device(machine.device)
-        self._memory = gpu_memory(machine)
         self._device_suffix = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device)
@@ -305,7 +303,6 @@ class Worker:
                 data=self._data,
                 make_training=self._begin,
                 buffer=self._buffer,
-                memory=self._memory,
                 device_suffix=self._device_suffix,
             )
             for job in jobs
@@ -333,15 +330,13 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Yield the events of training; ends of trials are not stored yet."""
-        if self._packer is None:
-            yield from sequentially(attempts)
-            return
-        for alike in alike_jobs(attempts):
-            for event in self._packer.events(alike) if len(alike) > 1 else sequentially(alike):
-                yield event
-                if isinstance(event, MachineFailed):
-                    return
+        """Yield the events of training up to a machine failure; ends of trials are not stored yet."""
+        for alike in alike_jobs(attempts) if self._packer is not None else [[each] for each in attempts]:
+            while left := [attempt for attempt in alike if not attempt.ended]:
+                for event in take_turn(left, self._packer):
+                    yield event
+                    if isinstance(event, MachineFailed):
+                        return
 
     def _claims_of(self, run: str) -> Claims:
         if run not in self._claims:
@@ -369,14 +364,24 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
     return list(found.values())
 
 
-def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """Train each trial to its end, one after the other; yield all events up to a machine failure."""
-    for attempt in attempts:
-        while not attempt.ended:
-            event = attempt.advance()
-            yield event
-            if isinstance(event, MachineFailed):
-                return
+def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
+    """Start attempts, or train one more epoch of those that have trained least; yield their events.
+
+    A trial ends with its last epoch. With a packer, trials take their steps together.
+    """
+    starting = [attempt for attempt in attempts if attempt.epoch is None]
+    for attempt in starting:
+        yield attempt.advance()
+    if starting:
+        return
+    least = min(attempt.epoch or 0 for attempt in attempts)
+    behind = [attempt for attempt in attempts if attempt.epoch == least]
+    if packer is not None:
+        packer.take_steps(behind)
+    for attempt in behind:
+        yield (event := attempt.advance())
+        if attempt.trained and not attempt.ended and not isinstance(event, MachineFailed):
+            yield attempt.advance()
 
 
 class Lockstep:
@@ -418,29 +423,12 @@ class Lockstep:
 
     def _step(self) -> Iterator[Event]:
         """Yield the events of `advance` before ends are stored, up to one that ends the step for all."""
-        for event in self._start():
-            yield event
-            if isinstance(event, ClaimedElsewhere | MachineFailed):
-                return
-        least = min((attempt.epoch for attempt in self._open() if attempt.epoch is not None), default=None)
-        behind = [attempt for attempt in self._open() if attempt.epoch == least]
-        if self._packer is not None:
-            self._packer.take_steps(behind)
-        for attempt in behind:
-            yield (event := attempt.advance())
-            if attempt.trained and not attempt.ended:
-                yield (event := attempt.advance())
-            if isinstance(event, ClaimedElsewhere | MachineFailed):
-                return
-
-    def _start(self) -> list[Event]:
-        events: list[Event] = []
-        for attempt in self._open():
-            if attempt.epoch is None and not any(
-                isinstance(each, ClaimedElsewhere | MachineFailed) for each in events
-            ):
-                events.append(attempt.advance())
-        return events
+        is_starting = any(attempt.epoch is None for attempt in self._open())
+        for _ in range(1 + is_starting):
+            for event in take_turn(self._open(), self._packer) if self._open() else ():
+                yield event
+                if isinstance(event, ClaimedElsewhere | MachineFailed):
+                    return
 
     def _open(self) -> list[Attempt]:
         return [attempt for attempt in self._attempts if not attempt.ended]

@@ -32,7 +32,7 @@ from ..core.progress import notebook_listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
 from ..optimisers.build import group_sizes
-from ..packs.form import count_packs
+from ..packs.packer import count_packs
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.claims import taken
 from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
@@ -175,8 +175,7 @@ def _run_round(
         if seconds is not None and missing:
             listener.training_here(len(missing[:max_trials]), seconds)
     machine = with_whole_gpu(machine) if local else machine
-    run_id = uuid4().hex
-    _save_record(study, store, run_id, machine)
+    _save_record(study, store)
     at_once = None
     if not local:
         left = _count_at_once(study, store, settings, machine.most_packed, retry_failed=retry_failed)
@@ -197,7 +196,7 @@ def _run_round(
                 source, store, machine, counter, stop, settings=settings, at_once=at_once, metric=metric
             )
 
-        rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, pack=machine.most_packed)
+        rounds = RunRounds(study, store, counter, stop, run, run_id=uuid4().hex, pack=machine.most_packed)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
@@ -238,12 +237,8 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
-def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> None:
-    """Save the study as it runs now, and the free memory of this machine's GPUs.
-
-    A run without GPUs keeps the free memory that another running process has recorded.
-    """
-    free, before = machine.gpu_bytes, store.records.load(study.name) or {}
+def _save_record(study: Study, store: Store) -> None:
+    """Save the study as it runs now."""
     store.records.save(
         study.name,
         {
@@ -252,7 +247,6 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
             "path": str(study.path.absolute()) if study.path else None,
             "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
-            "gpu": before.get("gpu") if free is None else {"run": run_id, "free": free},
         },
     )
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...studies.planning.memory_estimates import MemoryEstimator, room_on_gpu
+from ...studies.planning.memory_estimates import room_on_gpu, step_memory
 from ...studies.schema.settings import TrialSettings
 from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
 from ..core.resources import Machine
-from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.build import weight_state
 
 
@@ -53,10 +52,15 @@ def share(
 ) -> float:
     """Return the part of a GPU for one trial: as many trials share it as fit its memory and CPUs.
 
-    The largest step and the smallest node decide. Ray fills one GPU before the next. So if at most `at_once`
-    trials can train at the same time, the share is large enough to spread them over all GPUs.
+    The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
+    parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
+    share is large enough to spread them over all GPUs. It is rounded, because Ray keeps four digits.
     """
-    held = gpu_memory(machine).largest_step(all_settings)
+    steps = (
+        step_memory(each, state=weight_state(each), checkpoints=machine.activation_checkpointing)
+        for each in all_settings
+    )
+    held = max(steps, key=lambda each: each.total, default=None)
     if held is None:
         return 1.0
     trials = None if at_once is None else at_once / max(1.0, sum(node.count for node in nodes))
@@ -70,21 +74,7 @@ def share(
         )
         for node in nodes
     ]
-    return fraction(min((each.trials for each in rooms), default=1))
-
-
-def gpu_memory(machine: Machine) -> MemoryEstimator:
-    """Return the estimator of a training step's GPU memory on a machine."""
-    return MemoryEstimator(
-        count_state=weight_state,
-        find_longest=PreparedLengths(machine.data),
-        checkpoints=machine.activation_checkpointing,
-    )
-
-
-def fraction(trials: int) -> float:
-    """Return the share of a GPU that lets this many trials fit; rounded, because Ray keeps four digits."""
-    return max(1, math.floor(10_000 / trials)) / 10_000
+    return max(1, math.floor(10_000 / min(each.trials for each in rooms))) / 10_000
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
 from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
-from ...studies.planning.memory_estimates import GpuRoom, MemoryEstimator, StepMemory, room_on_gpu
+from ...studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gpu, step_memory
 from ...studies.planning.plan import DeviceRoom, MachineNotes, Plan, make_plan, most_at_once
 from ...studies.planning.step_times import max_seconds_in_process, steps_to_measure, trial_seconds
 from ...studies.planning.trials_to_run import trials_to_run
-from ...studies.resolve.costs import reads_lines
 from ...studies.resolve.trial import settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
@@ -28,11 +27,11 @@ from ..core.resources import ONE_CPU, Gpus, Machine, cpus_here
 from ..corpora.availability import Availability, check_availability
 
 if TYPE_CHECKING:
-    from ...studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
+    from ...studies.planning.memory_estimates import WeightState
     from ...studies.planning.time_estimates import MeasureSteps
     from ...studies.schema.settings import TrialSettings
     from ..optimisers.build import GroupSize
-    from ..packs.form import PackOutlook
+    from ..packs.packer import PackOutlook
 
 _PLANNED_FLOPS = 3e10
 """The maximum FLOPs of a measured step: a slow core takes a few seconds for it."""
@@ -56,35 +55,29 @@ def plan_study(
     `device_bytes` adds how many trials fit on a device of this size.
     """
     machine = machine or Machine()
-    memory = MemoryEstimator(
-        count_state=count_state,
-        find_longest=longest_below(machine.data),
-        checkpoints=machine.activation_checkpointing,
-    )
+    checkpoints = machine.activation_checkpointing
     plan = make_plan(
         study,
         store,
         only,
-        memory=memory,
+        memory=lambda trial: step_memory(trial, state=count_state(trial), checkpoints=checkpoints),
         measure=measure_steps(machine),
         locate=lambda dataset: describe_location(check_availability(dataset, machine.data)),
     )
-    free, at_once = free_for_run(study.name, store), count_at_once(plan, machine, store)
-    return on_machine(plan, machine, run_free=free, at_once=at_once, device_bytes=device_bytes)
+    at_once = count_at_once(plan, machine, store)
+    return on_machine(plan, machine, at_once=at_once, device_bytes=device_bytes)
 
 
 def on_machine(
     plan: Plan,
     machine: Machine,
     *,
-    run_free: int | None = None,
     at_once: int | None = None,
     device_bytes: int | None = None,
 ) -> Plan:
     """Return a plan with notes on the machine.
 
-    `run_free` is the memory that the study's run found free on a GPU here. At most `at_once` of the trials
-    can train at once; None is any number.
+    At most `at_once` of the trials can train at once; None is any number.
     """
     device, room = None, ""
     if plan.memory is not None and device_bytes is not None:
@@ -96,7 +89,7 @@ def on_machine(
         room = _at_once(held, device_bytes, found, machine.gpus, cpus)
     notes = MachineNotes(
         total=_total_time(plan, machine),
-        where=describe_device(plan, machine, run_free, at_once),
+        where=describe_device(plan, machine, at_once),
         room=room,
         packs=_describe_packs(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
@@ -170,74 +163,30 @@ def count_state(settings: TrialSettings) -> WeightState | None:
     return weight_state(settings)
 
 
-def longest_below(folder: Path) -> FindLongest:
-    """Return a function that finds the longest training sequences.
-
-    Torch is only loaded for prepared tasks.
-    """
-    found: list[FindLongest] = []
-
-    def longest(settings: TrialSettings) -> LongestBatch | None:
-        if not reads_lines(settings) or not (folder / "encoded").is_dir():
-            return None
-        if not found:
-            from ..data.prepared_lengths import PreparedLengths  # noqa: PLC0415 -- loads torch
-
-            found.append(PreparedLengths(folder))
-        return found[0](settings)
-
-    return longest
-
-
-def free_for_run(study: str, store: Store) -> int | None:
-    """Return the free memory of each GPU at the start of the study's run here; None without a run."""
-    found = (store.records.load(study) or {}).get("gpu")
-    if found is None:
-        return None
-    leases, last = store.watched_leases(), store.last_numbers()
-    claims = [leases.find(trial, last.get(trial, -1) + 1) for trial in store.state().notes]
-    owners = [claim.owner for claim in claims if claim is not None and not (claim.ended or claim.gone)]
-    here = any(each.run == found["run"] and each.machine == leases.owner.machine for each in owners)
-    return found["free"] if here else None
-
-
-def describe_device(
-    plan: Plan,
-    machine: Machine,
-    run_free: int | None = None,
-    at_once: int | None = None,
-) -> str:
+def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) -> str:
     """Describe the training device.
 
-    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. If a run of the
-    study trains here now, its own trials use a part of the memory. `run_free` is then the memory that the run
-    found free on each GPU. At most `at_once` of the study's trials can train at once; None is any number.
+    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. At most `at_once`
+    of the study's trials can train at once; None is any number.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
         asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus} of one for each trial"
-        here = _where_here(plan, machine, run_free, at_once, local=True)
+        here = _where_here(plan, machine, at_once, local=True)
         return f"the cluster at {address}: {asked}; with --local, {here}"
-    return _where_here(plan, machine, run_free, at_once)
+    return _where_here(plan, machine, at_once)
 
 
-def _where_here(
-    plan: Plan,
-    machine: Machine,
-    run_free: int | None,
-    at_once: int | None,
-    *,
-    local: bool = False,
-) -> str:
+def _where_here(plan: Plan, machine: Machine, at_once: int | None, *, local: bool = False) -> str:
     gpus = machine.gpus
     if not gpus:
         return "this machine's CPU, because gpus = 0"
     if (found := gpu_here()) is None:
         return _without_gpu(gpus)
     gpu, count = found
-    gpu = gpu if run_free is None else replace(gpu, free=min(gpu.bytes, run_free))
-    others = _others(gpu, run_free)
+    held = gpu.bytes - gpu.free
+    others = f" (other processes use {format_bytes(held)})" if held else ""
     if local:
         return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
     count = max(count, count_gpus_of_processes())
@@ -252,14 +201,6 @@ def _without_gpu(gpus: Gpus) -> str:
     if gpus == "auto":
         return "this machine's CPU: torch finds no GPU here"
     return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
-
-
-def _others(gpu: Gpu, run_free: int | None) -> str:
-    """Describe other processes' use of a GPU, or that a running study found less than all of it."""
-    if gpu.free == gpu.bytes:
-        return ""
-    held = f"other processes use {format_bytes(gpu.bytes - gpu.free)}"
-    return f" ({held if run_free is None else 'free at the start of its run here'})"
 
 
 def _shared(
@@ -316,7 +257,7 @@ def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
     study = plan.study
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None
-    from ..packs.form import count_packs  # noqa: PLC0415 -- loads torch
+    from ..packs.packer import count_packs  # noqa: PLC0415 -- loads torch
 
     planned = {each.trial.id: each.status for each in plan.trials}
     stored = {trial: status for trial, status in planned.items() if status != "missing"}
@@ -337,7 +278,7 @@ def _describe_packs(plan: Plan, machine: Machine) -> str:
         return f"the {seeds} seeds of a point train together, where its model allows it{measured}"
     if not left:
         return ""
-    from ..packs.form import foresee_packs  # noqa: PLC0415 -- loads torch
+    from ..packs.packer import foresee_packs  # noqa: PLC0415 -- loads torch
 
     return _pack_words(foresee_packs(left), machine)
 

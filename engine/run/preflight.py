@@ -220,7 +220,6 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
 
 
 def _metric_faults(interface: ModelInterface) -> Iterator[str]:
-    """Yield the exceptions of metrics on random outputs, and on outputs that are all equal."""
     for split in _SPLITS:
         for outputs, targets in _evaluations(interface):
             try:
@@ -233,7 +232,6 @@ def _metric_faults(interface: ModelInterface) -> Iterator[str]:
 
 
 def _evaluations(interface: ModelInterface) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield outputs and targets in the form that `Measure.update` gets for a kind of task."""
     generator = torch.Generator().manual_seed(0)
     symbols = interface.classes or interface.vocab or _SYMBOLS
     targets = torch.randint(symbols, (_ROWS,), generator=generator)

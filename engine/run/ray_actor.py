@@ -26,7 +26,7 @@ from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Worker, collect
-from .worker_code import Code, code_fault, look_at_code
+from .ray_connection import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
 """The seconds between two reports of a worker; in a search it reports after each epoch."""
@@ -148,7 +148,6 @@ class CohortActor(tune.Trainable):
             return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
 
     def _work(self) -> dict[str, Any]:
-        """Return the result of `step`; raise StoppedMidway if the worker must leave."""
         if self._metric is None:
             events = collect(self._events, REPORT_S)
             return {"events": events, "done": not events, COMPLETED: not events}

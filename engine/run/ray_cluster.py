@@ -32,8 +32,7 @@ from .cluster_nodes import FitNodes, StorePlace, marked
 from .cohorts import CohortSource
 from .gpu_share import with_share
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
-from .ray_connection import HeadWatch, connected
-from .worker_code import check_workers_here, look_at_code
+from .ray_connection import HeadWatch, check_workers_here, connected, look_at_code
 
 MAX_COHORT_DEATHS = 12
 """The number of worker deaths after which a cohort is abandoned; each trial counts its own deaths, too."""
@@ -134,8 +133,6 @@ class _CohortSearcher(_NeverPickled, Searcher):
 
 
 class _EventCallback(_NeverPickled, tune.Callback):
-    """Callback that forwards the workers' events to the listener."""
-
     def __init__(self, listener: Listener, nodes: FitNodes | None = None) -> None:
         self._listener, self._nodes = listener, nodes
 

@@ -111,7 +111,6 @@ def _number_faults(what: str, found: Tensor, shape: tuple[int | None, ...]) -> I
 
 
 def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: torch.dtype) -> str | None:
-    """Return a fault of type, device or shape; None in the shape stands for any size."""
     fits = found.dim() == len(shape) and all(
         size in (None, got) for size, got in zip(shape, found.shape, strict=True)
     )

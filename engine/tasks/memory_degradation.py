@@ -95,7 +95,6 @@ def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
 
 
 def _draw(spec: DegradationProblem, seed: int, count: int, generator: Generator) -> _SymbolRows:
-    """Draw sequences of the problem, possibly with duplicates."""
     lengths = torch.randint(spec.min_length, spec.max_length + 1, (count,), generator=generator)
     if spec.num_repeated_symbols:
         return _SymbolRows(_repeated(spec, count, generator), lengths)
@@ -152,7 +151,6 @@ def _with_bigrams(
 
 
 def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolRows:
-    """Return the target symbols: the reversed input, or the input without the tabu set."""
     symbols, lengths = drawn
     places = torch.arange(spec.max_length)
     if not spec.num_dropped_symbols:
@@ -174,7 +172,6 @@ def _add_markers(drawn: _SymbolRows) -> Tensor:
 
 
 def _to_split(rows: Tensor, skipped: int) -> Split:
-    """Join padded rows into a split, each without its first `skipped` numbers."""
     rows = rows[:, skipped:]
     valid = rows != PADDING
     lengths = valid.sum(1)

@@ -5,6 +5,6 @@ what follows each epoch, including the end of a training. `claims` ensures that 
 trial. `checkpoints` stores what it resumes from, `memory_retries` retries it with less memory, and `outcome`
 writes its row. `failures` recognises failures that are not the trial's fault, and deaths of processes.
 `schedules` implements a choice of [train]. `training_parts` has the optional parts of a training: loss terms,
-callbacks and measures of gradients. They change no bit of a training that does not use them. `conformance`
+callbacks and the norm of gradients. They change no bit of a training that does not use them. `conformance`
 checks loss terms and callbacks.
 """

@@ -209,7 +209,6 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
-    """Read the checkpoint in a file; raise the errors of `_load_sealed`."""
     saved = _load_sealed(path, device)
     try:
         metrics = [MetricRow(**row) for row in saved["metrics"]]

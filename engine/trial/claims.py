@@ -71,16 +71,12 @@ def taken(state: LeaseState) -> ClaimedElsewhere:
     )
 
 
+@storing()
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
     """Store a trial as pruned by a scheduler, unless another process has the trial.
 
     Raise MachineError if it cannot be stored.
     """
-    with storing():
-        return _store_pruned(job, store, reason)
-
-
-def _store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
     claimed = Claims(store, job.run).claim(job)
     if isinstance(claimed, ClaimedElsewhere):
         return claimed

@@ -90,7 +90,6 @@ def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
 
 
 def _copied(model: nn.Module, device: torch.device) -> nn.Module:
-    """Return a copy of a model, created directly on a device."""
     known: dict[int, object] = {id(each): each.to(device, copy=True) for each in model.buffers()}
     for weight in model.parameters():
         known[id(weight)] = nn.Parameter(weight.to(device, copy=True), weight.requires_grad)
@@ -98,7 +97,6 @@ def _copied(model: nn.Module, device: torch.device) -> nn.Module:
 
 
 def _moved(known: Tensor, found: Tensor) -> int | None:
-    """Return the first position at which outputs (length, …) differ by more than rounding, or None."""
     distance = (known - found).abs().flatten(1).amax(1) if known.dim() > 1 else (known - found).abs()
     wrong = torch.nonzero(~(distance <= ROUNDING * known.abs().max().clamp(min=1.0)))
     return int(wrong[0]) if len(wrong) else None

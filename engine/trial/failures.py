@@ -183,7 +183,6 @@ def _reported_fault(error: BaseException) -> str | None:
 
 
 def _fault_of_torch(error: RuntimeError | AssertionError) -> str | None:
-    """Return the machine failure in a torch exception's message, on one line; None if there is none."""
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"
@@ -198,7 +197,6 @@ def describe_os_error(error: OSError) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, and the exceptions that caused it."""
     each: BaseException | None = error
     while each is not None:
         yield each

@@ -1,9 +1,8 @@
 """Retries of a trial that ran out of memory: alone in its process, then with smaller micro-batches.
 
-If a trial's step does not fit on the GPU by the plan's estimate, its batches are split from the start. The
-parts of a batch are computed one after the other, and their gradients are added. The numbers are the same up
-to the order of sums, but dropout draws for each part. The row's device says the number of parts. Evaluations
-without enough memory use smaller batches, which changes only the order of sums.
+The parts of a batch are computed one after the other, and their gradients are added. The numbers are the same
+up to the order of sums, but dropout draws for each part. The row's device says the number of parts.
+Evaluations without enough memory use smaller batches, which changes only the order of sums.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
-from ...studies.planning.memory_estimates import MAX_DOUBLINGS, OF_SETTINGS_ALONE, MemoryEstimator, fits
+from ...studies.planning.memory_estimates import MAX_DOUBLINGS
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..objectives.base import Metrics, ModelOf, Objective
@@ -44,38 +42,23 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """Counter of a trial's out-of-memory errors, which decides the number of parts of its batches.
+    """Counter of a trial's out-of-memory errors, which decides the number of parts of its batches."""
 
-    Initial parts count as tries, too. Splitting would change `gradient_noise`, which is measured from the
-    parts of a step: a trial that measures it is only retried alone.
-    """
-
-    def __init__(
-        self,
-        settings: TrialSettings,
-        folder: Path,
-        memory: MemoryEstimator = OF_SETTINGS_ALONE,
-    ) -> None:
+    def __init__(self, settings: TrialSettings, folder: Path) -> None:
         train = settings.train
-        self._memory = memory
         self._settings, self._file = settings, folder / _FILE
         self._parts = [train.accumulate for _ in _UNCHANGED_BATCHES]
-        doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
-        for parts in (train.accumulate << times for times in range(1, doublings + 1)):
+        for parts in (train.accumulate << times for times in range(1, MAX_DOUBLINGS + 1)):
             if not _can_be_split(settings, parts):
                 break
             self._parts.append(parts)
-        self._tries = 0
-
-    @property
-    def tries(self) -> int:
-        """Return how often it has run out of memory so far, or would have."""
-        return self._tries
+        self.tries = 0
+        """how often it has run out of memory so far"""
 
     @property
     def parts(self) -> int:
         """Return the parts of a batch in the current try."""
-        return self._parts[self._tries]
+        return self._parts[self.tries]
 
     @property
     def settings(self) -> TrialSettings:
@@ -92,51 +75,26 @@ class OomRetries:
         """Return the suffix of the row's device; empty if batches follow the settings."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
-    def read(self, device: torch.device) -> None:
-        """Continue from the tries of earlier processes, with at least as many parts as the device needs."""
+    def read(self) -> None:
+        """Continue from the tries of earlier processes."""
         with suppress(OSError, ValueError):
-            self._tries = max(self._tries, int(self._file.read_text("ascii")))
-        parts = self._settings.train.accumulate * self._parts_on(device)
-        self._tries = max(self._tries, sum(each < parts for each in self._parts))
-        self._tries = min(self._tries, len(self._parts) - 1)
-
-    def _parts_on(self, device: torch.device) -> int:
-        """Return the factor by which batches need more parts so that a step fits on an unshared device.
-
-        It is 1 if no number of parts suffices, or if the device's memory is unknown.
-        """
-        if len(self._parts) == len(_UNCHANGED_BATCHES) or (total := total_bytes(device)) is None:
-            return 1
-        most = replace(self._memory, count_state=lambda _settings: None, find_longest=lambda _settings: None)
-        if fits(most.step(self._settings).total, total):
-            return 1  # without a look at weights and data
-        return self._memory.step(self._settings).parts_that_fit(total) or 1
+            self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
     def next(self) -> bool:
         """Switch to the next way to train; return False if there is none."""
-        if self._tries + 1 >= len(self._parts):
+        if self.tries + 1 >= len(self._parts):
             return False
-        self._tries += 1
+        self.tries += 1
         with suppress(OSError):  # it is then tried from the beginning
-            self._file.write_text(f"{self._tries}", "ascii")
+            self._file.write_text(f"{self.tries}", "ascii")
         return True
-
-
-def total_bytes(device: torch.device) -> int | None:
-    """Return the total memory of a GPU; None for a CPU or a lost GPU."""
-    if device.type != "cuda":
-        return None
-    try:
-        return torch.cuda.get_device_properties(device).total_memory
-    except RuntimeError:
-        return None
 
 
 def _can_be_split(settings: TrialSettings, parts: int) -> bool:
     train = settings.train
     if train.batch_tokens is not None:
         return train.sequences(longest_pair(settings)) >= parts
-    return train.batch_size >= parts and not (train.needs_equal_parts and train.batch_size % parts)
+    return train.batch_size >= parts and not (train.loss_terms and train.batch_size % parts)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from ...storage import AttemptRows, MetricRow, Store
-from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
@@ -76,7 +75,6 @@ class Attempt:
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
         buffer: OutcomeBuffer | None = None,
-        memory: MemoryEstimator = OF_SETTINGS_ALONE,
         device_suffix: str = "",
     ) -> None:
         self.job, self.ended, self.save_after_s = job, False, save_after_s
@@ -85,7 +83,7 @@ class Attempt:
         self._limit, self._every = time_limit_s, checkpoint_every_s
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
-        self._tries = OomRetries(job.trial.settings, self._checkpoint.folder, memory)
+        self._tries = OomRetries(job.trial.settings, self._checkpoint.folder)
         self._training: Training | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
@@ -163,7 +161,7 @@ class Attempt:
         with storing():
             saved = self._checkpoint.load(_CPU)
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
-            self._tries.read(self._device)
+            self._tries.read()
             tries = f"/{self._tries.tries}" if self._tries.tries else ""
             place = f"{'0' if saved is None else saved.place}{tries}"
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
@@ -208,7 +206,6 @@ class Attempt:
         return EpochFinished(trial=self.job.trial.id, epoch=epoch, metrics=metrics)
 
     def _end(self, status: str, reason: str | None = None) -> Ended | ClaimedElsewhere:
-        """Store the outcome, or add it to the buffer."""
         if self._is_lost():
             return self._leave()
         final, training = last_epoch_metrics(self._rows), self._training

@@ -24,7 +24,7 @@ from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
 from .evaluation import LeakError, Stopping, ends_training, evaluate_epoch
 from .schedules import Schedule
-from .training_parts import Callbacks, GradientMeasures, LossTerms, to_device
+from .training_parts import Callbacks, GradientNorm, LossTerms, to_device
 
 
 class Work:
@@ -115,11 +115,7 @@ class Training:
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
         self.schedule = Schedule(train.schedule, self.optimizer, train.epochs * train.steps_per_epoch)
         self.stopping, self.work = Stopping.begin(train), Work()
-        self.gradients = (
-            GradientMeasures(train.measure, self.model, batch_size=train.batch_size, parts=train.accumulate)
-            if train.measure
-            else None
-        )
+        self.gradients = GradientNorm(self.model) if train.measure else None
         self.terms = LossTerms(train.loss_terms, self.model, device) if train.loss_terms else None
         self.callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
@@ -179,14 +175,11 @@ class Training:
             self.trained.clear_gradients()
 
     def _compute_gradients(self) -> Tensor:
-        """Draw a batch and compute the gradients of its parts one after the other; return its loss."""
         parts = self.settings.train.accumulate
         self.objective.begin_batch(parts)
         shares: list[Tensor] = []
         for part in range(parts):
             shares.append(self.add_gradients(part))
-            if self.gradients:
-                self.gradients.after_part(part)
             self._loss = self._loss + shares[-1]
         return sum(shares[1:], start=shares[0])
 
@@ -224,7 +217,6 @@ class Training:
         self._is_torn = False
 
     def _begin_epoch(self) -> None:
-        """Apply the settings of the next epoch, and reset its counters."""
         if (rates := self.trained.begin_epoch(self.epoch)) is not None:
             self.schedule.change_highest(rates)
         self._taken, self.work.epoch_seconds = 0, 0.0

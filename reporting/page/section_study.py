@@ -33,7 +33,7 @@ from ...studies.schema.factors import level_name, level_names, one_line
 from ...studies.schema.search_settings import find_quantity
 from ...studies.schema.settings import RECIPE_PATH, TrialSettings
 from ...studies.searches.points import find_points
-from ...studies.searches.words import goal_words, sampler_words, scheduler_words
+from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
 from ...studies.text.command_line import command_line
 from ...studies.text.errors import StudyError
@@ -54,7 +54,7 @@ def question(inputs: Snapshot) -> Mapping[str, object]:
         "study": study,
         "lead": leading_comment(study.text),
         "goal": goal_words(study.search) if study.search else "",
-        "sampler": sampler_words(study.search) if study.search else "",
+        "sampler": study.search.sampler_name if study.search else "",
         "cut": scheduler_words(study.search) if study.search else "",
         "titles": list(_searched_titles(study)),
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},

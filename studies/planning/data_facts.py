@@ -13,7 +13,6 @@ from ..resolve.data_fit import train_lengths
 from ..schema.settings import TrialSettings
 from ..study import Study
 from ..text.units import format_bytes, plural
-from .memory_estimates import FindLongest, LongestBatch
 
 Locate = Callable[[Dataset], str]
 """Returns where a published corpus is, or the command that downloads it."""
@@ -46,25 +45,6 @@ def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate:
     facts += [f"{total}: {splits}", *_classes(summary), *summary.notes]
     facts += dict.fromkeys(_lengths(by_task.values(), summary))
     return DataFacts(facts=tuple(facts), warnings=summary.warnings)
-
-
-def longest_of_own_data(study: Study, found: FindLongest) -> FindLongest:
-    """Return a function that finds the longest batch: in prepared data, else in a user's corpus summary."""
-    summary = study.own_corpus.summary if study.own_corpus else None
-    if summary is None:
-        return found
-    known = dict[tuple[str, int], LongestBatch | None]()
-
-    def longest(settings: TrialSettings) -> LongestBatch | None:
-        key = settings.task.model_dump_json(), settings.train.batch_size
-        if key not in known:
-            lengths = None if found(settings) else train_lengths(settings, summary)
-            known[key] = found(settings)
-            if lengths is not None and lengths.longest:
-                known[key] = LongestBatch(lengths.longest, lengths.mean / lengths.longest)
-        return known[key]
-
-    return longest
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
@@ -32,22 +32,6 @@ class WeightState:
 
     frozen: int
     bytes: int
-
-
-CountState = Callable[[TrialSettings], WeightState | None]
-"""Returns a trial's weight state; None if the number of parameters is a good enough estimate."""
-
-
-@dataclass(frozen=True, slots=True)
-class LongestBatch:
-    """The tokens of a trial's longest training sequences, and the share of its batch with targets."""
-
-    tokens: int
-    share: float = 1.0
-
-
-FindLongest = Callable[[TrialSettings], LongestBatch | None]
-"""Returns a trial's longest batch; None if only the limit of its lengths is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +107,6 @@ def step_memory(
     tokens: int | None = None,
     *,
     state: WeightState | None = None,
-    longest: LongestBatch | None = None,
     checkpoints: bool = False,
 ) -> StepMemory:
     """Return the memory of a trial's step on sequences of `tokens`, by default the longest in training.
@@ -135,11 +118,9 @@ def step_memory(
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
         at = partial(step_memory, settings, state=state, checkpoints=checkpoints)
-        lengths = _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
+        lengths = _fullest_lengths(settings, longest_pair(settings))
         return max(map(at, lengths), key=lambda each: each.total)
-    share = longest.share if longest and tokens is None else 1.0
-    if tokens is None:
-        tokens = longest.tokens if longest else longest_tokens(settings)
+    tokens = longest_tokens(settings) if tokens is None else tokens
     sequences = -(-train.sequences(tokens) // train.accumulate)
     interface = settings.task.interface
     held = _memory(
@@ -148,7 +129,6 @@ def step_memory(
         tokens,
         interface.past,
         sequences,
-        scored=math.ceil(share * tokens),  # only these positions have outputs
         checkpoints=checkpoints and not train.compile,
         accumulates=train.accumulate > 1,
     )
@@ -156,9 +136,9 @@ def step_memory(
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
-        equal_parts=train.needs_equal_parts,
+        equal_parts=bool(train.loss_terms),
         weights=held.parameters,
-        gradients=gradients * (2 if "gradient_noise" in train.measure else 1),
+        gradients=gradients,
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters * (bool(train.average) + (train.keep == "best")),
         activations=held.computing,
@@ -177,35 +157,6 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     assert train.batch_tokens is not None, "batch_tokens is set"
     rows = {train.sequences(longest) + 1, train.batch_size}
     return {longest} | {min(longest, max(1, train.batch_tokens // each)) for each in rows}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEstimator:
-    """Estimator of step memory from a trial's settings, refined by counted weights and lengths if given.
-
-    `checkpoints` means activation checkpointing.
-    """
-
-    count_state: CountState = lambda _settings: None
-    find_longest: FindLongest = lambda _settings: None
-    checkpoints: bool = False
-
-    def step(self, settings: TrialSettings) -> StepMemory:
-        """Return the memory of a trial's step on its longest training sequences."""
-        return step_memory(
-            settings,
-            state=self.count_state(settings),
-            longest=self.find_longest(settings),
-            checkpoints=self.checkpoints,
-        )
-
-    def largest_step(self, all_settings: Iterable[TrialSettings]) -> StepMemory | None:
-        """Return the memory of the largest step; None without trials."""
-        return max(map(self.step, all_settings), key=lambda each: each.total, default=None)
-
-
-OF_SETTINGS_ALONE = MemoryEstimator()
-"""The estimate of a step on a CPU from the settings alone, without counted weights or measured lengths."""
 
 
 def fits(held: int, device_bytes: int) -> bool:
@@ -309,7 +260,6 @@ def _memory(
     past: int,
     batch: int,
     *,
-    scored: int,
     checkpoints: bool,
     accumulates: bool,
 ) -> TrainingMemory:
@@ -318,7 +268,6 @@ def _memory(
         config,
         length=tokens,
         past=past,
-        scored=scored,
         activation_checkpointing=checkpoints,
     )
     return found.memory(batch, accumulates=accumulates)

@@ -32,8 +32,8 @@ from ..schema.factors import level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
-from .data_facts import DataFacts, Locate, find_data_facts, longest_of_own_data
-from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
+from .data_facts import DataFacts, Locate, find_data_facts
+from .memory_estimates import StepMemory, TrialTest, costliest_test, step_memory
 from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
 from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
@@ -272,7 +272,7 @@ def make_plan(
     store: Store,
     only: Collection[str] | None = None,
     *,
-    memory: MemoryEstimator = OF_SETTINGS_ALONE,
+    memory: Callable[[TrialSettings], StepMemory] = step_memory,
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
@@ -280,10 +280,9 @@ def make_plan(
 
     Neither torch nor Ray is loaded.
 
-    `memory` estimates steps: callers that can count optimiser state or read sequence lengths pass their own.
+    `memory` estimates a step: callers that can count optimiser state pass their own.
     `measure` measures the time of some steps if the store has no speed. `locate` says where a corpus is.
     """
-    memory = replace(memory, find_longest=longest_of_own_data(study, memory.find_longest))
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes).select("trial", "status")
     statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
@@ -302,7 +301,7 @@ def make_plan(
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
-    steps = {trial.id: memory.step(trial.settings) for trial in trials}
+    steps = {trial.id: memory(trial.settings) for trial in trials}
     label = _labeller(study)
     labelled = [(label(trial), trial.settings) for trial in trials]
     largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)

@@ -39,17 +39,15 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
         for name, metric in METRICS.items()
         if metric.measure is not None and kind in metric.kinds and metric.split in ("", "dev")
     )
-    # what callbacks report they may leave out in any epoch, and so may the noise scale
-    measured = (name for name in settings.train.measure if name != "gradient_noise")
     terms = (each.name for each in settings.train.loss_terms)
-    return ("loss", *measured, *terms, *_of_objective(settings), *registered)
+    return ("loss", *settings.train.measure, *terms, *_of_objective(settings), *registered)
 
 
 def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
     """Return all metrics that a trial may have at its end."""
     added = (name for each in settings.train.callbacks for name in sorted(CALLBACKS[each.name].metrics))
     best = ("best_epoch",) if settings.train.keep == "best" else ()
-    others = (*settings.train.measure, "tokens_per_s", *best, *added, *last_metrics(settings))
+    others = ("tokens_per_s", *best, *added, *last_metrics(settings))
     return tuple(dict.fromkeys((*epoch_metrics(settings), *others)))
 
 

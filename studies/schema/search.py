@@ -23,7 +23,6 @@ from .search_settings import (
     EPOCHS,
     NONE,
     RACE,
-    GpTreesSettings,
     RungSettings,
     SamplerSettings,
     SearchSettings,
@@ -97,8 +96,6 @@ def check_search(
             diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
     if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
         diagnostics.report(("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]")
-    if not diagnostics.faults:
-        _check_values(diagnostics, ("search", "sampler", "prior"), settings.prior, dimensions)
     for name in settings.space:
         if name in factors:
             diagnostics.report(("search", "space", name), f"'{name}' is a factor already", key=True)
@@ -314,15 +311,6 @@ def contains(dimension: Dimension, value: object) -> bool:
 def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
     """Return the options of a choice by their names."""
     return NamedLevels(representative_values(dimension), "among the options")
-
-
-def with_sampler(settings: SearchSettings, dimensions: Mapping[str, Dimension]) -> SearchSettings:
-    """Return a checked search with its sampler; option names in its prior become options."""
-    sampler = settings.sampler or default_sampler(settings)
-    if isinstance(sampler, GpTreesSettings):
-        prior = {name: as_listed(dimensions[name], value) for name, value in sampler.prior.items()}
-        sampler = sampler.model_copy(update={"prior": prior})
-    return settings.model_copy(update={"sampler": sampler})
 
 
 def default_sampler(settings: SearchSettings) -> SamplerSettings:

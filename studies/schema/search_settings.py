@@ -147,21 +147,6 @@ class EvolutionSettings(SamplerSettings):
         return self
 
 
-class GpTreesSettings(SamplerSettings):
-    """The keys of `gp_trees`."""
-
-    prior: dict[str, Any] = Field(default={})
-    """likely values of the best point, by dimension"""
-    confidence: float = Field(default=0.5, gt=0, lt=1)
-    """the probability, before any result, that the prior is right"""
-
-    @model_validator(mode="after")
-    def _check_confidence(self) -> GpTreesSettings:
-        if "confidence" in self.model_fields_set and not self.prior:
-            raise ValueError("confidence: expected a prior beside it, got none")
-        return self
-
-
 class SchedulerSettings(StrictModel):
     """Settings of a scheduler without its own keys."""
 
@@ -201,7 +186,6 @@ REDUCTIONS = {"asha": 4, "hyperband": 3}
 SAMPLER_KEYS: dict[str, type[SamplerSettings]] = {
     "tpe": TpeSettings,
     "evolution": EvolutionSettings,
-    "gp_trees": GpTreesSettings,
 }
 """The settings classes of samplers with their own keys."""
 
@@ -345,11 +329,6 @@ class SearchSettings(StrictModel):
     def sampler_name(self) -> str:
         """The name of the sampler; empty while the default is undetermined."""
         return self.sampler.name if self.sampler else ""
-
-    @property
-    def prior(self) -> dict[str, Any]:
-        """The likely values of the best point, by dimension."""
-        return self.sampler.prior if isinstance(self.sampler, GpTreesSettings) else {}
 
     @property
     def fidelity(self) -> str:

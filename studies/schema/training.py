@@ -123,7 +123,7 @@ CHANGEABLE = tuple(name for name in OptimizerChangeSettings.model_fields if name
 """The keys of `train.optimizer` that may change during a training, because no state's shape depends on them.
 """
 
-GradientMeasure = Literal["gradient_norm", "gradient_noise"]
+GradientMeasure = Literal["gradient_norm"]
 """A metric of the gradients of an epoch."""
 
 
@@ -198,8 +198,7 @@ class TrainSettings(StrictModel):
     """the epoch whose model is tested and stored: the last one, or the one with the best value of
     early_stopping's metric, or of dev_loss without early_stopping"""
     measure: Annotated[tuple[GradientMeasure, ...], Field(strict=False)] = ()
-    """gradient metrics of each epoch: gradient_norm, the mean norm before clipping; gradient_noise, the
-    simple noise scale in sequences, estimated from the parts of each step"""
+    """gradient metrics of each epoch: gradient_norm, the mean norm before clipping"""
     loss_terms: Annotated[
         tuple[Annotated[SerializeAsAny[LossTerm], read_named(LossTerm)], ...], Field(strict=False)
     ] = ()
@@ -293,29 +292,14 @@ class TrainSettings(StrictModel):
         return named
 
     @model_validator(mode="after")
-    def _check_noise(self) -> TrainSettings:
-        if "gradient_noise" in self.measure and self.accumulate == 1:
-            raise ValueError(
-                "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
-            )
-        if "gradient_noise" in self.measure and self.batch_tokens is not None:
-            raise ValueError("gradient_noise needs a fixed batch size, but batch_tokens varies it")
-        return self
-
-    @model_validator(mode="after")
     def _check_accumulate(self) -> TrainSettings:
         if self.batch_size < self.accumulate:
             raise ValueError(
                 f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
             )
-        if self.needs_equal_parts and self.batch_size % self.accumulate:
-            what = "loss_terms" if self.loss_terms else "gradient_noise"
+        if self.loss_terms and self.batch_size % self.accumulate:
             raise ValueError(
-                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts for {what}"
+                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts, which "
+                "loss_terms need"
             )
         return self
-
-    @property
-    def needs_equal_parts(self) -> bool:
-        """True if all parts of a batch must have equally many sequences, because their means are compared."""
-        return bool(self.loss_terms) or "gradient_noise" in self.measure

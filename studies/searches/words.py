@@ -180,11 +180,6 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
     return f"{', '.join(ways)}: {epochs}, as much work as {work:,.3g} whole trainings, {more}"
 
 
-def sampler_words(search: SearchSettings) -> str:
-    """Return `tpe` or `gp_trees with a prior`."""
-    return f"{search.sampler_name} with a prior" if search.prior else search.sampler_name
-
-
 def scheduler_words(search: SearchSettings) -> str:
     """Return `, cut short by asha`; empty without a scheduler."""
     if search.scheduler.name == RACE:
@@ -198,7 +193,7 @@ def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """Describe a search: `20 points by tpe for the lowest loss, cut short by asha`, and reused trials."""
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
-    text = f"{plural(search.trials, 'point')} by {sampler_words(search)} for {goal_words(search)}"
+    text = f"{plural(search.trials, 'point')} by {search.sampler_name} for {goal_words(search)}"
     text = f"{text}{mean}{scheduler_words(search)}{end}"
     if not elsewhere:
         return text

@@ -93,10 +93,6 @@ def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
             ["train.batch_tokens=1000", "train.accumulate=100"],
             "[train] expected batch_size of at least accumulate = 100, got 32",
         ),
-        (
-            ["train.batch_tokens=1000", "train.accumulate=2", 'train.measure=["gradient_noise"]'],
-            "[train] gradient_noise needs a fixed batch size, but batch_tokens varies it",
-        ),
     ],
 )
 def test_batches_of_tokens_without_room_are_told(overrides, told):

@@ -20,7 +20,7 @@ from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study, load_study
-from .factories import make_pruner, make_sampler
+from .ask_tell import make_pruner, make_sampler
 from .samplers.search_observations import suggest
 
 Values = dict[str, Level]

@@ -71,29 +71,22 @@ class SeedRace:
 
     def __init__(self, seeds: Sequence[int], risk: float) -> None:
         self._seeds, self._risk = tuple(seeds), risk
-        self._losses = np.empty((0, len(self._seeds)))  # of complete points, by seed, and room for more
-        self._eligible = np.empty(
-            0, dtype=bool
-        )  # whether they keep to the limits, so that they can be the best
-        self._count = 0
+        self._losses: list[list[float]] = []  # of complete points, by seed
+        self._eligible: list[bool] = []  # whether they keep to the limits, so that they can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
         """Add the losses of an ended point by seed; a point without all seeds is ignored."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
-            if self._count == len(self._losses):
-                room = max(16, self._count)
-                self._losses = np.pad(self._losses, ((0, room), (0, 0)))
-                self._eligible = np.pad(self._eligible, (0, room))
-            self._losses[self._count], self._eligible[self._count] = found, eligible
-            self._count += 1
+            self._losses.append(found)
+            self._eligible.append(eligible)
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
         """Return whether a point with these losses may still be the best; false if a loss is NaN."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
-        rivals, eligible = self._losses[: self._count], self._eligible[: self._count]
+        rivals, eligible = np.array(self._losses), np.array(self._eligible)
         if not places or not eligible.any() or (noise := residual_deviation(rivals)) is None:
             return True
         deviation, degrees = noise

@@ -218,7 +218,6 @@ class Search:
         return None if proposed is None else proposed[0]
 
     def _next_promoted(self) -> TrackedPoint | None:
-        """Return an unfinished or newly promoted point; None if there is none or the budget is spent."""
         if self._rungs is None:
             return None
         self._learn_from_others()

@@ -234,7 +234,6 @@ class _Pairs:
         self._lengths[rows, path] = np.maximum(lengths - some, 1)
 
     def _marks(self, rows: Rows, path: int) -> _Obstacles:
-        """Return the places on a contour where a mark may be, as obstacles."""
         places = np.stack([self._first[rows, path], self._last[rows, path]], 1)
         return self._space.far_from(places, self._space.geometry.mark_clearance)
 

@@ -30,7 +30,6 @@ def draw_listops(task: ListopsSettings, count: int, test_set: str | None, genera
 
 
 def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int], int]:
-    """Return the tokens of a list of this length, and its value."""
     operation, found, values = next(draws) % len(OPERATIONS), list[int](), list[int]()
     for size in _sizes(length - 2, draws, most):
         if size == 1:

@@ -33,7 +33,6 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
         "           with [train.curriculum]: max_length, accuracy, length\n"
         '           with [train] keep = "best": best_epoch\n'
         '           with [train] measure = ["gradient_norm"]: gradient_norm\n'
-        '           with [train] measure = ["gradient_noise"]: gradient_noise\n'
         "           with [train] lengths: dev_loss, dev_accuracy, dev_exact\n"
         "           with [task] test_lengths: test_loss, test_accuracy, test_exact\n"
         "  [task]\n"

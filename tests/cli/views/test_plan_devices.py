@@ -1,22 +1,14 @@
 """The training device in plans, on machines with a simulated GPU."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from activemem.engine.core.events import Ended, EpochFinished, Listener, Started
 from activemem.engine.core.gpus import Gpu
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver, gpu_share, planning
-from activemem.engine.run.driver import run_study
+from activemem.engine.run import gpu_share, planning
 from activemem.engine.run.gpu_share import Accelerators, share
-from activemem.engine.run.planning import free_for_run
-from activemem.storage import Store
-from activemem.storage.leases import Lease, Leases, this_process
-from activemem.storage.paths import open_layout
-from activemem.studies.planning.memory_estimates import MemoryEstimator, StepMemory
-from activemem.studies.study import load_study
+from activemem.studies.planning.memory_estimates import StepMemory
 from activemem.studies.text.units import plural
 
 STEP = StepMemory(
@@ -35,14 +27,12 @@ STEP = StepMemory(
 def _told(monkeypatch):
     """Return a function for the plan's device text, with H100s and steps of 8 GB."""
 
-    def told(gpus, *, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None, left=None):
+    def told(gpus, *, others=0, count=1, cpus=64, address=None, size=80 * 10**9, left=None):
         gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)
         monkeypatch.setattr(planning, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(planning, "cpus_here", lambda: cpus)
         plan = SimpleNamespace(memory=("sa", STEP))
-        return planning.describe_device(
-            plan, Machine(gpus=gpus, cpus=2, address=address), run_free, at_once=left
-        )
+        return planning.describe_device(plan, Machine(gpus=gpus, cpus=2, address=address), at_once=left)
 
     return told
 
@@ -119,7 +109,8 @@ def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_setting(told
 def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(
     told, monkeypatch, cpus, size, count, left
 ):
-    monkeypatch.setattr(MemoryEstimator, "step", lambda *_: STEP)
+    monkeypatch.setattr(gpu_share, "step_memory", lambda *_, **__: STEP)
+    monkeypatch.setattr(gpu_share, "weight_state", lambda _: None)
     node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
     trials = round(1 / share(Machine(cpus=2), [node], [None], left))
     says = told("auto", cpus=cpus, size=size * 10**9, count=count, left=left)
@@ -138,53 +129,6 @@ def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
         "this machine's GPU, NVIDIA H100: 2 such trials at once, as many as "
         "fit into 20.0 GB (other processes use 60.0 GB); one with --local"
     )
-
-
-def test_what_the_trials_of_a_studys_own_run_hold_is_room_for_trials(told):
-    alone = told("auto")
-    assert told("auto", others=60 * 10**9, run_free=80 * 10**9) == alone
-    some = told("auto", others=60 * 10**9, run_free=50 * 10**9)
-    assert ": 5 such trials at once, as many as fit into 50.0 GB (free at the start of its run" in some
-
-
-def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_path, tiny, monkeypatch):
-    monkeypatch.setattr(Machine, "device", "cpu")  # which stands in for a GPU
-    monkeypatch.setattr(driver, "check_gpu", lambda _: None)
-    monkeypatch.setattr(gpu_share, "has_gpu", lambda: True)
-    monkeypatch.setattr(gpu_share, "free_bytes", lambda: 50 * 10**9)
-    store, found = Store(tmp_path / "results"), dict[type, int | None]()
-    listener = Listener()
-    listener.on_event = lambda event: found.update({type(event): free_for_run("tiny", store)})
-    study = load_study(tiny, ["train.epochs=1"])
-    run_study(study, store, Machine(gpus=0.5), listener, local=True, max_trials=1)
-    assert found[Started] == found[EpochFinished] == 50 * 10**9
-    assert found[Ended] is None
-    assert free_for_run("another", store) is None
-    kept = store.records.load("tiny")["gpu"]
-    run_study(study, store, Machine(gpus=0), local=True, max_trials=1)
-    assert store.records.load("tiny")["gpu"] == kept  # the run that found it may train still
-
-
-@pytest.mark.parametrize(
-    ("owner", "is_counted"),
-    [
-        ({}, True),
-        ({"run": "another"}, False),
-        ({"machine": "another"}, False),
-        ({"started": "another"}, False),  # it has died, and its number is another process's
-    ],
-    ids=["its run", "another run", "another machine", "a dead process"],
-)
-def test_only_living_processes_of_the_run_on_this_machine_hold_trials_of_its_own(tmp_path, owner, is_counted):
-    store = Store(tmp_path)
-    store.records.save("alpha", {"text": "", "overrides": [], "gpu": {"run": "run", "free": 10**9}})
-    store.files.checkpoint_dir("0" * 16).mkdir(parents=True)
-    assert free_for_run("alpha", store) is None
-    lease = Leases(open_layout(tmp_path), replace(this_process("run"), **owner)).claim("0" * 16, 0)
-    assert isinstance(lease, Lease)
-    assert free_for_run("alpha", store) == (10**9 if is_counted else None)
-    lease.end()
-    assert free_for_run("alpha", store) is None
 
 
 def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):

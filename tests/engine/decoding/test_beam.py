@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from activemem.blocks.core.transducer import State
 from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.engine.decoding.decode import Decoded, DecodingError, decode
+from activemem.engine.decoding.decode import Decoded, decode
 from activemem.engine.decoding.searches import Bounds, Ranking, beam_search, greedy_search
 
 from . import references as plain
@@ -209,33 +209,3 @@ def test_a_model_that_gives_no_numbers_writes_an_end(beam):
         Decoded(tokens=[END], score=-math.inf),
         Decoded(tokens=[END], score=-math.inf),
     ]
-
-
-def refused(kind, sources, **search):
-    with pytest.raises(DecodingError) as error:
-        decode(make_model(kind), sources, **{"max_length": 4} | search)
-    return str(error.value)
-
-
-def test_what_cannot_be_decoded_is_told_with_all_faults():
-    sources, none = make_sources(LENGTHS), torch.zeros(1, 3, dtype=torch.long)
-    assert refused("lstm", sources, beam=0, length_penalty=-1.0, coverage_penalty=-0.5) == (
-        "expected a beam of at least 1, got 0; expected a length_penalty of at least 0, got -1; "
-        "expected a coverage_penalty of at least 0, got -0.5"
-    )
-    assert refused("lstm", sources[0], max_length=0) == "expected sources (batch, n), got (6,)"
-    assert refused("lstm", torch.cat([sources[:, :3], none]), max_length=torch.tensor([1, 2])) == (
-        "expected a symbol in each source, got none in 1 of 5; expected max_length for 5 sources, got (2,)"
-    )
-    assert refused("lstm", sources, max_length=0) == "expected max_length of at least 1, got 0"
-    assert refused("lstm", sources, try_lengths=True) == (
-        "expected try_lengths for a transducer that must know them, as neural_gpu, got seq2seq(lstm, lstm)"
-    )
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ATTENDING])
-def test_no_coverage_is_counted_where_there_are_no_weights(kind):
-    assert refused(kind, make_sources(LENGTHS), beam=2, coverage_penalty=0.2) == (
-        "expected a transducer whose decoder has one attention for a coverage_penalty, as "
-        f"seq2seq(gru, gru, attention=bahdanau), got {make_model(kind)}"
-    )

@@ -29,21 +29,8 @@ def test_bleu_by_hand():
     assert found == pytest.approx(100 * math.prod(precisions) ** 0.25)
 
 
-def test_bleu_needs_a_hypothesis_for_each_reference():
-    with pytest.raises(ValueError) as fault:
-        bleu(["a"], ["a", "b"])
-    assert str(fault.value) == "expected 2 hypotheses, one for each reference, got 1"
-    with pytest.raises(ValueError) as fault:
-        bleu([], [])
-    assert str(fault.value) == "expected some hypotheses, one for each reference, got 0"
-
-
 def test_bleu_by_length_has_1_to_10_words_together_then_11_to_20():
-    lengths = [10, 11, 1]
-    short, long = bleu_by_length(HYPOTHESES, REFERENCES, lengths)
-    assert (short.min_words, short.max_words, short.sentences) == (1, 10, 2)
-    assert (long.min_words, long.max_words, long.sentences) == (11, 20, 1)
-    assert short.bleu == bleu(HYPOTHESES[::2], REFERENCES[::2])
-    assert long.bleu == bleu(HYPOTHESES[1:2], REFERENCES[1:2])
-    (all_of_them,) = bleu_by_length(HYPOTHESES, REFERENCES, lengths, width=11)
-    assert all_of_them.bleu == bleu(HYPOTHESES, REFERENCES)
+    assert bleu_by_length(HYPOTHESES, REFERENCES, [10, 11, 1]) == {
+        "1-10": bleu(HYPOTHESES[::2], REFERENCES[::2]).score,
+        "11-20": bleu(HYPOTHESES[1:2], REFERENCES[1:2]).score,
+    }

@@ -24,8 +24,7 @@ def counts(found: BracketScore):
 def test_the_right_tree_is_complete_and_the_root_is_no_bracket():
     found = score(RIGHT, RIGHT)
     assert counts(found) == (5, 5, 5)  # S NP VP PP NP
-    assert (found.precision, found.recall, found.f1, found.tagging) == (100, 100, 100, 100)
-    assert (found.complete, found.sentences, found.errors, found.skipped) == (1, 1, 0, 0)
+    assert (found.precision, found.recall, found.f1) == (100, 100, 100)
 
 
 def test_a_bracket_needs_its_label_and_both_its_ends():
@@ -49,7 +48,6 @@ def test_punctuation_is_deleted_wherever_it_is_attached(mark):
     outside = f"(TOP (S (NP (DT the) (NN cat)) ({mark}) (VP (VBD sat))))"
     found = score(inside, outside)
     assert counts(found) == (3, 3, 3)
-    assert found.words == 3
 
 
 @pytest.mark.parametrize("tag", ["$", "#", "-LRB-", "SYM", "POS"])
@@ -76,7 +74,6 @@ def test_adverbs_and_particles_are_equal():
     right = "(TOP (VP (VB give) (PRT (RP up))))"
     found = score(right, "(TOP (VP (VB give) (ADVP (RB up))))")
     assert counts(found) == (2, 2, 2)
-    assert (found.right_tags, found.words) == (1, 2)
     assert counts(score(right, "(TOP (VP (VB give) (NP (RP up))))")) == (1, 2, 2)
 
 
@@ -100,8 +97,6 @@ def test_a_root_that_is_no_top_is_a_bracket():
 def test_tags_are_right_or_wrong_without_changing_brackets():
     found = score(RIGHT, RIGHT.replace("(VBD sat)", "(VBN sat)"))
     assert counts(found) == (5, 5, 5)
-    assert (found.right_tags, found.words) == (5, 6)
-    assert found.complete == 1
 
 
 @pytest.mark.parametrize(
@@ -116,14 +111,14 @@ def test_tags_are_right_or_wrong_without_changing_brackets():
 def test_other_words_are_an_error_that_does_not_count_in_any_score(guess):
     found = score(RIGHT, guess)
     assert counts(found) == (0, 0, 0)
-    assert (found.sentences, found.errors, found.skipped, found.missed, found.words) == (1, 1, 0, 5, 0)
+    assert found.missed == 5
 
 
 @pytest.mark.parametrize("guess", [None, "(TOP (S (. .)))"])
 def test_no_guess_is_skipped_and_does_not_count_either(guess):
     found = score(RIGHT, guess)
     assert counts(found) == (0, 0, 0)
-    assert (found.sentences, found.errors, found.skipped, found.missed) == (1, 0, 1, 5)
+    assert found.missed == 5
     assert (found.f1, found.f1_of_all) == (0, 0)
 
 
@@ -138,7 +133,7 @@ def test_scores_are_of_all_sentences_together():
     assert counts(found) == (7, 10, 7)
     assert found.f1 == pytest.approx(100 * 14 / 17)
     assert found.f1_of_all == pytest.approx(100 * 14 / 27)
-    assert (found.sentences, found.errors, found.skipped) == (4, 1, 1)
+    assert found.missed == 10
 
 
 def test_every_tree_needs_a_guess():

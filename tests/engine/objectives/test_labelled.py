@@ -120,7 +120,7 @@ def test_a_batch_in_parts_has_the_loss_of_the_whole_and_each_pass_has_every_row(
         loss = whole.loss(model, 0, 1)
         halves = sum(parts.loss(model, part, 2) for part in range(2)) / 2
         torch.testing.assert_close(halves, loss)
-        seen += int(whole._drawn.current.lengths.sum())
+        seen += int(whole._current.lengths.sum())
     rows = [row for row in trial[2] if row["part"] == "train"]
     assert seen == sum(min(LONGEST, len(numbers_of(whole, row))) for row in rows)
     assert whole.step_shape.sequences == 6
@@ -143,7 +143,7 @@ def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
     if not objective._corpus.train.of_tokens:
         return
     objective.begin_batch(1)
-    objective._drawn.current.labels.fill_(IGNORED)
+    objective._current.labels.fill_(IGNORED)
     loss = objective.loss(model, 0, 1)
     loss.backward()
     assert loss.item() == 0.0

@@ -77,8 +77,8 @@ def test_a_batch_in_parts_gives_the_same_losses(tmp_path, tokens):
 def test_a_batch_with_fewer_pairs_than_parts_gives_the_same_losses_and_weights(tmp_path):
     asked = {"batch_size": 7, "batch_tokens": 2000, "steps_per_epoch": 58, "clip_norm": 0.5}
     whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 7))
-    sizes, drawn = set(), parts.objective._drawn
-    found = parts.advance(lambda: sizes.add(len(drawn.current.pairs)))
+    sizes, drawn = set(), parts.objective
+    found = parts.advance(lambda: sizes.add(len(drawn._current.pairs)))
     assert sizes == {7, 6}  # which are left over
     assert untimed(found) == pytest.approx(untimed(whole.advance()), rel=1e-4)
     for name, weight in whole.weights().items():
@@ -208,7 +208,8 @@ def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_wa
     objective, model = made.objective, made.model.eval()
     with torch.no_grad():
         model.output.weight *= 1e4  # what is drawn is certain
-    batch = objective._drawn.draw()
+    objective.begin_batch(1)
+    batch = objective._current
     replaced = torch.zeros_like(batch.targets, dtype=torch.bool)
     replaced[:, :6:2] = True
     draws = GuessDraws(replaced, torch.full(batch.targets.shape, 0.5))

@@ -118,7 +118,7 @@ def settings(groups, **train):
                 "clip_norm": 1.0,
                 "average": 0.9,
                 "accumulate": 2,
-                "measure": ["gradient_norm", "gradient_noise"],
+                "measure": ["gradient_norm"],
                 "curriculum": {"start": 3},
                 **train,
             },

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from activemem import Examples, GeneratedTask, TaskSizes, register_task
-from activemem.engine.packs.form import alone_reason, form_of
+from activemem.engine.packs.packer import alone_reason, form_of
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import IGNORED, TASKS, TaskError

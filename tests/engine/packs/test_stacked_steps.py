@@ -9,7 +9,7 @@ import torch
 from activemem.blocks.testing.fixtures import example_block
 from activemem.engine.core.interruption import TimeLimitPassed
 from activemem.engine.packs import stacked_steps
-from activemem.engine.packs.form import alone_reason, form_of
+from activemem.engine.packs.packer import alone_reason, form_of
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
 from activemem.grammar import render

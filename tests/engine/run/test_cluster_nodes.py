@@ -16,8 +16,7 @@ from activemem.engine.core.events import NOBODY, ClusterNode
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import FitNodes, NodeError, StorePlace, _Inspector, check_nodes
-from activemem.engine.run.ray_connection import connect
-from activemem.engine.run.worker_code import look_at_code
+from activemem.engine.run.ray_connection import connect, look_at_code
 from activemem.storage import Store
 
 from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker

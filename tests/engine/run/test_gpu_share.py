@@ -19,7 +19,6 @@ from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import (
     Accelerators,
     device_bytes,
-    fraction,
     free_bytes,
     share,
     with_gpu_bytes,
@@ -50,12 +49,12 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     largest = max(step_memory(each).total for each in settings)
     room_for_three = int(3.5 * (largest + GPU_CONTEXT) / 0.9)
     node = Accelerators(count=1, device_bytes=room_for_three, cpus=16)
-    assert share(Machine(cpus=1.0), [node], settings) == fraction(3) == 0.3333
+    assert share(Machine(cpus=1.0), [node], settings) == 0.3333
     assert share(Machine(cpus=8.0), [node], settings) == 0.5  # two trials have the CPUs
     four = Accelerators(count=4, device_bytes=room_for_three, cpus=8)
     assert share(Machine(cpus=1.0), [node, four], settings) == 0.5  # the smaller of the two
     many = Accelerators(count=1, device_bytes=10**12, cpus=256)
-    assert share(Machine(cpus=1.0), [many], settings) == fraction(48)  # no more share a GPU
+    assert share(Machine(cpus=1.0), [many], settings) == 0.0208  # no more share a GPU
     small = Accelerators(count=1, device_bytes=2**20, cpus=16)
     assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
 
@@ -64,9 +63,9 @@ def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_stands_
     eight = Accelerators(count=8, device_bytes=10**12, cpus=128)
     four = Accelerators(count=4, device_bytes=10**12, cpus=64)
     shares = {at_once: share(Machine(), [eight], settings, at_once) for at_once in (3, 8, 12, 16, 17, 999)}
-    assert shares == {3: 1.0, 8: 1.0, 12: 0.5, 16: 0.5, 17: fraction(3), 999: fraction(16)}
+    assert shares == {3: 1.0, 8: 1.0, 12: 0.5, 16: 0.5, 17: 0.3333, 999: 0.0625}
     assert share(Machine(), [eight, four], settings, 24) == 0.5
-    assert share(Machine(gpus=0.5), [eight], settings) == fraction(16)  # any number of them
+    assert share(Machine(gpus=0.5), [eight], settings) == 0.0625  # any number of them
 
 
 @pytest.mark.slow  # Ray begins
@@ -177,7 +176,7 @@ def test_a_run_goes_by_the_gpu_with_least_free_as_a_plan_tells(two_gpus, setting
     machine = with_share(Machine(cpus=1.0), settings, cpus=96)
     held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
     assert machine == Machine(
-        cpus=1.0, gpus=fraction(min(48, int(0.9 * fullest.free / held))), gpu_bytes=fullest.free
+        cpus=1.0, gpus=10_000 // min(48, int(0.9 * fullest.free / held)) / 10_000, gpu_bytes=fullest.free
     )
     assert device_bytes(machine) == fullest.free
 
@@ -275,7 +274,7 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
     monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
     with connected(Machine(), NOBODY):
         machine, _ = _ready(Machine(), None, settings, None)
-    assert machine.gpus == fraction(3)
+    assert machine.gpus == 0.3333
 
 
 @NO_GPU

@@ -9,13 +9,20 @@ import torch
 from activemem.engine.core.events import ClaimedElsewhere, Ended, MachineFailed, Started
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import FLUSH_S, Lockstep, OutcomeBuffer, Worker, sequentially
+from activemem.engine.run.cohorts import FLUSH_S, Lockstep, OutcomeBuffer, Worker, take_turn
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
+
+
+def sequentially(attempts):
+    """Train one after the other; yield all events."""
+    for attempt in attempts:
+        while not attempt.ended:
+            yield from take_turn([attempt], None)
 
 
 class Empty:

@@ -14,8 +14,13 @@ from activemem.engine.core.interruption import SIGNALS
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import ray_connection
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.ray_connection import STARTS, connected
-from activemem.engine.run.worker_code import check_workers_here, code_fault, look_at_code
+from activemem.engine.run.ray_connection import (
+    STARTS,
+    check_workers_here,
+    code_fault,
+    connected,
+    look_at_code,
+)
 from activemem.engine.trial.failures import MachineError
 from activemem.storage import Store
 from activemem.studies.study import load_study

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from activemem.engine.packs.form import alone_reason
+from activemem.engine.packs.packer import alone_reason
 from activemem.engine.trial.evaluation import BestEpoch
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings

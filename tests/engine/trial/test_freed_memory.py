@@ -86,7 +86,7 @@ from pathlib import Path
 import torch
 from activemem.engine.trial import provenance
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.run.cohorts import Worker
 from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
@@ -103,7 +103,7 @@ def job(seed):
 with tempfile.TemporaryDirectory() as folder:
     store = Store(folder)
     worker = Worker(store, Machine(gpus=0.0))
-    list(sequentially(worker.attempts([job(seed) for seed in range(int(sys.argv[1]))])))
+    list(worker.events(worker.attempts([job(seed) for seed in range(int(sys.argv[1]))])))
     print(max(store.trials()["peak_mib"]))
 """
 

@@ -1,31 +1,20 @@
 """A trial that runs out of memory is retried alone, then with accumulation, before it fails."""
 
-import math
-from types import SimpleNamespace
-
 import pytest
 import torch
 
 from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial import memory_retries
 from activemem.engine.trial.memory_retries import (
     OomRetries,
     free_memory,
     is_out_of_memory,
     may_be_out_of_memory,
-    total_bytes,
 )
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import (
-    GPU_CONTEXT,
-    OF_SETTINGS_ALONE,
-    MemoryEstimator,
-    WeightState,
-)
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -80,62 +69,6 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
     assert (row["status"], row["trial"], row["settings"]) == ("done", whole["trial"], whole["settings"])
     ours, theirs = ({each["name"]: each["value"] for each in one["metrics"]} for one in (row, whole))
     assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
-
-
-def bytes_for(held):
-    """Return the memory of the smallest GPU that fits this much."""
-    return math.ceil((held + GPU_CONTEXT) / 0.9)
-
-
-def test_a_trial_begins_in_as_many_parts_as_the_plan_tells_of_a_gpu(tmp_path, job, monkeypatch):
-    plain, tries = job(batch_size=8), []
-    step = OF_SETTINGS_ALONE.step(plain.trial.settings)
-    size = bytes_for(step.in_parts(4))
-    monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: size)
-    events, row = outcome(tmp_path, plain, room_for(2, tries))
-    assert step.parts_that_fit(size) == 4
-    assert tries == [4] * 4  # epochs, none of which ran out of memory
-    assert [type(event) for event in events] == [Started, *[EpochFinished] * 4, Ended]
-    assert (row["status"], row["trial"]) == ("done", plain.trial.id)
-    assert row["device"].endswith(", batches in 4 parts")
-
-
-@pytest.mark.parametrize(
-    ("parts_of_step", "train", "parts"),
-    [
-        (1, {}, 1),
-        (2, {}, 2),
-        (8, {}, 8),
-        (None, {}, 1),  # a sequence at a time is too much: it is tried as it is
-        (4, {"accumulate": 2}, 8),  # gradients of earlier parts are held as well
-        (4, {"measure": ["gradient_noise"], "accumulate": 2}, 2),
-    ],
-)
-def test_who_begins_has_no_more_parts_than_it_needs(job, tmp_path, monkeypatch, parts_of_step, train, parts):
-    settings = job(batch_size=8, **train).trial.settings
-    step = OF_SETTINGS_ALONE.step(job(batch_size=8).trial.settings)
-    held = step.in_parts(8) // 2 if parts_of_step is None else step.in_parts(parts_of_step)
-    monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: bytes_for(held))
-    tries = OomRetries(settings, tmp_path)
-    tries.read(CPU)
-    assert tries.parts == parts
-
-
-def test_what_is_counted_for_a_step_decides_in_how_many_parts_it_begins(job, tmp_path, monkeypatch):
-    asked, counted = job(batch_size=8).trial.settings, []
-    held = OF_SETTINGS_ALONE.step(asked)
-    less = WeightState(frozen=0, bytes=held.optimizer // 2)
-    memory = MemoryEstimator(count_state=lambda settings: counted.append(settings) or less)
-    for size, parts in (
-        (bytes_for(held.in_parts(1)), 1),
-        (bytes_for(held.in_parts(1) - less.bytes), 1),
-        (bytes_for(held.in_parts(2)), 2),
-    ):
-        monkeypatch.setattr(memory_retries, "total_bytes", lambda _device, size=size: size)
-        tries = OomRetries(asked, tmp_path, memory=memory)
-        tries.read(CPU)
-        assert tries.parts == parts
-    assert len(counted) == 2  # not where the step has room whatever its weights are
 
 
 @pytest.mark.parametrize(
@@ -210,17 +143,6 @@ def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_pat
     assert [row[name] for name in same] == [whole[name] for name in same]
 
 
-def test_what_a_gpu_has_is_asked_of_cuda(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=8))
-    assert (total_bytes(torch.device("cuda")), total_bytes(CPU)) == (8, None)
-
-    def fail(device):
-        raise torch.AcceleratorError("CUDA error: device-side assert triggered")
-
-    monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
-    assert total_bytes(torch.device("cuda")) is None
-
-
 @pytest.mark.heavy
 def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
     tries = []
@@ -235,14 +157,10 @@ def test_who_goes_on_with_a_trial_knows_how_it_was_tried(tmp_path, job):
     tries = OomRetries(settings, tmp_path)
     assert tries.next() and tries.next()
     other = OomRetries(settings, tmp_path)
-    other.read(CPU)
+    other.read()
     assert (other.parts, other.settings.train.accumulate) == (6, 6)
     assert other.next()
     assert not other.next()  # 12 sequences in 12 parts
-    noise = job(batch_size=8, accumulate=2, measure=["gradient_noise"]).trial.settings
-    measured = OomRetries(noise, tmp_path / "other")
-    assert measured.next()
-    assert (measured.next(), measured.parts) == (False, 2)
 
 
 def test_the_past_of_a_text_goes_on_in_other_parts():

@@ -31,7 +31,7 @@ KINDS = {
         {
             "lengths": [1, 6],
             "accumulate": 2,
-            "measure": ["gradient_noise", "gradient_norm"],
+            "measure": ["gradient_norm"],
             "early_stopping": {"metric": "dev_loss", "patience": 1, "min_change": 100.0},
             "epochs": 4,
         },

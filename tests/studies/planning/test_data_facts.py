@@ -50,8 +50,6 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path):
         "dev: 1 of 2 rows are also in train",
         "test: 1 of 2 labels are of classes not in train: maybe",
     )
-    assert plan.memory is not None
-    assert plan.memory[1].tokens == 3  # not the 300 that a row may have
 
 
 def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path):

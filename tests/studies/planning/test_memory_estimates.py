@@ -18,7 +18,6 @@ from activemem.grammar import analyse
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import (
     GPU_CONTEXT,
-    MemoryEstimator,
     costliest_test,
     room_on_gpu,
     step_memory,
@@ -266,7 +265,7 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
 @pytest.mark.heavy
 def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     study = load_study("attention-variants")
-    plan = make_plan(study, Store(tmp_path), memory=MemoryEstimator())
+    plan = make_plan(study, Store(tmp_path))
     held = plan.memory[1]
     assert held.sequences == 64
     assert held.parts_that_fit(80 * 10**9) == 16
@@ -307,7 +306,7 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
         measured = peak_bytes(begin(settings, torch.device("cpu"), tmp_path))
         assert 0.5 * measured < held < 1.6 * measured
         found.append(held)
-        memory = MemoryEstimator(checkpoints=checkpoints)
+        memory = partial(step_memory, checkpoints=checkpoints)
         plan = make_plan(study, Store(tmp_path / "results"), memory=memory)
         told = " ".join(str(on_machine(plan, Machine(activation_checkpointing=checkpoints))).split())
         assert ("activations recomputed" in told) == checkpoints

@@ -141,9 +141,6 @@ mixer = ["conv(k=3)", "sa(heads=4, head_width=16)"]
 [search]
 metric = "dev_loss"
 trials = 2
-sampler = { name = "gp_trees", prior = { mixer = "conv" } }
 """
     )
     assert study.baseline == {"mixer": MIXERS[0]}
-    assert study.search is not None
-    assert study.search.prior == {"mixer": "conv(k=3)"}

@@ -216,6 +216,5 @@ def _nearby(numbers: IntDistribution | FloatDistribution, value: float, rng: Ran
 
 
 def _reflected(place: float) -> float:
-    """Reflect a position beyond an end of the range [0, 1] back into it."""
     inside = place % 2
     return 2 - inside if inside > 1 else inside

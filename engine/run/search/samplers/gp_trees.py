@@ -17,18 +17,12 @@ from functools import lru_cache, reduce
 from itertools import groupby, islice, pairwise, product
 from operator import itemgetter
 from random import Random
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
@@ -44,10 +38,8 @@ from .search_observations import (
     PerStudyCache,
     PointKey,
     SearchObservations,
-    at,
     distribution,
     draw,
-    place_of,
     point_key,
 )
 
@@ -128,75 +120,6 @@ def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
 
-WIDTH = 0.15
-"""The standard deviation of the best value around the prior's value, relative to its range."""
-
-NAMED = 0.8
-"""The probability that the best point has the prior's option, if the prior is right."""
-
-LASTING = 10.0
-"""The number of points after which the weight of a prior is halved."""
-
-_NORMAL = NormalDist()
-
-
-class Prior:
-    """A prior over the best point, given by likely values of some dimensions.
-
-    It is a mixture: with `confidence` the best point is near the given values, otherwise it is anywhere. Its
-    weight falls as points are tried, as in πBO (Hvarfner et al. 2022): with confidence c it is c · 10 / (10 +
-    n) after n points, so that a wrong prior is overcome.
-    """
-
-    def __init__(self, values: Mapping[str, Any], confidence: float) -> None:
-        self._values, self._confidence = dict(values), confidence
-
-    def trust(self, begun: int) -> float:
-        """Return the remaining confidence after `begun` points."""
-        return self._confidence * LASTING / (LASTING + begun)
-
-    def draw(self, name: str, distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- any kind
-        """Draw a value, near the prior's value if the dimension has one."""
-        if name not in self._values or distribution.single():
-            return draw(distribution, rng)
-        value = self._values[name]
-        if isinstance(distribution, CategoricalDistribution):
-            return value if rng.random() < NAMED else draw(distribution, rng)
-        assert isinstance(distribution, IntDistribution | FloatDistribution), (
-            f"no search has {distribution!r}"
-        )
-        low, high = _bounds(place_of(distribution, value))
-        return at(
-            distribution, place_of(distribution, value) + WIDTH * _NORMAL.inv_cdf(rng.uniform(low, high))
-        )
-
-    def log_ratio(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
-        """Return the log of the point's prior density relative to a uniform one."""
-        return math.log(self._confidence * self.likelihood(values, space) + 1 - self._confidence)
-
-    def likelihood(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
-        """Return a point's density under the informative part of the prior, relative to a uniform one."""
-        return math.prod(self._ratio(name, space[name], value) for name, value in values.items())
-
-    def _ratio(self, name: str, distribution: BaseDistribution, value: Any) -> float:  # noqa: ANN401 -- any kind
-        """Return the density of a value near the prior's value, relative to a uniform one."""
-        if name not in self._values or distribution.single():
-            return 1.0
-        named = self._values[name]
-        if isinstance(distribution, CategoricalDistribution):
-            return (1 - NAMED) + (NAMED * len(distribution.choices) if value == named else 0.0)
-        assert isinstance(distribution, IntDistribution | FloatDistribution), (
-            f"no search has {distribution!r}"
-        )
-        middle = place_of(distribution, named)
-        low, high = _bounds(middle)
-        return _NORMAL.pdf((place_of(distribution, value) - middle) / WIDTH) / WIDTH / (high - low)
-
-
-def _bounds(middle: float) -> tuple[float, float]:
-    return _NORMAL.cdf(-middle / WIDTH), _NORMAL.cdf((1 - middle) / WIDTH)
-
-
 Values = dict[str, Level]
 Goodness = tuple[bool, int, float]
 
@@ -234,15 +157,11 @@ _ROOT = math.sqrt(2 * math.pi)
 
 
 class TreeSampler(optuna.samplers.BaseSampler):
-    """Sampler of one search with one objective: a Gaussian process with expected improvement.
+    """Sampler of one search with one objective: a Gaussian process with expected improvement."""
 
-    A `prior` multiplies the expected improvement of a point by its relative density, with the exponent 10 / n
-    after n points (πBO, Hvarfner et al. 2022). Random points come from the prior, too.
-    """
-
-    def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
+    def __init__(self, study: Study, *, seed: int) -> None:
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
-        self._choose, self._seed, self._prior = study.choose, seed, prior
+        self._choose, self._seed = study.choose, seed
         self._changes = PointChanges(self._space)
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
         self._choices = tuple(choices)  # which decide what other dimensions a point takes
@@ -263,7 +182,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         observed = beliefs.observed
         observed.learn(trial.number)
         rng = Random(f"{self._seed} {observed.begun} {observed.tries}")
-        drawn = self._stranger(observed.begun, rng)
+        drawn = self._completed({}, rng)
         return drawn if len(observed.ended) < DRAWN else self._best_candidate(beliefs, rng) or drawn
 
     def sample_independent(
@@ -273,7 +192,6 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
 
     def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
-        """Return the candidate with the highest expected improvement; None if all have been proposed."""
         observed = beliefs.observed
         beliefs.update()
         promising = beliefs.promising()
@@ -282,23 +200,12 @@ class TreeSampler(optuna.samplers.BaseSampler):
         best = beliefs.best()
         points = [self._child(each, rng) for each in (best, promising or best) for _ in range(CHILDREN)]
         points += [] if observed.tries else promising[:1]  # what was rejected would be proposed again
-        return beliefs.best_of(self._candidates(points))
+        return beliefs.best_of(points)
 
-    def _pool(self, best: Sequence[Values], ended: int) -> PointCandidates:
+    def _pool(self, best: Sequence[Values], ended: int) -> list[Values]:
         rng = Random(f"{self._seed} pool {ended}")
-        drawn = [self._stranger(ended, rng) for _ in range(POOL_DRAWN)]
-        return self._candidates([*drawn, *(self._child(best, rng) for _ in range(POOL_CHANGED))])
-
-    def _candidates(self, points: Sequence[Values]) -> PointCandidates:
-        prior, space = self._prior, self._space
-        ratios = None if prior is None else np.array([prior.log_ratio(each, space) for each in points])
-        return PointCandidates(points, ratios)
-
-    def _stranger(self, begun: int, rng: Random) -> Values:
-        if self._prior is None or rng.random() >= self._prior.trust(begun):
-            return self._completed({}, rng)
-        prior = self._prior
-        return self._choose(lambda name, _: prior.draw(name, self._space[name], rng))
+        drawn = [self._completed({}, rng) for _ in range(POOL_DRAWN)]
+        return [*drawn, *(self._child(best, rng) for _ in range(POOL_CHANGED))]
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
         parent = values = rng.choice(parents)
@@ -322,14 +229,6 @@ class TreeSampler(optuna.samplers.BaseSampler):
         return self._choose(value)
 
 
-@dataclass(frozen=True, slots=True)
-class PointCandidates:
-    """Candidate points, and the log prior density of each."""
-
-    points: Sequence[Values]
-    log_ratios: Numbers | None
-
-
 class Beliefs:
     """Predictions for points by the Gaussian process; points in training count as average."""
 
@@ -337,7 +236,7 @@ class Beliefs:
         self,
         features: RecipeFeatures,
         observed: SearchObservations,
-        make_pool: Callable[[Sequence[Values], int], PointCandidates],
+        make_pool: Callable[[Sequence[Values], int], list[Values]],
     ) -> None:
         self.observed, self._features, self._make_pool = observed, features, make_pool
         self._renewed, self._read = 0, 0
@@ -347,7 +246,7 @@ class Beliefs:
         self._window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
         self._settings: KernelSettings
         self._process: GaussianProcess
-        self._pool: PointCandidates
+        self._pool: list[Values]
         self._highest = 0.0
 
     def best(self) -> list[Values]:
@@ -385,25 +284,20 @@ class Beliefs:
         """Return the pool's points by falling expected improvement."""
         return list(islice(self._ranked(self._pool), PARENTS))
 
-    def best_of(self, candidates: PointCandidates) -> Values | None:
+    def best_of(self, candidates: Sequence[Values]) -> Values | None:
         """Return the candidate with the highest expected improvement; None if all have been proposed."""
         return next(self._ranked(candidates), None)
 
-    def _ranked(self, candidates: PointCandidates) -> Iterator[Values]:
-        """Yield unproposed candidates, each once, by falling expected improvement.
-
-        Improvements are weighted by the prior's density.
-        """
-        means, deviations = self._process.predict(self._groups(candidates.points))
+    def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
+        """Yield unproposed candidates, each once, by falling expected improvement."""
+        means, deviations = self._process.predict(self._groups(candidates))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations
         densities = np.exp(-0.5 * distances**2) / _ROOT
         expected = deviations * (distances * ndtr(distances) + densities)
-        if candidates.log_ratios is not None:
-            expected *= np.exp(LASTING / max(1, self.observed.begun) * candidates.log_ratios)
         met = set[PointKey]()
         for place in np.argsort(-expected, kind="stable").tolist():
-            key = point_key(values := candidates.points[place])
+            key = point_key(values := candidates[place])
             if key not in self.observed and key not in met:
                 met.add(key)
                 yield values
@@ -443,5 +337,4 @@ def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
 
 @lru_cache(maxsize=WINDOW + RENEWAL)
 def _quantiles(count: int) -> Numbers:
-    """Return the normal quantiles at the middles of `count` equal shares."""
     return ndtri((np.arange(count) + 0.5) / count)

@@ -79,7 +79,6 @@ class RecipeFeatures:
         return np.array([self._known[key] for key in keys]).reshape(-1, self.size)
 
     def _rows(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        """Return the features of points that are not cached: label positions, and value positions."""
         found, counts = np.zeros((len(points), self.size)), [self.labels(each) for each in points]
         labels = np.array([*chain.from_iterable(counts)], dtype=np.int64)
         occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
@@ -113,8 +112,6 @@ class RecipeFeatures:
 
 
 class _LabelWalk:
-    """A walk over a tree that counts its labels; `filling` fills the holes."""
-
     def __init__(self, filling: Callable[[str], Value]) -> None:
         self._filling = filling
         self.counts: dict[int, int] = {}
@@ -173,7 +170,6 @@ class _LabelWalk:
         return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
-        """Return the labels of a node of this name around others; all are counted."""
         labels = [_hash(name)]
         for place in range(ROUNDS):
             labels.append(hash((labels[-1], *[each[place] for each in inner])))
@@ -187,8 +183,6 @@ class _LabelWalk:
 
 
 class _ValuePlaces:
-    """The feature values of one dimension; all zeros for a point in which it is inactive."""
-
     def __init__(self, dimension: Dimension) -> None:
         options = dimension.options if isinstance(dimension, ChoiceDimension) else ()
         self._places = {option_label(option): place for place, option in enumerate(options)}

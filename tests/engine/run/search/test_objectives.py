@@ -6,7 +6,7 @@ from statistics import fmean
 import optuna
 import pytest
 
-from activemem.engine.run.search.factories import make_sampler
+from activemem.engine.run.search.ask_tell import make_sampler
 from activemem.engine.run.search.search import Search
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import Store

@@ -5,7 +5,7 @@ import pytest
 
 from activemem import PluginError, load_plugin, register_sampler, register_scheduler
 from activemem.engine.run.search import conformance
-from activemem.engine.run.search.factories import make_pruner, make_sampler
+from activemem.engine.run.search.ask_tell import make_pruner, make_sampler
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import load_study
