@@ -44,12 +44,12 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
         ),
         (
             'task.tokens="spelled"',
-            "[task] tokens: expected 'characters', 'words' or 'bpe', got 'spelled'",
+            "[task] tokens: expected 'characters', 'words', 'bpe', 'byte_bpe' or 'pretrained', got 'spelled'",
         ),
         (
             "task.beam=1",
             "[task] language_model: unknown key 'beam'; known: batching, context, corpus, dev_tokens, "
-            "longest, name, pieces, random_offset, tokens",
+            "longest, name, pieces, random_offset, tokenizer, tokens",
         ),
         ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
     ],
