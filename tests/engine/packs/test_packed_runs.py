@@ -13,6 +13,7 @@ from activemem.engine.objectives.base import StepShape
 from activemem.engine.packs import packer
 from activemem.engine.packs.packer import Packer
 from activemem.engine.packs.stacked_steps import StackedSteps
+from activemem.engine.run import cohorts
 from activemem.engine.run.cohorts import GridCohorts, Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial import failures
@@ -123,7 +124,8 @@ def test_a_stop_amid_a_pack_is_gone_on_with_alone_and_the_other_way_round(
 
 
 @pytest.mark.parametrize("factors", [FACTORS, MIXED])
-def test_what_a_kill_takes_of_a_pack_is_trained_again_to_the_same_rows(factors, tmp_path, notes):
+def test_what_a_kill_takes_of_a_pack_is_trained_again_to_the_same_rows(factors, tmp_path, notes, monkeypatch):
+    monkeypatch.setattr(cohorts, "MIN_CHECKPOINT_INTERVAL_S", 1e9)  # on a busy machine an epoch takes seconds
     study = load_study(study_text(train=TRAIN, factors=factors, model={"dropout": 0.1}))
     alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
     run(study, alone, notes, "off")
