@@ -41,7 +41,8 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     named = named_metrics(*studies)
     targets = sorted(name for name in named if is_target(name))
     outcomes = with_bits_per_byte(outcomes, named)
-    outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
+    if targets:
+        outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
     doubtful = outcomes.filter(may_diverge(), is_own)
     return describe_divergence(outcomes, find_course("loss", doubtful), ignorant_losses(doubtful))
 

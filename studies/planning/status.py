@@ -86,7 +86,9 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     rows = study_outcomes(study, outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
     unfinished = _unfinished(study, store, statuses)
-    within_budget = left_within_budget(study, rows, (each.trial for each in unfinished))
+    within_budget = None
+    if study.search is not None:
+        within_budget = left_within_budget(study, study.search, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
@@ -102,7 +104,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
         begun=begun,
         waiting=tuple(each.trial for each in unfinished if not each.has_started),
-        missing_weights=trials_missing_weights(study, store, statuses),
+        missing_weights=trials_missing_weights(study, store, statuses) if study.header.keep_weights else (),
         failure_reasons=count_reasons(rows),
         stale=find_stale_trials(study, outcomes),
     )
@@ -129,8 +131,10 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
 
     None for other studies.
     """
+    if study.search is None:
+        return None
     unfinished = _unfinished(study, store, tried["trial"].to_list())
-    return left_within_budget(study, tried, (each.trial for each in unfinished))
+    return left_within_budget(study, study.search, tried, (each.trial for each in unfinished))
 
 
 def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str:

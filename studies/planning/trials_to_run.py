@@ -21,7 +21,7 @@ from ...storage import Store, StoreError
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..resolve.trial import Trial, settings_from_json
 from ..schema.factors import SEED, NamedLevels, level_text
-from ..schema.search_settings import SearchBudget
+from ..schema.search_settings import SearchBudget, SearchSettings
 from ..schema.settings import Level
 from ..study import Study
 from ..text.errors import StudyError, StudyFault
@@ -177,11 +177,12 @@ def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0
     return any(limit is not None and taken >= limit for limit, taken in limits)
 
 
-def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
-    """Return how many trials of begun points remain in a search with a spent budget.
+def left_within_budget(
+    study: Study, search: SearchSettings, tried: pl.DataFrame, begun: Iterable[Trial]
+) -> int | None:
+    """Return how many trials of begun points remain in a search with a spent budget; None with budget left.
 
-    `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome. None
-    for a grid and for a search with budget left.
+    `tried` has its outcomes, including those from other studies; `begun` has trials without an outcome.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -189,7 +190,7 @@ def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]
     for row in columns.iter_rows(named=True):
         if counts(row):
             spent.add(row)
-    if study.search is None or not budget_exhausted(study.search.budget, spent):
+    if not budget_exhausted(search.budget, spent):
         return None
     levels = [json.loads(factors) for factors in own["factors"]]
     points = {_point(study, each): each for each in (*levels, *(trial.levels for trial in begun))}
