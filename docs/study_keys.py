@@ -16,6 +16,7 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.comparisons import ClaimSpec
+from activemem.studies.expansions.gate import GateSettings
 from activemem.studies.expansions.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.resolve.training_budget import BudgetSettings
@@ -30,6 +31,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,
     "ladder": LadderSettings,
+    "gate": GateSettings,
     "search": search_settings.SearchSettings,
     "decode": settings.DecodeSettings,
     "claim": ClaimSpec,

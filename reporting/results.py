@@ -29,7 +29,7 @@ from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
 from .added_seeds.of_tables import decided_differences
 from .claims.check import needs_metrics
-from .claims.verdicts import ClaimResult
+from .claims.verdicts import ClaimResult, Verdict
 from .curves.curve import Curve, CurveError
 from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
@@ -183,6 +183,18 @@ class StudyResults:
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
         return self.now.claims()
+
+    def open_trials(self) -> frozenset[str]:
+        """Return the ids of the trials that no gate holds back, given the verdicts so far.
+
+        `run_study(study, store, trial_ids=results.open_trials())` trains them. Without `trial_ids` it trains
+        those that no gate ever holds.
+        """
+        opened = frozenset(each.id for each in self.study.trials)
+        if self.study.gates is None:
+            return opened
+        confirmed = [each.spec.name for each in self.check_claims() if each.verdict is Verdict.CONFIRMED]
+        return opened - self.study.gates.held(confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
         """Return the next seeds for undecided claims and tables; None if there are none.

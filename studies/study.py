@@ -55,6 +55,7 @@ from .text.units import plural
 if TYPE_CHECKING:
     from ..storage import Store
     from .expansions.fidelity import Fidelity
+    from .expansions.gate import Gates
     from .expansions.ladder import Ladder
     from .own_data.own_corpus import OwnCorpus
 
@@ -64,7 +65,7 @@ _NEEDED_TABLES = ("study", *TRIAL_TABLES)
 _TABLES = (
     *_NEEDED_TABLES,
     *("recipes", "factors", "when", "ladder", "source", "search", "decode"),
-    *("cells", "table", "curve", "claim"),
+    *("cells", "table", "curve", "claim", "gate"),
 )
 
 
@@ -155,6 +156,11 @@ class Study:
     def fidelity(self) -> Fidelity | None:
         """The rungs of a search, if they are not epochs."""
         return cast("Fidelity | None", self.expansions.get("fidelity"))
+
+    @property
+    def gates(self) -> Gates | None:
+        """The gates that hold trials back until claims are confirmed, if there are any."""
+        return cast("Gates | None", self.expansions.get("gate"))
 
     @property
     def factors(self) -> Mapping[str, tuple[Level, ...]]:
@@ -430,6 +436,8 @@ def _read_study(
     )
     if search is None:
         study = replace(study, grid=_make_grid(diagnostics, study))
+    for expansion in expansions.values():
+        study = expansion.complete(diagnostics, study)
     _check_data(diagnostics, study)
     if search is not None:
         study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))

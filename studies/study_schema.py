@@ -9,6 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .catalog.tasks import task_names
 from .claims.comparisons import ClaimSpec
+from .expansions.gate import GateSettings
 from .expansions.ladder import LadderSettings
 from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
@@ -57,6 +58,7 @@ def study_schema() -> dict[str, Any]:
         "when": _ANY_TABLE,
         "source": _ANY_TABLE,
         "claim": {"type": "array", "items": _table("claim", ClaimSpec, definitions)},
+        "gate": {"type": "array", "items": _table("gate", GateSettings, definitions)},
     }
     for kind in ("table", "curve"):
         choices = _by_kind(kind, kinds_of(kind), definitions)

@@ -50,7 +50,7 @@ def run_until_decided(
 
     `budget_s` limits the training seconds of all added trials.
     """
-    summary = run_and_report(request, settings)
+    summary = run_stages(request, settings)
     study, spent = follow_rounds(request.study, settings.store), 0.0  # whose rounds the run has gone on with
     results = StudyResults(study, settings.store)
     while summary is not None and not summary.stopped:
@@ -60,6 +60,7 @@ def run_until_decided(
             _print_verdicts(results, spent)
             return summary
         print_stderr(_announcement(found))
+        opened = results.open_trials()
         ids = frozenset(trial.id for trial in found.trials)
         study = study.with_trials(found.trials)
         summary = run_and_report(replace(request, study=study, trial_ids=ids), settings)
@@ -68,7 +69,36 @@ def run_until_decided(
         if not len(ended):
             print_stderr("no seed was added, because none of these trials finished")
             return summary
+        if summary is not None and not summary.is_cut_short and results.open_trials() - opened:
+            summary = run_stages(request, settings)
     return summary
+
+
+def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
+    """Run a study, then the trials that its gates open; return the last summary, None if interrupted at once.
+
+    A study without gates has one stage.
+    """
+    if request.study.gates is None:
+        return run_and_report(request, settings)
+    results, left = StudyResults(request.study, settings.store), request.max_trials
+    opened, further = frozenset[str](), results.open_trials()
+    while True:
+        opened = further
+        ids = opened if request.trial_ids is None else opened & request.trial_ids
+        summary = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
+        further = results.open_trials()
+        _print_gates(request.study, further)
+        if summary is None or summary.is_cut_short or further == opened:
+            return summary
+        if left is not None and (left := left - summary.ran) <= 0:
+            return summary
+
+
+def _print_gates(study: Study, opened: frozenset[str]) -> None:
+    for number, gate in enumerate(study.gates.gates if study.gates else (), start=1):
+        count = len(gate.held & opened)
+        print_stderr(f"gate {number}: {count} of {plural(len(gate.held), 'trial')} open")
 
 
 def _announcement(found: NextSeeds) -> str:
@@ -108,7 +138,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     if options.until_decided:
         summary = run_until_decided(request, settings, budget_s)
     else:
-        summary = run_and_report(request, settings)
+        summary = run_stages(request, settings)
     if summary is not None and not summary.is_cut_short:
         print_first_table(request, settings.store)
     if options.as_json:

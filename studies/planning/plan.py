@@ -293,7 +293,8 @@ def make_plan(
         if only is None or one.id in only
     )
     trials = [one.trial for one in planned]
-    to_run = trials_to_run(study, store, statuses, only=only)
+    asked = {trial.id for trial in study.trials} if only is None else only  # behind gates, too
+    to_run = trials_to_run(study, store, statuses, only=asked)
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())

@@ -32,15 +32,17 @@ class StudyStatus:
     """The trials of a study: their total, the status by id of those with an outcome, and those started.
 
     `progress` describes the started ones, the latest first. `begun` are the started ones of a search,
-    `waiting` those that were handed in and not started. Trials in `missing_weights` are done, but would be
-    trained again for their weights. `failure_reasons` counts first lines, the most frequent first. `spent`
-    names the budget or space that a search has used up, and is empty otherwise; then `num_remaining` counts
-    only trials of points that have begun. `stale` are outcomes computed with other plug-in source, which do
-    not count.
+    `waiting` those that were handed in and not started. `num_held` counts trials behind a gate without an
+    outcome or a beginning, which are not among the remaining ones. Trials in `missing_weights` are done, but
+    would be trained again for their weights. `failure_reasons` counts first lines, the most frequent first.
+    `spent` names the budget or space that a search has used up, and is empty otherwise; then `num_remaining`
+    counts only trials of points that have begun. `stale` are outcomes computed with other plug-in source,
+    which do not count.
     """
 
     total: int
     num_remaining: int
+    num_held: int = 0
     spent: str = ""
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     started: tuple[str, ...] = ()
@@ -69,6 +71,8 @@ class StudyStatus:
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
+        if self.num_held:
+            parts += [f"{self.num_held} behind a gate"]
         if self.spent:
             parts += [f"its {self.spent} is exhausted"]
         if self.waiting:
@@ -92,12 +96,14 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
-    remaining = max(0, total - ended) if within_budget is None else within_budget
+    held = study.gates.held().difference(statuses, begun) if study.gates else frozenset[str]()
+    remaining = max(0, total - ended - len(held)) if within_budget is None else within_budget
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=total,
         num_remaining=remaining,
+        num_held=len(held),
         spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
         stored=statuses,
         started=open_ones,

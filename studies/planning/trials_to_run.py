@@ -90,14 +90,16 @@ def trials_to_run(
     """Return the trials of a grid without an outcome, given the status by id of the others.
 
     Pruned trials, incomplete ones (with lost metrics), and done ones with missing weights run again; failed
-    ones only with `retry_failed`. `only` restricts them to these ids.
+    ones only with `retry_failed`. `only` restricts them to these ids; without it trials that a gate holds
+    back are left out.
     """
+    held = study.gates.held() if only is None and study.gates else frozenset[str]()
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
     without_weights = set(trials_missing_weights(study, store, statuses))
     return [
         trial
         for trial in study.trials
-        if (only is None or trial.id in only)
+        if (trial.id not in held if only is None else trial.id in only)
         and (trial.id not in statuses or statuses[trial.id] in repeated or trial.id in without_weights)
     ]
 

@@ -58,6 +58,10 @@ class Expansion:
         """Return the settings of a cell as the expansion changes them."""
         return settings
 
+    def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
+        """Return the study with what follows from its claims and cells; report faults."""
+        return study
+
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield what a plan says about it, each with its label."""
         yield from ()

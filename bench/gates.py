@@ -1,0 +1,85 @@
+"""Simulated error rates of gates: mixers that a ladder takes to larger sizes although they are no better.
+
+python bench/gates.py [DRAWS]
+
+Draws the values of a baseline and four mixers at three sizes, with a few paired seeds. At each of the first
+two sizes every mixer that got there is compared with the baseline, by the rule of claims, and goes on only
+if it is confirmed to be better. The level is that of all eight claims together, as `[[gate]]` sets it, or
+95 % for each claim.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
+
+MIXERS, STAGES = 4, 2
+ALPHA = 0.05
+SEEDS = (2, 3, 5)
+EFFECT = 4.0  # standard deviations of a value
+
+SPREADS = {
+    "equal": [1.0] * (MIXERS + 1),
+    "baseline 3 times": [3.0] + [1.0] * MIXERS,
+    "one mixer 3 times": [1.0] * MIXERS + [3.0],
+}
+"""The standard deviations of the baseline and of the mixers."""
+
+
+def confirmed(table: np.ndarray, mixer: int, alpha: float) -> bool:
+    """Return whether a mixer, by its row, is confirmed to have a higher value than the baseline, row 0."""
+    cells: list[Values] = [dict(enumerate(row)) for row in table.tolist()]
+    test = PairedTest(
+        differences={seed: cells[mixer][seed] - cells[0][seed] for seed in cells[0]},
+        region=(0.0, math.inf),
+        rounding_sd=0.0,
+        test="pooled",
+        complete=True,
+        pool=pooled_variance(cells),
+    )
+    return test.inside and test.p <= alpha
+
+
+def climb(
+    rng: np.random.Generator, seeds: int, spread: list[float], better: int, alpha: float
+) -> tuple[bool, int]:
+    """Return whether a mixer that is no better passed a gate, and how many better ones passed all gates."""
+    left, wrong = set(range(1, MIXERS + 1)), False
+    for _ in range(STAGES):
+        table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (MIXERS + 1, seeds)) * np.array(spread)[:, None]
+        table[1 : better + 1] += EFFECT
+        rows = [0, *sorted(left)]
+        found = {mixer for at, mixer in enumerate(rows) if at and confirmed(table[rows], at, alpha)}
+        left &= found
+        wrong |= any(mixer > better for mixer in left)
+        if not left:
+            break
+    return wrong, sum(mixer <= better for mixer in left)
+
+
+def main() -> None:
+    """Print the table."""
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    rng = np.random.default_rng(0)
+    wrongs = [f"wrong, {name}" for name in SPREADS]
+    print("| seeds | level | " + " | ".join([*wrongs, "wrong, half better", "better ones at the top"]) + " |")
+    print("| --: | --: |" + " --: |" * (len(wrongs) + 2))
+    for seeds in SEEDS:
+        for alpha in (ALPHA / (MIXERS * STAGES), ALPHA):
+            cells = [
+                f"{sum(climb(rng, seeds, spread, 0, alpha)[0] for _ in range(draws)) / draws:.1%}"
+                for spread in SPREADS.values()
+            ]
+            half = [climb(rng, seeds, SPREADS["equal"], MIXERS // 2, alpha) for _ in range(draws)]
+            wrong, found = (sum(column) / draws for column in zip(*half, strict=True))
+            cells += [f"{wrong:.1%}", f"{found / (MIXERS // 2):.0%}"]
+            print(f"| {seeds} | {1 - alpha:.2%} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

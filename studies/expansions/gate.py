@@ -1,0 +1,209 @@
+"""`[[gate]]`: cells that train only where claims about other cells, such as smaller sizes, are confirmed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field
+
+from ...diagnostics import nearest_hint
+from ..claims.comparisons import Cell, Claim, cell_label, iter_comparisons, iter_quantities
+from ..resolve.costs import flops_of_test, max_training_flops
+from ..schema.design import Design
+from ..schema.expansion import Expansion
+from ..schema.factors import SEED, NamedLevels, level_key
+from ..schema.settings import Level, Names
+from ..text.document import Diagnostics
+from ..text.strict_model import StrictModel, format_value
+from ..text.toml_positions import KeyPath
+from ..text.units import format_duration, plural, si_prefix
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan, PlannedTrial
+    from ..study import Study
+
+TABLE = "gate"
+
+_DIGITS = 12  # of a level that claims share
+
+
+class GateSettings(StrictModel):
+    """`[[gate]]`: the cells that it holds back, and the claims that open them."""
+
+    claims: Names = Field(min_length=1)
+    """the claims, by their names; each confirmed one opens the held cells of the levels that it compares, at
+    the sizes that this gate holds"""
+    holds: dict[str, Any]
+    """the cells that train only once they are opened: a level, or a list of levels, for each factor named, as
+    in `{ width = [128, 192] }`"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A gate: the ids of the trials that it holds back, and of those that each of its claims opens."""
+
+    held: frozenset[str]
+    opened_by: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates(Expansion):
+    """The gates of a study in file order; a trial that several hold needs all of them."""
+
+    tables: tuple[tuple[KeyPath, GateSettings], ...]
+    gates: tuple[Gate, ...] = ()
+
+    @classmethod
+    def read(cls, diagnostics: Diagnostics) -> Self | None:
+        """Return the gates of a document; report faults."""
+        if diagnostics.has_search:
+            diagnostics.report((TABLE,), "a gate holds back the cells of a grid; a search has none")
+            return None
+        paths: list[KeyPath] = [(TABLE, index) for index in range(len(diagnostics.tables(TABLE)))]
+        read = [
+            (path, diagnostics.validate(GateSettings, path, table))
+            for path, table in zip(paths, diagnostics.tables(TABLE), strict=True)
+        ]
+        return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
+
+    def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
+        """Return the ids of the trials that are held back once these claims are confirmed."""
+        left = frozenset[str]()
+        for gate in self.gates:
+            left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
+        return left
+
+    def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
+        """Return the study with its gates; their claims share one level.
+
+        Each of the n claims that gates name is decided at the level 1 − (1 − level) / n (Bonferroni), so that
+        the chance of a wrong confirmation among all stages stays below that of one claim.
+        """
+        found = replace(self, gates=tuple(self._gates(diagnostics, study)))
+        names = {name for gate in found.gates for name in gate.opened_by}
+        claims = tuple(
+            replace(
+                claim,
+                spec=claim.spec.model_copy(
+                    update={"level": round(1 - (1 - claim.spec.level) / len(names), _DIGITS)}
+                ),
+            )
+            if claim.spec.name in names
+            else claim
+            for claim in study.claims
+        )
+        return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
+
+    def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
+        """Yield each gate; its claims may compare cells that only earlier gates hold back."""
+        design = study.design
+        levels = [_read_levels(diagnostics, (*path, "holds"), each, design) for path, each in self.tables]
+        for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):
+            if wanted is None:
+                continue
+            held = [trial for trial in study.cells if _has_levels(trial.levels, wanted)]
+            if len(held) in (0, len(study.cells)):
+                whole = "every cell, and nothing would train" if held else "no cell"
+                diagnostics.report((*path, "holds"), f"expected some cells of the study, got {whole}")
+                continue
+            later = [each for each in levels[index:] if each is not None]
+            sizes = {*wanted, *(design.ladder if wanted.keys() & set(design.ladder) else ()), SEED}
+            opened = dict[str, frozenset[str]]()
+            for claim in _named_claims(diagnostics, (*path, "claims"), settings, study.claims):
+                compared = [dict(cell) for cell in _compared_cells(claim)]
+                own = next((cell for cell in compared for each in later if _has_levels(cell, each)), None)
+                if own is not None:
+                    what = f"'{claim.spec.name}' compares a cell that this gate or a later one holds back"
+                    where = cell_label(tuple(own.items()))
+                    diagnostics.report((*path, "claims"), f"{what}, {where}: compare other sizes")
+                others = {_key(cell, sizes) for cell in compared}
+                opened[claim.spec.name] = frozenset(
+                    trial.id for trial in held if _key(trial.levels, sizes) in others
+                )
+            yield Gate(held=frozenset(trial.id for trial in held), opened_by=opened)
+
+    def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+        """Yield the budget of each stage, and what opens it; a later stage is an upper bound."""
+        levels = {claim.spec.name: claim.spec.level for claim in study.claims}
+        stages: list[list[PlannedTrial]] = [[] for _ in range(len(self.gates) + 1)]
+        for one in plan.trials:
+            if one.status not in ("done", "failed"):
+                holding = [number for number, gate in enumerate(self.gates, 1) if one.trial.id in gate.held]
+                stages[max(holding, default=0)].append(one)
+        for number, trials in enumerate(stages):
+            cost = _stage_cost(trials)
+            if number:
+                names = self.gates[number - 1].opened_by
+                each = ", each for the levels that it compares" if len(names) > 1 else ""
+                level = 100 * min((levels[name] for name in names), default=0.0)
+                cost = f"at most {cost}, if a claim is confirmed{each}, at {level:.4g} %: {'; '.join(names)}"
+            yield f"stage {number + 1}", cost
+
+
+def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
+    flops = math.fsum(
+        max_training_flops(one.trial.settings) + flops_of_test(one.trial.settings) for one in trials
+    )
+    unit, size = si_prefix(flops)
+    cost = f"{plural(len(trials), 'trial')}, {flops / size:,.1f} {unit}FLOPs"
+    seconds = [one.estimate.seconds for one in trials]
+    known = [each for each in seconds if each is not None]
+    if not known or len(known) < len(seconds):
+        return cost
+    return f"{cost}, at most {format_duration(math.fsum(known))} of training"
+
+
+def _read_levels(
+    diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, design: Design
+) -> dict[str, list[Level]] | None:
+    """Return the levels of held cells by factor; report unknown ones and return None."""
+    found: dict[str, list[Level]] = {}
+    for factor, value in settings.holds.items():
+        if factor not in design.factors or factor == SEED:
+            known = [name for name in design.factors if name != SEED]
+            diagnostics.report((*path, factor), f"unknown factor '{factor}'{nearest_hint(factor, known)}")
+            return None
+        names = NamedLevels(design.factors[factor], f"of {factor}")
+        try:
+            found[factor] = [names.find(each) for each in (value if isinstance(value, list) else [value])]
+        except ValueError as error:
+            diagnostics.report((*path, factor), str(error))
+            return None
+    if not found:
+        diagnostics.report(path, f"expected levels of a factor, got {format_value(settings.holds)}")
+        return None
+    return found
+
+
+def _named_claims(
+    diagnostics: Diagnostics, path: KeyPath, settings: GateSettings, claims: Sequence[Claim]
+) -> Iterator[Claim]:
+    """Yield the claims that a gate names; report unknown names."""
+    for name in settings.claims:
+        named = [claim for claim in claims if name in _names(claim)]
+        if not named:
+            known = [each for claim in claims for each in _names(claim)]
+            diagnostics.report(path, f"unknown claim '{name}'{nearest_hint(name, known)}")
+        yield from named
+
+
+def _names(claim: Claim) -> list[str]:
+    """Return the names of a claim: its own, and without the level if it is one of `each`."""
+    spec = claim.spec
+    return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
+
+
+def _compared_cells(claim: Claim) -> Iterator[Cell]:
+    for comparison in iter_comparisons(claim.statement):
+        yield from (quantity.cell for quantity in iter_quantities(comparison))
+
+
+def _key(levels: Mapping[str, Level], without: set[str]) -> frozenset[tuple[str, object]]:
+    return frozenset((name, level_key(level)) for name, level in levels.items() if name not in without)
+
+
+def _has_levels(levels: Mapping[str, Level], wanted: Mapping[str, Sequence[Level]]) -> bool:
+    return all(level_key(levels[name]) in {level_key(each) for each in wanted[name]} for name in wanted)

@@ -1,0 +1,115 @@
+"""`[[gate]]`: larger sizes train only where claims on smaller ones are confirmed."""
+
+import pytest
+
+from activemem import StudyError, load_study, run_study
+from activemem.reporting.results import StudyResults
+from activemem.storage import Store
+
+STUDY = """
+[study]
+name = "gated"
+title = "Gated sizes"
+
+[model]
+recipe = "{mixer} >> ff(8)"
+d_model = "{width}"
+position = "none"
+dropout = 0.0
+
+[ladder]
+sizes = { width = [4, 8, 12], heads = [1, 2, 3] }
+tokens_per_parameter = 1
+
+[task]
+name = "parity"
+lengths = [2, 4]
+test_lengths = [4]
+dev_examples = 10
+test_examples = 10
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 8
+epochs = 1
+
+[factors]
+mixer = ["sa(heads={heads}, head_width=4)", "lstm", "conv(k=3)"]
+seed = [0, 1]
+
+[[claim]]
+name = "surely"
+holds = "parameters[width=4, mixer=lstm] > parameters[width=4, mixer=sa]"
+
+[[claim]]
+name = "never"
+holds = "parameters[width=4, mixer=conv] < 0"
+
+[[claim]]
+name = "later"
+holds = "test_loss[width=8, mixer=lstm] < 100"
+
+[[gate]]
+claims = ["surely", "never"]
+holds = { width = [8, 12] }
+
+[[gate]]
+claims = "later"
+holds = { width = 12 }
+"""
+
+
+def where(study, ids):
+    return {
+        (trial.levels["width"], trial.levels["mixer"].split("(")[0])
+        for trial in study.trials
+        if trial.id in ids
+    }
+
+
+def test_a_run_trains_the_first_stage_and_then_what_confirmed_claims_open(tmp_path):
+    study = load_study(STUDY)
+    results = StudyResults(study, Store(tmp_path))
+    assert run_study(study, tmp_path, local=True).ran == 6
+    assert results.status.num_remaining == 0
+    assert results.status.num_held == 12
+    assert "12 behind a gate" in results.status.summary()
+    opened = results.open_trials()
+    assert where(study, opened) == {(4, "sa"), (4, "lstm"), (4, "conv"), (8, "sa"), (8, "lstm")}
+    assert run_study(study, tmp_path, local=True, trial_ids=opened).ran == 4
+    assert where(study, results.open_trials()) == {
+        *((4, "sa"), (4, "lstm"), (4, "conv"), (8, "sa"), (8, "lstm")),
+        (12, "lstm"),  # the second gate opens only what its own claim compares
+    }
+
+
+def test_the_plan_has_the_cost_of_each_stage_before_anything_trains(tmp_path):
+    study = load_study(STUDY)
+    shown = " ".join(str(StudyResults(study, Store(tmp_path)).plan()).split())
+    assert "18 to run" in shown
+    assert "stage 1 6 trials" in shown
+    assert "stage 2 at most 6 trials" in shown
+    assert "at 98.33 %: surely; never" in shown
+    assert "stage 3 at most 6 trials" in shown
+
+
+def test_the_claims_of_all_gates_share_their_level():
+    levels = {claim.spec.name: claim.spec.level for claim in load_study(STUDY).claims}
+    assert levels == pytest.approx(dict.fromkeys(("surely", "never", "later"), 1 - 0.05 / 3))
+    apart = STUDY.replace('claims = ["surely", "never"]', 'claims = "surely"')
+    assert {claim.spec.name: claim.spec.level for claim in load_study(apart).claims}["never"] == 0.95
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('claims = "later"', 'claims = "latr"', "unknown claim 'latr'; nearest: later"),
+        ("holds = { width = 12 }", "holds = { widht = 12 }", "unknown factor 'widht'; nearest: width"),
+        ("holds = { width = 12 }", "holds = { width = 13 }", "13"),
+        ("holds = { width = 12 }", "holds = { width = [4, 8, 12] }", "every cell, and nothing would train"),
+        ("holds = { width = 12 }", "holds = { width = [8, 12] }", "'later' compares a cell that this gate"),
+    ],
+)
+def test_a_gate_that_cannot_open_is_a_fault(old, new, message):
+    with pytest.raises(StudyError, match=message.replace("[", r"\[")):
+        load_study(STUDY.replace(old, new))
