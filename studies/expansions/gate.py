@@ -207,3 +207,6 @@ def _key(levels: Mapping[str, Level], without: set[str]) -> frozenset[tuple[str,
 
 def _has_levels(levels: Mapping[str, Level], wanted: Mapping[str, Sequence[Level]]) -> bool:
     return all(level_key(levels[name]) in {level_key(each) for each in wanted[name]} for name in wanted)
+
+
+EXPANSION = Gates
