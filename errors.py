@@ -4,6 +4,7 @@ ActivememError              a ValueError
     correct the input
         RecipeError         a recipe, with all of its faults          activemem.grammar.errors
         ModelConfigError    invalid settings of a model               activemem.grammar.model_config
+        OtherLayerError     a layer that cannot be compared with ours activemem.blocks.testing.other_layers
         BuildError          a recipe that cannot become a module      activemem.blocks.core.block
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
         InvalidTableError   an invalid table of a file, without lines activemem.studies.text.strict_model
@@ -27,6 +28,7 @@ ActivememError              a ValueError
         PromotionError      a search without winners to confirm       activemem.reporting.search.promotion
         MissingError        ablations that no study can express       activemem.reporting.missing_ablations
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
+        EvaluationError     tasks that lm_eval cannot evaluate        activemem.engine.probes.lm_evaluation
         CoordinateError     models that are not comparable by width   activemem.engine.probes.coordinates
         KeptModelError      a model that was not saved                activemem.reporting.kept_models
         UseError            a use that a model does not support       activemem.engine.inference.trained_model

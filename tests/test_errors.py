@@ -13,13 +13,15 @@ from activemem import errors
 from activemem.errors import ActivememError
 
 OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.__main__")
+EXTRAS = ("activemem.engine.inference.huggingface",)
+"""Modules that import packages which the tests do not install."""
 
 
 def _exceptions() -> list[type[Exception]]:
     """Return the public exception classes of the product, without the control flow of trainings."""
     found: set[type[Exception]] = set()
     for info in pkgutil.walk_packages(activemem.__path__, "activemem."):
-        if info.name.startswith(OUTSIDE):
+        if info.name.startswith(OUTSIDE + EXTRAS):
             continue
         for value in vars(importlib.import_module(info.name)).values():
             if isinstance(value, type) and issubclass(value, Exception):
