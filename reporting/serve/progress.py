@@ -49,7 +49,10 @@ def study_progress(now: StudyNow) -> ProgressNow:
     counts = Counter[str](now.outcomes["status"])
     begun = sorted(now.begun, key=_saved_at, reverse=True)
     running = tuple(each for each in begun if each.held)
-    left = left_within_budget(now.study, now.outcomes, (each.trial for each in begun))
+    left = None
+    if now.study.search is not None:
+        trials = (each.trial for each in begun)
+        left = left_within_budget(now.study, now.study.search, now.outcomes, trials)
     parts = list(_remaining_seconds(now, left)) if running else []
     spent = None if left is None else counts.total() - counts["incomplete"] + left
     return ProgressNow(

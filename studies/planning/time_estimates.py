@@ -153,7 +153,7 @@ def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
         (pl.col("host") == platform.node()) & (pl.col("flops") > 0) & (pl.col("seconds") > 0)
     )
     # hosts of equal names are common among virtual machines
-    if not any(Path("/dev").glob("nvidia[0-9]*")):
+    if "cuda_version" in here.columns and not any(Path("/dev").glob("nvidia[0-9]*")):
         here = here.filter(pl.col("cuda_version").fill_null("") == "")
     if not len(here):
         return here

@@ -149,6 +149,7 @@ def test_claims_for_a_program(run, claiming):
         "degrees": 2.0,
         "needed": None,
         "decimals": 1,
+        "unit": "",
         "is_ratio": False,
         "censored": False,
         "gaps": [],

@@ -113,7 +113,8 @@ def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
             [
                 (
                     "{ dev = 0.1 }",
-                    'expected { path = "my.txt" }, or one file each for train, dev and test',
+                    'expected { path = "my.txt" }, one file each for train, dev and test, '
+                    'or { documents = "shards" }',
                 )
             ],
         ),

@@ -57,7 +57,7 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         points.attempts.refresh()
         begun.new()
         rows = study_outcomes(study, store.trials())
-        left = left_within_budget(study, rows, ())
+        left = left_within_budget(study, study.search, rows, ())
         spent.append(
             (begun.spent.gpu_seconds, budget_exhausted(study.search.budget, begun.spent), left is not None)
         )
