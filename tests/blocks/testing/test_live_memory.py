@@ -29,6 +29,8 @@ MOST = {
     f"delta_product({HEADS}, short_conv=4)": 1.5,
     f"kda({HEADS})": 1.5,
     f"rwkv7({HEADS})": 1.5,
+    f"gdn2({HEADS}, short_conv=4)": 1.5,
+    f"mamba3({HEADS}, state=16)": 2.7,
     f"ttt({HEADS}, short_conv=4)": 1.8,
     "base_conv": 3.2,
     "hyena(channels=64)": 3.3,
