@@ -48,23 +48,13 @@ def run():
     return invoke
 
 
-def _measured_steps(monkeypatch, seconds):
-    monkeypatch.setattr("activemem.engine.run.planning.cpus_here", lambda: 2.0)
-    monkeypatch.setattr("activemem.engine.run.short_grids._measure_step", lambda *_: seconds)
-    remember = "activemem.grammar.analysis.measured_costs.remember"  # what is not so stays out of the cache
-    monkeypatch.setattr(remember, lambda what, of, measure: measure())
-
-
 @pytest.fixture
 def steps_of_a_second(monkeypatch):
     """Make each measured step take one second, on a machine with two cores."""
-    _measured_steps(monkeypatch, 1.0)
-
-
-@pytest.fixture
-def steps_of_a_millisecond(monkeypatch):
-    """Make each measured step take a millisecond, on a machine with two cores."""
-    _measured_steps(monkeypatch, 0.001)
+    monkeypatch.setattr("activemem.engine.run.planning.cpus_here", lambda: 2.0)
+    monkeypatch.setattr("activemem.engine.run.short_grids._measure_step", lambda *_: 1.0)
+    remember = "activemem.engine.run.planning.remember"  # what is not so stays out of the cache
+    monkeypatch.setattr(remember, lambda what, of, measure: measure())
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def test_a_part_is_planned_by_itself(run, tiny):
     )
 
 
-def test_a_plan_of_seconds_names_no_core_hours(run, steps_of_a_millisecond):
+def test_a_plan_of_seconds_names_no_core_hours(run):
     Path("short.toml").write_text(PLAIN, encoding="utf-8")
     store_outcome(load_study("short.toml").trials[0], Store("results"))
     total = next(line for line in run("study", "plan", "short.toml").stdout.splitlines() if "in all" in line)
