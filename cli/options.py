@@ -138,11 +138,6 @@ AddressOption = Annotated[
     ),
 ]
 
-SkipUnfitNodesOption = Annotated[
-    bool,
-    _machine_option("--skip-unfit-nodes", help="Skip nodes of the cluster that cannot train trials."),
-]
-
 UntilDecidedOption = Annotated[
     bool,
     _claim_option(
@@ -199,7 +194,6 @@ class RunOptions:
     checkpoint_every: str | None
     pack: str | None
     address: str | None
-    skip_unfit_nodes: bool
     results: str | None
     as_json: bool
     plugin: Sequence[str]
@@ -234,7 +228,7 @@ class RunOptions:
 
 _REPEATED = (
     *("local", "only", "shard", "max_trials", "max_failures", "fail_fast", "retry_failed"),
-    *("keep_stale", "until_decided", "budget", "skip_unfit_nodes"),
+    *("keep_stale", "until_decided", "budget"),
     *("results", "address", "checkpoint_every", "pack", "plugin"),
 )
 """The options repeated in the command to continue a run, in order."""

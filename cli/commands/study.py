@@ -28,7 +28,6 @@ from ..options import (
     RetryFailedOption,
     RunOptions,
     ShardOption,
-    SkipUnfitNodesOption,
     UntilDecidedOption,
     read_device_memory,
 )
@@ -115,7 +114,6 @@ def run(
     checkpoint_every: CheckpointEveryOption = None,
     pack: PackOption = None,
     address: AddressOption = None,
-    skip_unfit_nodes: SkipUnfitNodesOption = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:

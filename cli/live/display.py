@@ -192,7 +192,7 @@ def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
     yield f"{'node':<{width}}   CPUs   GPUs"
     for node in nodes:
         line = f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}"
-        yield f"{line}   skipped: {node.problem}" if node.problem else line
+        yield f"{line}   unfit: {node.problem}" if node.problem else line
 
 
 @contextmanager

@@ -59,7 +59,6 @@ class RunRequest:
     max_failures: int | None
     retry_failed: bool
     keep_stale: bool
-    skip_unfit_nodes: bool
     resume_command: str
     table_command: str
     claims_command: str
@@ -100,11 +99,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                 request.study,
                 store,
                 # workers have a working directory of their own
-                replace(
-                    settings.machine,
-                    data=settings.data.resolve(),
-                    skip_unfit_nodes=request.skip_unfit_nodes,
-                ),
+                replace(settings.machine, data=settings.data.resolve()),
                 listener,
                 local=request.local,
                 max_trials=request.max_trials,

@@ -183,7 +183,6 @@ def _request(options: RunOptions, study: Study) -> RunRequest:
         max_failures=1 if options.fail_fast else options.max_failures,
         retry_failed=options.retry_failed,
         keep_stale=options.keep_stale,
-        skip_unfit_nodes=options.skip_unfit_nodes,
         resume_command=options.command(study.overrides),
         table_command=_command(options, study, "table", "render"),
         claims_command=_command(options, study, "claim", "check"),

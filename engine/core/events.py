@@ -43,11 +43,9 @@ class ClusterNode:
     `gpu_bytes` is the free memory of its fullest GPU in bytes; 0 if trials do not train on a GPU.
     """
 
-    id: str
     host: str
     cpus: float
     gpus: float
-    versions: Mapping[str, str]
     problem: str = ""
     gpu_bytes: int = 0
 

@@ -70,11 +70,10 @@ class Machine:
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
-    each epoch. A run fails at its start if a node cannot train the trials, unless `skip_unfit_nodes`. `pack`
-    trials of the same shapes train together; "auto" chooses the number by a CPU's caches or a GPU's memory.
-    With `activation_checkpointing` a trial keeps only the inputs of its sub-layers and computes the rest
-    again in the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on it may hold together;
-    None allows all that is free.
+    each epoch. `pack` trials of the same shapes train together; "auto" chooses the number by a CPU's caches
+    or a GPU's memory. With `activation_checkpointing` a trial keeps only the inputs of its sub-layers and
+    computes the rest again in the backward pass. `gpu_bytes` limits the bytes of a GPU that all trials on it
+    may hold together; None allows all that is free.
     """
 
     cpus: float = 1.0
@@ -83,7 +82,6 @@ class Machine:
     checkpoint_every_s: float | None = None
     address: str | None = None
     data: Path = Path("data")
-    skip_unfit_nodes: bool = False
     pack: int | Literal["auto", "off"] = "off"
     activation_checkpointing: bool = False
     gpu_bytes: int | None = None
@@ -99,7 +97,6 @@ class Machine:
             number_fault("checkpoint_every_s", self.checkpoint_every_s, least=0, whole=False, optional=True),
             argument_fault("address", self.address, (str, type(None)), "a text, as auto or HOST:PORT"),
             argument_fault("data", self.data, (str, Path), "a folder"),
-            argument_fault("skip_unfit_nodes", self.skip_unfit_nodes, bool, "True or False"),
             pack_fault,
             argument_fault("activation_checkpointing", self.activation_checkpointing, bool, "True or False"),
             number_fault("gpu_bytes", self.gpu_bytes, least=0, optional=True),

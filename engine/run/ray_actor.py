@@ -19,12 +19,12 @@ import ray
 from ray import tune
 
 from ...plugins import PluginFile, load_plugin_files
-from ...storage import Store
 from ..core.events import MachineFailed
 from ..core.interruption import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
+from .cluster_nodes import StorePlace
 from .cohorts import Worker, collect
 from .ray_connection import Code, code_fault, look_at_code
 
@@ -83,7 +83,7 @@ class CohortActor(tune.Trainable):
         self,
         config: dict[str, Any],
         *,
-        root: str,
+        place: StorePlace,
         machine: Machine,
         make_training: TrainingFactory,
         metric: str | None,
@@ -107,7 +107,7 @@ class CohortActor(tune.Trainable):
             if (fault := code_fault(code, look_at_code())) is not None:
                 raise MachineError(fault)
             load_plugin_files(plugins)
-            self._worker = Worker(Store(root), machine, make_training)
+            self._worker = Worker(place.open(), machine, make_training)
             self.reset_config(config)
         except Exception as error:  # noqa: BLE001 -- whatever it is, no trial has begun
             what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -9,8 +9,8 @@ import pickle
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -28,17 +28,20 @@ from ..core.resources import Machine
 from ..trial.failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import FitNodes, StorePlace, marked
+from .cluster_nodes import StorePlace, fit_to_cluster, located
 from .cohorts import CohortSource
 from .gpu_share import with_share
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
-from .ray_connection import HeadWatch, check_workers_here, connected, look_at_code
+from .ray_connection import check_workers_here, connected, look_at_code
 
 MAX_COHORT_DEATHS = 12
 """The number of worker deaths after which a cohort is abandoned; each trial counts its own deaths, too."""
 
 COUNTED_S = 2.0
 """The interval at which the workers that fit the cluster are counted, in seconds."""
+
+_FINISHED: Any = Searcher.FINISHED
+"""Tune's mark for the end, a text."""
 
 
 class _NeverPickled:
@@ -56,69 +59,38 @@ class _CohortSearcher(_NeverPickled, Searcher):
         source: CohortSource,
         stop: Stop,
         listener: Listener,
-        nodes: FitNodes | None = None,
         count_workers: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
         self._count_workers, self._workers, self._counted_at = count_workers, 1, -COUNTED_S
-        self._source, self._stop, self._listener, self._nodes = source, stop, listener, nodes
-        self._cohorts: dict[str, tuple[str, bytes]] = {}
-        self._places: dict[str, tuple[str, ...]] = {}
-        self._again: list[tuple[str, bytes]] = []
+        self._source, self._stop, self._listener = source, stop, listener
+        self._names: dict[str, str] = {}
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """Return the next cohort as a configuration, None to be asked later, or Tune's mark for the end.
 
         There is always one cohort more than workers, for the first worker that is free.
         """
-        if not self._stop.requested and len(self._cohorts) > self._room():
-            return None
-        cohort = None if self._stop.requested else self._next_cohort()
-        if cohort is None and not self._stop.requested and self._source.may_have_more():
-            return None
-        if cohort is None:
-            return Searcher.FINISHED  # pyright: ignore[reportReturnType] -- the mark is a text
-        self._cohorts[trial_id] = cohort
-        self._places[trial_id] = self._nodes.ids if self._nodes is not None else ()
-        return {"tasks": cohort[1], "nodes": ",".join(self._places[trial_id])}
-
-    def _room(self) -> int:
+        if self._stop.requested:
+            return _FINISHED
         if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
             self._workers, self._counted_at = self._count_workers(), now
-        return self._workers
-
-    def _next_cohort(self) -> tuple[str, bytes] | None:
-        """Return a cohort that lost its nodes, or the source's next one: its name and pickled jobs.
-
-        A worker unpickles the jobs after it has loaded the plug-ins that they may need.
-        """
-        if self._again:
-            return self._again.pop()
-        cohort = self._source.next_cohort(self._room())
-        return None if cohort is None else (cohort[0], pickle.dumps(cohort[1]))
-
-    @property
-    def has_lost_nodes(self) -> bool:
-        """Return whether a cohort waits for nodes that have left, while others have joined."""
-        nodes = self._nodes
-        return nodes is not None and any(nodes.have_left(self._places[trial]) for trial in self._cohorts)
-
-    def begin_again(self) -> bool:
-        """Return whether cohorts must be scheduled again on other nodes, after Tune has ended."""
-        if self._stop.requested or not self.has_lost_nodes:
-            return False
-        self._again, self._cohorts = list(self._cohorts.values()), {}
-        return True
+        if len(self._names) > self._workers:
+            return None
+        if (cohort := self._source.next_cohort(self._workers)) is None:
+            return None if self._source.may_have_more() else _FINISHED
+        self._names[trial_id], jobs = cohort
+        return {"tasks": pickle.dumps(jobs)}  # which a worker loads after the plug-ins that they may need
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
         """Return whether the source prunes the cohort with this id in Tune."""
-        return self._source.should_prune(self._cohorts[trial_id][0], epoch, value)
+        return self._source.should_prune(self._names[trial_id], epoch, value)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         """Report to the source that a cohort has ended, unless the study is being stopped."""
-        name, _ = self._cohorts.pop(trial_id)
+        name = self._names.pop(trial_id)
         if self._stop.requested:
             return
         completed = error or bool((result or {}).get(COMPLETED))
@@ -133,13 +105,8 @@ class _CohortSearcher(_NeverPickled, Searcher):
 
 
 class _EventCallback(_NeverPickled, tune.Callback):
-    def __init__(self, listener: Listener, nodes: FitNodes | None = None) -> None:
-        self._listener, self._nodes = listener, nodes
-
-    def on_step_begin(self, iteration: int, trials: list[TuneTrial], **info: object) -> None:
-        """Check which nodes have joined."""
-        if self._nodes is not None:
-            self._nodes.look()
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
 
     def on_trial_result(
         self,
@@ -171,7 +138,7 @@ class _Stopper(_NeverPickled, tune.Stopper):
         if self._stop.interrupted and not self._has_signalled:
             self._has_signalled = True
             tell_to_stop(self._run)
-        return self._stop.requested or self._searcher.has_lost_nodes
+        return self._stop.requested
 
 
 def run_cohorts(
@@ -197,16 +164,16 @@ def run_cohorts(
         try:
             with stopped_by_signals():
                 head = opened.enter_context(connected(machine, listener))
-                place = opened.enter_context(_located(store, machine))
+                place = opened.enter_context(located(store, machine))
                 if machine.address is None:
                     check_workers_here(code)
-                machine, nodes = _ready(machine, place, settings, listener, at_once)
+                machine = _ready(machine, place, settings, listener, at_once)
         except StartLeft:
             return []
         scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
         actor = tune.with_parameters(
             CohortActor,
-            root=place.root,
+            place=place,
             machine=machine,
             make_training=make_training,
             metric=metric,
@@ -214,34 +181,22 @@ def run_cohorts(
             run=run,
             code=code,
         )
-        searcher = _CohortSearcher(source, stop, listener, nodes, partial(_count_workers, machine))
+        searcher = _CohortSearcher(source, stop, listener, partial(_count_workers, machine))
         run_config = tune.RunConfig(
             storage_path=scratch,
-            callbacks=[_EventCallback(listener, nodes)],
+            callbacks=[_EventCallback(listener)],
             stop=_Stopper(searcher, stop, metric, run),
             failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             verbose=0,
         )
-        resources = partial(_resources, machine.cpus, _gpus(machine))
-        errors = _tune(tune.with_resources(actor, resources), searcher, run_config, head)
-        return [str(error).strip().splitlines()[-1] for error in errors]
-
-
-def _tune(
-    actor: type[tune.Trainable], searcher: _CohortSearcher, run_config: tune.RunConfig, head: HeadWatch
-) -> list[Exception]:
-    """Run all cohorts by Tune, again after nodes left with some; return the errors of lost cohorts."""
-    errors: list[Exception] = []
-    while True:
+        bundle = {"CPU": machine.cpus, "GPU": _gpus(machine)}
         tuner = tune.Tuner(
-            actor,
+            tune.with_resources(actor, tune.PlacementGroupFactory([bundle])),
             tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
             run_config=run_config,
         )
-        errors += head.run(tuner.fit).errors
-        if not searcher.begin_again():
-            return errors
+        return [str(error).strip().splitlines()[-1] for error in head.run(tuner.fit).errors]
 
 
 def _ready(
@@ -250,32 +205,22 @@ def _ready(
     settings: Sequence[TrialSettings],
     listener: Listener,
     at_once: int | None = None,
-) -> tuple[Machine, FitNodes | None]:
+) -> Machine:
     if machine.address is not None:
-        nodes = FitNodes(place, machine, settings, listener, at_once)
-        return nodes.machine, nodes
+        return fit_to_cluster(place, machine, settings, listener, at_once)
     cpus = ray.cluster_resources().get("CPU", 1.0)
     machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
-    _check_room(machine)
-    return machine, None
+    for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
+        if asked > (found := ray.cluster_resources().get(name, 0.0)):  # Tune would wait for ever
+            raise MachineError(
+                f"{name.lower()}s: expected at most {found:g}, the number on this machine, got {asked:g}"
+            )
+    return machine
 
 
 def _gpus(machine: Machine) -> float:
     assert machine.gpus != "auto", "`auto` has been replaced by a number"
     return machine.gpus
-
-
-def _check_room(machine: Machine) -> None:
-    """Raise MachineError if a trial does not fit this machine, or too many processes share a GPU.
-
-    Tune would wait forever.
-    """
-    for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
-        if asked > (found := ray.cluster_resources().get(name, 0.0)):
-            setting = f"{name.lower()}s"
-            raise MachineError(
-                f"{setting}: expected at most {found:g}, the number on this machine, got {asked:g}"
-            )
 
 
 def _count_workers(machine: Machine) -> int:
@@ -286,23 +231,3 @@ def _count_workers(machine: Machine) -> int:
         if asked
     ]
     return max(1, int(min(rooms, default=1.0)))
-
-
-@contextmanager
-def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the store's place for workers; a folder for a cluster has a marker file during the context."""
-    root = store.address or str(store.root.resolve())
-    if machine.address is None or store.address is not None:
-        yield StorePlace(root=root)
-        return
-    with marked(store) as marker:
-        yield StorePlace(root=root, marker=marker)
-
-
-def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-    bundle = {"CPU": cpus, "GPU": gpus}
-    if not config.get("nodes"):
-        return tune.PlacementGroupFactory([bundle])
-    return tune.PlacementGroupFactory(
-        [bundle], bundle_label_selector=[{"ray.io/node-id": f"in({config['nodes']})"}]
-    )

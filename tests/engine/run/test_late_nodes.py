@@ -1,4 +1,4 @@
-"""Nodes that join a cluster during a study are checked before trials run there."""
+"""Nodes join and leave a cluster during a study."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from activemem.storage import Store
 
 from ...waiting import wait_for
-from .ray_nodes import ENVIRONMENT, head, other_version, worker
+from .ray_nodes import ENVIRONMENT, head, worker
 
 PATIENCE_S = 300
 TRIALS = 32
@@ -28,25 +28,16 @@ def begin(folder, address):
 
 
 @pytest.mark.slow
-def test_a_late_node_that_cannot_train_is_left_out_and_another_replaces_one_that_leaves(tmp_path, tiny):
+def test_a_node_that_joins_later_replaces_one_that_leaves(tmp_path, tiny):
     (tmp_path / "tiny.toml").write_text(tiny.replace("[0, 1]", str(list(range(8)))), encoding="utf-8")
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    with other_version(packages) as path, head() as address:
+    with head() as address:
         with worker(address, 2):
             process = begin(tmp_path, address)
             wait_for(lambda: any((tmp_path / "results" / "trials").glob("*/*")) or process.poll() is not None)
-            with worker(address, 3, path=path):
-                lines = [process.stderr.readline()]
-                while process.poll() is None and "(127.0.0.3)" not in lines[-1]:
-                    lines.append(process.stderr.readline())
-            left = TRIALS - len(list((tmp_path / "results" / "trials").glob("*/*")))
+        left = TRIALS - len(list((tmp_path / "results" / "trials").glob("*/*")))
         with worker(address, 4, awaited=False):
             _, stderr = process.communicate(timeout=PATIENCE_S)
-    told = "".join(lines) + stderr
     assert left > 0, "expected the first node to have left some"
-    assert process.returncode == 0, told
-    assert told.count("left out: expected activemem") == 1
-    assert "(127.0.0.4)" in told
+    assert process.returncode == 0, stderr
     assert set(Store(tmp_path / "results").trials()["status"]) == {"done"}
     assert len(Store(tmp_path / "results").trials()) == TRIALS
