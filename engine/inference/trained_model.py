@@ -17,7 +17,8 @@ from ..data.text.batches import LINE_START
 from ..data.text.symbols import TextSymbols
 from ..data.text.tokenization import sentences_as_lines
 from ..data.token_files import Split
-from ..objectives.text_scores import TextScore, score_lines, score_packed, score_stream
+from ..objectives.text_scores import TextScore
+from ..objectives.text_scores import score_text as score_split
 from .predictions import Prediction, answer_lines, surrogate_fault
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
@@ -41,14 +42,14 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
         first_bytes=encoded.first_bytes,
         end_bytes=0 if symbols.documents else 1,
     )
-    if not task.by_line:
-        if len(split.tokens) < 2 or split.words < 2:
-            raise DataError(f"expected at least two words, got {len(text)} characters")
-        score = score_stream if task.batching == "stream" else score_packed
-        return score(model, split, batch_size=BATCH_SIZE, context=task.context, end=end, device=_CPU)
-    if not bool(((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any()):
-        raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
-    return score_lines(model, split, batch_size=BATCH_SIZE, longest=task.longest, end=end, device=_CPU)
+    if not task.by_line and (len(split.tokens) < 2 or split.words < 2):
+        raise DataError(f"expected at least two words, got {len(text)} characters")
+    length = task.longest if task.by_line else task.context
+    if task.by_line and not bool(((split.line_lengths > 1) & (split.line_lengths <= length + 1)).any()):
+        raise DataError(f"expected a line of 1 to {length} tokens, got none")
+    return score_split(
+        model, split, batching=task.batching, length=length, batch_size=BATCH_SIZE, end=end, device=_CPU
+    )
 
 
 HUB_WEIGHTS = "model.safetensors"

@@ -40,7 +40,7 @@ from .base import (
     on_device,
     scored_on_device,
 )
-from .text_scores import TextScore, score_lines, score_packed, score_stream
+from .text_scores import score_text
 
 
 class LanguageObjective(Objective[Model]):
@@ -76,17 +76,19 @@ class LanguageObjective(Objective[Model]):
 
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
 
-    @abstractmethod
     def _causal_tokens(self) -> Tensor:
         """Return as many dev tokens as the model reads at once, and one more: (length + 1,)."""
+        if not self._task.by_line:
+            return self._text.dev.tokens[: self._task.context + 1].long()
+        splits, most = (self._text.dev, self._text.test), self._task.longest + 1
+        lengths = [torch.where(each.line_lengths <= most, each.line_lengths, 0) for each in splits]
+        split, found = max(zip(splits, lengths, strict=True), key=lambda each: int(each[1].max()))
+        line = int(found.argmax())
+        return split.tokens[int(split.lines[line]) : int(split.lines[line + 1])].long()
 
     @abstractmethod
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the negative log-likelihood of each target (rows, length), computed as in training."""
-
-    @abstractmethod
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
-        """Score each token of a split once, and update the registered metrics."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
         """Return the lines that end within the first `limit` tokens of a split, but at least one.
@@ -103,14 +105,24 @@ class LanguageObjective(Objective[Model]):
         return split.first_lines(max(count, 1))
 
     def _measures(self, model: Model, split: Split, name: str) -> Metrics:
-        registered = RegisteredMetrics(TaskKind.LANGUAGE, name)
-        score = self._score(model, split, registered)
+        registered, task = RegisteredMetrics(TaskKind.LANGUAGE, name), self._task
+        score = score_text(
+            model,
+            split,
+            batching=task.batching,
+            length=task.longest if task.by_line else task.context,
+            batch_size=self.settings.train.batch_size,
+            end=self._text.symbols.end_of_line,
+            device=self.device,
+            registered=registered,
+            parts=self.evaluation_parts,
+        )
         measured = {f"{name}_loss": score.loss, **registered.compute()}
         if score.padded_loss is not None:
             measured[f"{name}_loss_padded"] = score.padded_loss
         if (bits := score.bits_per_byte) is not None:
             measured[f"{name}_bits_per_byte"] = bits
-        if self._task.tokens == "characters":
+        if task.tokens == "characters":
             return measured | {f"{name}_bpc": score.bits_per_token}
         return measured | {
             f"{name}_perplexity": score.word_perplexity,
@@ -164,9 +176,6 @@ class StreamObjective(LanguageObjective):
         streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
         self._streams = split_streams(streams, self.settings.train.accumulate)
 
-    def _causal_tokens(self) -> Tensor:
-        return self._text.dev.tokens[: self._task.context + 1].long()
-
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         return model.nll_stream(inputs, targets, StreamState())[0]
 
@@ -182,18 +191,6 @@ class StreamObjective(LanguageObjective):
             )
         self._position += 1
         return next(self._batches)
-
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
-        return score_stream(
-            model,
-            split,
-            batch_size=self.settings.train.batch_size,
-            parts=self.evaluation_parts,
-            context=self._task.context,
-            end=self._text.symbols.end_of_line,
-            device=self.device,
-            registered=registered,
-        )
 
 
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
@@ -214,9 +211,6 @@ class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
         for batch in iter_packed_eval(self._text.test.tokens, batch_size=size, context=context):
             yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
 
-    def _causal_tokens(self) -> Tensor:
-        return self._text.dev.tokens[: self._task.context + 1].long()
-
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         return model.nll(inputs, targets)
 
@@ -231,18 +225,6 @@ class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
 
     def _size_of(self, batch: StreamBatch) -> tuple[int, int]:
         return len(batch.inputs), batch.inputs.numel()
-
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
-        return score_packed(
-            model,
-            split,
-            batch_size=self.settings.train.batch_size,
-            parts=self.evaluation_parts,
-            context=self._task.context,
-            end=self._text.symbols.end_of_line,
-            device=self.device,
-            registered=registered,
-        )
 
 
 class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
@@ -265,13 +247,6 @@ class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
         for batch in iter_line_eval(self._text.test, batch_size=size, max_length=longest):
             yield Examples(batch.inputs, batch.targets, batch.lengths)
 
-    def _causal_tokens(self) -> Tensor:
-        splits, most = (self._text.dev, self._text.test), self._task.longest + 1
-        lengths = [torch.where(each.line_lengths <= most, each.line_lengths, 0) for each in splits]
-        split, found = max(zip(splits, lengths, strict=True), key=lambda each: int(each[1].max()))
-        line = int(found.argmax())
-        return split.tokens[int(split.lines[line]) : int(split.lines[line + 1])].long()
-
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
         lengths = torch.full((len(inputs),), inputs.shape[1], device=inputs.device)
         return model.nll(inputs, targets, lengths)
@@ -287,15 +262,3 @@ class LineObjective(LanguageObjective, StreamedObjective[Model, LineBatch]):
 
     def _size_of(self, batch: LineBatch) -> tuple[int, int]:
         return len(batch.inputs), batch.inputs.numel()
-
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
-        return score_lines(
-            model,
-            split,
-            batch_size=self.settings.train.batch_size,
-            parts=self.evaluation_parts,
-            longest=self._task.longest,
-            end=self._text.symbols.end_of_line,
-            device=self.device,
-            registered=registered,
-        )

@@ -82,99 +82,69 @@ class TextScore(Likelihood):
 
 
 @torch.no_grad()
-def score_stream(
+def score_text(
     model: Model,
     split: Split,
     *,
+    batching: str,
+    length: int,
     batch_size: int,
-    context: int,
     end: int,
     device: torch.device,
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """Score a text in rows that overlap by the model's reach, which equals one pass over the whole text.
+    """Score each token of a text once, in batches like those of a task with this `batching`.
 
-    `end` is the line-end symbol. Rows are computed in `parts`.
-    """
-    reach = analyse(model.recipe, model.config, length=1).reach.left
-    rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
-    rows = max(1, min(rows, batch_size))
-    warm_up = 0 if rows == 1 else int(reach)
-    total, streams = _Total(end, split.end_bytes), [StreamState()] * parts
-    for batch in iter_stream_eval(split.tokens, batch_size=rows, context=context, warm_up=warm_up):
-        if batch.reset:
-            streams = [StreamState()] * parts
-        chunked = zip(*(rows.chunk(parts) for rows in batch[:3]), strict=True)
-        for part, chunks in enumerate(chunked):
-            inputs, targets, scored = (rows.to(device) for rows in chunks)
-            losses, streams[part] = model.nll_stream(inputs, targets, streams[part])
-            if registered is not None:
-                registered.update(losses, targets, scored)
-            total.add(losses[scored], targets[scored])
-    return total.score_after_first_token(split)
+    - A stream is read in rows that overlap by the model's reach, which equals one pass over the whole text.
+    - Packed pieces have `length` tokens, each from nothing before its first input.
+    - Lines are independent sequences; empty ones, and those of more than `length` tokens, are left out.
 
-
-@torch.no_grad()
-def score_packed(
-    model: Model,
-    split: Split,
-    *,
-    batch_size: int,
-    context: int,
-    end: int,
-    device: torch.device,
-    registered: RegisteredMetrics | None = None,
-    parts: int = 1,
-) -> TextScore:
-    """Score a text in pieces of `context` tokens, each from nothing before its first input.
-
-    `end` is the line-end symbol. Batches are computed in `parts`.
+    `end` is the line-end symbol. Batches are computed in `parts`, but the padding of lines is counted as for
+    whole batches.
     """
     total = _Total(end, split.end_bytes)
-    rows = max(1, batch_size // parts)
-    for batch in iter_packed_eval(split.tokens, batch_size=rows, context=context):
-        inputs, targets, scored = (each.to(device) for each in batch[:3])
-        losses = model.nll(inputs, targets)
+
+    def add(losses: Tensor, targets: Tensor, scored: Tensor) -> None:
         if registered is not None:
             registered.update(losses, targets, scored)
         total.add(losses[scored], targets[scored])
-    return total.score_after_first_token(split)
 
-
-@torch.no_grad()
-def score_lines(
-    model: Model,
-    split: Split,
-    *,
-    batch_size: int,
-    longest: int,
-    end: int,
-    device: torch.device,
-    registered: RegisteredMetrics | None = None,
-    parts: int = 1,
-) -> TextScore:
-    """Score lines as independent sequences; empty and too long ones are left out.
-
-    `end` is the line-end symbol. Batches are computed in `parts`, but their padding is counted as for whole
-    batches.
-    """
-    total, words, sizes = _Total(end, split.end_bytes), 0, 0
-    scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
-    for batch in iter_line_eval(split, batch_size=max(1, batch_size // parts), max_length=longest):
-        inputs, targets, lengths = (part.to(device) for part in batch[:3])
+    if batching == "stream":
+        reach = analyse(model.recipe, model.config, length=1).reach.left
+        rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
+        rows = max(1, min(rows, batch_size))
+        streams = [StreamState()] * parts
+        warm_up = 0 if rows == 1 else int(reach)
+        for batch in iter_stream_eval(split.tokens, batch_size=rows, context=length, warm_up=warm_up):
+            if batch.reset:
+                streams = [StreamState()] * parts
+            for part, chunks in enumerate(zip(*(each.chunk(parts) for each in batch[:3]), strict=True)):
+                inputs, targets, scored = (each.to(device) for each in chunks)
+                losses, streams[part] = model.nll_stream(inputs, targets, streams[part])
+                add(losses, targets, scored)
+        return total.score_after_first_token(split)
+    rows = max(1, batch_size // parts)
+    if batching == "packed":
+        for batch in iter_packed_eval(split.tokens, batch_size=rows, context=length):
+            inputs, targets, scored = (each.to(device) for each in batch[:3])
+            add(model.nll(inputs, targets), targets, scored)
+        return total.score_after_first_token(split)
+    words, sizes = 0, 0
+    lines: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
+    for batch in iter_line_eval(split, batch_size=rows, max_length=length):
+        inputs, targets, lengths = (each.to(device) for each in batch[:3])
         losses = model.nll(inputs, targets, lengths).double()
         valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]
         if registered is not None:
             registered.update(losses, targets, valid)
-        total.add(losses, targets.where(valid, IGNORED))
+        total.add(losses, targets.where(valid, IGNORED))  # in this order of sums
         words += batch.words
         sizes += 0 if split.line_bytes is None else int(split.line_bytes[batch.numbers].sum())
-        scored.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
-    numbers, losses, lengths = map(torch.cat, zip(*scored, strict=True))
+        lines.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
+    numbers, losses, lengths = map(torch.cat, zip(*lines, strict=True))
     order = numbers.argsort()
-    padded = _padded_loss(losses[order], lengths[order], batch_size)
-    return total.score(words, sizes, padded)
+    return total.score(words, sizes, _padded_loss(losses[order], lengths[order], batch_size))
 
 
 class _Total:

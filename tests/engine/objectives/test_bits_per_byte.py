@@ -12,7 +12,7 @@ import torch
 
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
-from activemem.engine.objectives.text_scores import score_lines, score_packed, score_stream
+from activemem.engine.objectives.text_scores import score_text
 from activemem.engine.run.driver import run_study
 from activemem.grammar import parse
 from activemem.grammar.model_config import ModelConfig
@@ -125,9 +125,8 @@ def test_lines_have_the_bits_of_their_bytes_with_any_tokens(folder, kind):
     text = open_text(folder, {"path": "my.txt"}, **TOKENS[kind], batching="lines")
     original = split_bytes(text, "test")
     expected = sum(sum(nats_of(line + b"\n")) for line in original.splitlines()) / math.log(2)
-    score = score_lines(
-        Bytes(text.symbols), text.test, batch_size=7, longest=300, end=text.symbols.end_of_line, device=CPU
-    )
+    given = {"batching": "lines", "length": 300, "batch_size": 7}
+    score = score_text(Bytes(text.symbols), text.test, **given, end=text.symbols.end_of_line, device=CPU)
     assert score.bytes == len(original)
     assert score.bits_per_byte == pytest.approx(expected / len(original), rel=1e-12)
 
@@ -139,9 +138,8 @@ def test_a_stream_has_the_bits_of_all_bytes_after_its_first_token(folder, kind):
     given = text.dev.first_bytes  # none where a mark stands before the text
     assert given == len(Bytes(text.symbols).spelt(text.dev.tokens[:1].tolist())[0]) * (text.dev.lines[0] == 0)
     expected = sum(nats_of(original, b"\n\n")[given:]) / math.log(2)
-    score = score_stream(
-        Bytes(text.symbols), text.dev, batch_size=3, context=9, end=text.symbols.end_of_line, device=CPU
-    )
+    rows = {"batching": "stream", "length": 9, "batch_size": 3}
+    score = score_text(Bytes(text.symbols), text.dev, **rows, end=text.symbols.end_of_line, device=CPU)
     assert score.bytes == len(original) - given
     assert score.bits_per_byte == pytest.approx(expected / (len(original) - given), rel=1e-9)
 
@@ -245,13 +243,8 @@ def test_documents_have_the_bits_of_their_bytes_with_any_tokens_and_batches(tmp_
     scored = [each.encode() for each in DOCUMENTS if shares.split_of(each) == "dev"]
     expected = sum(nats_by_last_byte(each, b"\n") for each in scored) / math.log(2)
     model, more = BytesOfDocuments(text.symbols), {"end": text.symbols.end_of_line, "device": CPU}
-    match batching:
-        case "stream":
-            score = score_stream(model, text.dev, batch_size=3, context=9, **more)
-        case "packed":
-            score = score_packed(model, text.dev, batch_size=3, context=9, **more)
-        case _:
-            score = score_lines(model, text.dev, batch_size=3, longest=300, **more)
+    length = 300 if batching == "lines" else 9
+    score = score_text(model, text.dev, batching=batching, length=length, batch_size=3, **more)
     size = sum(map(len, scored))
     assert (score.bytes, score.ends.tokens) == (size, len(scored))
     assert score.bits_per_byte == pytest.approx(expected / size, rel=1e-12)
