@@ -14,7 +14,6 @@ from ...studies.catalog.tasks import (
     Draw,
     Examples,
     GeneratedTask,
-    SyntheticTask,
     TaskError,
     TaskKind,
     TaskSizes,
@@ -40,20 +39,14 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """Return the beginnings of an input and its target as text, value by value; · is not scored.
-
-    An image is shown whole, with the scored part of its target.
-    """
+    """Return the beginnings of an input and its target as text, value by value; · is not scored."""
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
     except TaskError:
         raise
     except Exception as error:  # whatever a plug-in raises is reported as its fault
         raise TaskError(f"{task.name}: draw: {type(error).__name__}: {error}") from error
-    picture = task.picture(inputs[0]) if isinstance(task, SyntheticTask) else None
-    if picture is None:
-        return _text(inputs[0]), _text(targets[0])
-    return picture, _text(targets[0][targets[0] != IGNORED])
+    return _text(inputs[0]), _text(targets[0])
 
 
 def _text(row: Tensor) -> str:

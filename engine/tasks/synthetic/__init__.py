@@ -1,9 +1,9 @@
 """Rules of the synthetic tasks; examples are the same on every device.
 
-`state_tracking`, `recall`, `chomsky`, `listops`, `mad` and `pathfinder` implement the tasks of these names.
-`lengths` handles several lengths in one batch, and `contours` draws the paths of pathfinder's images.
+`state_tracking`, `recall`, `chomsky`, `listops` and `mad` implement the tasks of these names. `lengths`
+handles several lengths in one batch.
 """
 
-from . import chomsky, listops, mad, pathfinder, recall, state_tracking  # each gives its rules
+from . import chomsky, listops, mad, recall, state_tracking  # each gives its rules
 
-__all__ = ["chomsky", "listops", "mad", "pathfinder", "recall", "state_tracking"]
+__all__ = ["chomsky", "listops", "mad", "recall", "state_tracking"]

@@ -38,7 +38,6 @@ SYNTHETIC = {
     "listops": {"lengths": [4, 12], "arguments": 5, "test_lengths": [20]},
     "mad": {"length": 16, "train_examples": 300},
     "needle": {"lengths": [20, 30], "digits": 2, "test_lengths": [35]},
-    "pathfinder": {"side": 16, "contour": 3, "test_contours": [2, 3], "test_examples": 50},
     "mqar": {"vocab": 32, "length": 16, "pairs": 3, "tests": [[16, 2], [20, 3]]},
 }
 """The built-in generated tasks with small settings."""

@@ -42,7 +42,6 @@ def test_the_tasks_are_those_of_the_paper_and_of_its_program():
         "or",
         "parity",
         "parsing",
-        "pathfinder",
         "recall_addition",
         "recall_multiplication",
         "remember",

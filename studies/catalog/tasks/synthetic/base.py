@@ -25,14 +25,10 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule by which the engine draws a task's examples and, where possible, computes targets from inputs.
-
-    `picture` renders an input (tokens,) as lines of text if numbers are not readable.
-    """
+    """A rule by which the engine draws a task's examples and, if possible, computes targets from inputs."""
 
     draw: DrawRule
     solve: Callable[[Any, Tensor], Tensor | None] | None = None
-    picture: Callable[[Any, Tensor], str] | None = None
 
 
 RULES: dict[str, Rule] = {}
@@ -64,11 +60,6 @@ class SyntheticTask(GeneratedTask, ABC):
     def solve(self, inputs: Tensor) -> Tensor | None:
         rule = RULES[self.name]
         return None if rule.solve is None else rule.solve(self, inputs)
-
-    def picture(self, inputs: Tensor) -> str | None:
-        """Render an input (tokens,) as lines of text; None if its numbers are readable."""
-        rule = RULES[self.name]
-        return None if rule.picture is None else rule.picture(self, inputs)
 
     def _draw_test_set(self, name: str, generator: Generator) -> Examples:
         # rules are registered by the engine, which is not loaded while a study is read
@@ -149,12 +140,15 @@ def add_synthetic(
     summary: str,
     source: str,
     title: str,
-    *,
-    kind: TaskKind = TaskKind.CAUSAL_TAGGING,
 ) -> None:
     """Register a task of this folder."""
     add_own_task(
         SyntheticSpec(
-            name=name, kind=kind, settings=settings, summary=summary, source=source, set_title=title
+            name=name,
+            kind=TaskKind.CAUSAL_TAGGING,
+            settings=settings,
+            summary=summary,
+            source=source,
+            set_title=title,
         )
     )
