@@ -43,11 +43,11 @@ from .studies.catalog.datasets import register_dataset as register_dataset
 from .studies.catalog.metrics import register_metric as register_metric
 from .studies.catalog.metrics import register_probe as register_probe
 from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
+from .studies.catalog.optimisers import PluginSchedule as PluginSchedule
 from .studies.catalog.optimisers import register_optimizer as register_optimizer
+from .studies.catalog.optimisers import register_schedule as register_schedule
 from .studies.catalog.samplers import register_sampler as register_sampler
 from .studies.catalog.samplers import register_scheduler as register_scheduler
-from .studies.catalog.schedules import PluginSchedule as PluginSchedule
-from .studies.catalog.schedules import register_schedule as register_schedule
 from .studies.catalog.tasks import IGNORED as IGNORED
 from .studies.catalog.tasks import Examples as Examples
 from .studies.catalog.tasks import GeneratedTask as GeneratedTask

@@ -34,7 +34,7 @@ ActivememError              a ValueError
         UseError            a use that a model does not support       activemem.engine.inference.trained_model
         InputError          an input line that a model cannot read    activemem.engine.inference.predictions
         GenerationError     invalid settings of generation  activemem.engine.inference.text_generation
-        ServeError          pages that cannot be served this way      activemem.reporting.serve.access
+        ServeError          pages that cannot be served this way      activemem.reporting.serve.http_server
         ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
         LeakError           a causal model that sees later inputs     activemem.engine.trial.evaluation

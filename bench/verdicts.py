@@ -15,8 +15,8 @@ import sys
 import numpy as np
 
 from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.statistics.decided_differences import look_level
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
-from activemem.reporting.statistics.sequential import look_level
 from activemem.studies.claims.comparisons import looks
 
 LEVEL = 0.05

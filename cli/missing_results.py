@@ -10,7 +10,7 @@ import typer
 from ..plugins import loaded_files
 from ..storage import Store
 from ..studies.study import shipped_studies
-from ..studies.text.command_line import command_line
+from ..studies.text.errors import command_line
 from .output import EXIT_FAILED, print_stderr
 
 DEFAULT_RESULTS = "results"

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..studies.text.command_line import command_line
+from ..studies.text.errors import command_line
 from ..studies.text.units import parse_duration
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -19,11 +19,11 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from ..grammar import Cardinality, Fault, parse
 from ..reporting.claims.verdicts import ClaimResult
-from ..reporting.noise_floor import NoiseFloor
 from ..reporting.paper import PaperClaim, PaperFigure, PaperStudy, PrintedTable
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.recipes.nearest import StoredResult
 from ..reporting.results import StudyResults
+from ..reporting.search.noise import NoiseFloor
 from ..storage import Store
 from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ..studies.expansions.ladder import PlannedRung, planned_rungs

@@ -42,8 +42,7 @@ def serve(
     Progress, learning curves, tables, figures, claims and failures are updated as rows arrive. A field shows
     the parts of any recipe. Pages are read-only. Only this machine has access, unless --host allows others.
     """
-    from ..reporting.serve.access import Access, ServeError
-    from ..reporting.serve.http_server import PageServer
+    from ..reporting.serve.http_server import Access, PageServer, ServeError
     from .machine_settings import load_settings
 
     store = load_settings({"results": results}).store

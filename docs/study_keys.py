@@ -12,8 +12,7 @@ from pydantic.fields import FieldInfo
 
 from activemem.cli.machine_settings import MachineSettings
 from activemem.reporting.curves.cell_figure import CellFigure
-from activemem.studies.catalog.optimisers import OwnOptimizerSettings
-from activemem.studies.catalog.schedules import OwnScheduleSettings
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.comparisons import ClaimSpec
 from activemem.studies.expansions.gate import GateSettings

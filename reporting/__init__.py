@@ -1,17 +1,17 @@
 """Tables, figures, verdicts and pages from a study's stored results; nothing here trains or prints.
 
 `results` opens a study with its store. `snapshot` has both at one moment, and makes tables, figures and
-verdicts from them. `frames` turns rows of the store into a tidy frame. `subject` has the selected trials of
-one result and its captions. `kinds` has a module for each kind of table and figure, and `tables` and `curves`
-have the code that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide more of
-them. `page` is the report of a study, and `serve` shows it while the study runs.
+verdicts from them. `subject` turns rows of the store into a tidy frame, of which it selects those of one
+result. `kinds` has a module for each kind of table and figure, and `tables` and `curves` have the code
+that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide more of them.
+`page` is the report of a study, and `serve` shows it while the study runs.
 
 `scores` normalises the metrics of several tasks to one scale. `paper` has a paper's own tables, and our
-results for it. `recipes` shows what a recipe costs, and `search` what a search found. `statistics` has tests
-and intervals of few seeds. `outcomes` loads the latest attempts with their provenance. `noise_floor` finds
-differences that the spread over seeds hides, and `output_comparison` tests whether written outputs differ.
-`missing_ablations` proposes ablations that a reviewer may request. `kept_models` lists the models in the
-store. `sql` runs queries over rows, in the process `sql_process`.
+results for it. `recipes` shows what a recipe costs, and `search` what a search found. `statistics` has
+tests and intervals of few seeds. `outcomes` loads the latest attempts with their provenance.
+`output_comparison` tests whether written outputs differ. `missing_ablations` proposes ablations that a
+reviewer may request. `kept_models` lists the models in the store. `sql` runs queries over rows, in the
+process `sql_process`.
 """
 
 from ..lazy_exports import lazy_exports

@@ -28,8 +28,7 @@ from ..studies.schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSet
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.strict_model import InvalidTableError
-from ..studies.text.toml_positions import KeyPath
-from ..studies.text.toml_writer import toml_comment, toml_table
+from ..studies.text.toml_positions import KeyPath, toml_comment, toml_table
 from ..studies.text.units import plural
 
 SEEDS = 3

@@ -8,14 +8,19 @@ from collections.abc import Collection, Iterator, Sequence
 import polars as pl
 
 from ..storage import Store
-from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
-from ..studies.catalog.targets import is_target
+from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.stored_bits_per_byte import with_bits_per_byte
-from ..studies.planning.target_values import FindCourse, with_targets
-from ..studies.planning.trial_values import ValueStatus, describe_divergence, ignorant_losses, may_diverge
+from ..studies.planning.trial_values import (
+    FindCourse,
+    ValueStatus,
+    describe_divergence,
+    ignorant_losses,
+    may_diverge,
+    with_targets,
+)
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 

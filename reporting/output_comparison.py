@@ -11,9 +11,9 @@ from ..storage import Store
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
-from .frames import study_levels
 from .statistics.estimates import StatisticsError
-from .statistics.paired_bootstrap import SAMPLES, SEED, BootstrapScore, paired_bootstrap
+from .statistics.stratified_bootstrap import SAMPLES, SEED, BootstrapScore, paired_bootstrap
+from .subject import study_levels
 
 _SCORES = {
     "trial": pl.String,

@@ -23,18 +23,16 @@ from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
 from ..studies.searches.points import BestPoint, SearchPoints, best_of, find_points
 from ..studies.study import Study, overrides_fault
-from ..studies.text.command_line import command_line
 from ..studies.text.document import parse_document
-from .added_seeds.candidate import NextSeeds
-from .added_seeds.next_seeds import next_seeds
-from .added_seeds.of_tables import decided_differences
+from ..studies.text.errors import command_line
+from .added_seeds import NextSeeds, decided_differences, next_seeds
 from .claims.check import needs_metrics
 from .claims.verdicts import ClaimResult, Verdict
 from .curves.curve import Curve, CurveError
-from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
+from .subject import metrics_frame, study_levels, trials_frame
 from .tables.table import Table, TableError
 
 if TYPE_CHECKING:

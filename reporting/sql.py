@@ -19,7 +19,7 @@ from ..errors import ActivememError, argument_fault, check_arguments
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import SCHEMAS
 from ..studies.text.units import format_bytes
-from .frames import metrics_frame, stored_levels, trials_frame
+from .subject import metrics_frame, stored_levels, trials_frame
 
 _NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
 _READS_FILES = re.compile(

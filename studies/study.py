@@ -30,8 +30,7 @@ from .resolve.grid import GridBuilder, StudyBudget, TrialGrid
 from .resolve.search_points import Suggest, count_points, read_point, resolve_point
 from .resolve.template import TRIAL_TABLES, InvalidSettingsError, Template, resolve_settings
 from .resolve.trial import Trial
-from .schema.design import Design, read_design
-from .schema.expansion import Expansion, read_expansions
+from .schema.design import Design, Expansion, read_design, read_expansions
 from .schema.factors import SEED
 from .schema.search import (
     check_search,

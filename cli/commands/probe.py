@@ -60,7 +60,7 @@ def run(
     2 if no trial is done.
     """
     from ...studies.last_run import load_last_run
-    from ...studies.text.command_line import command_line
+    from ...studies.text.errors import command_line
     from ..machine_settings import load_settings
     from ..missing_results import train_command
 

@@ -154,7 +154,7 @@ def promote(
     """
     from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
-    from ...studies.text.command_line import command_line
+    from ...studies.text.errors import command_line
     from ...studies.text.units import plural
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
@@ -195,8 +195,7 @@ def missing(
     from ...engine.run.planning import measure_steps
     from ...reporting.missing_ablations import MissingError, find_missing
     from ...studies.study import load_study
-    from ...studies.text.command_line import command_line
-    from ...studies.text.errors import StudyError
+    from ...studies.text.errors import StudyError, command_line
     from ...studies.text.units import plural
     from ..machine_settings import load_settings
     from ..views.missing import cost_words, format_missing, request_words
@@ -236,7 +235,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     A two-sided t test at 5 % detects a difference of this size with a power of 80 %. Smaller differences
     prove nothing, and neither does the lead of the best of many points.
     """
-    from ...reporting.noise_floor import noise_floor
+    from ...reporting.search.noise import noise_floor
     from ...studies.catalog.metrics import find_metric
     from ...studies.planning.status import study_outcomes
     from ..machine_settings import open_results
@@ -265,7 +264,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
 
 def _compared(study: Study) -> list[str]:
     """Return the metrics that a search optimises, or that a grid's tables show."""
-    from ...studies.catalog.targets import is_target
+    from ...studies.catalog.metrics import is_target
 
     if study.search is not None:
         return [objective.name for objective in study.search.objectives]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...engine.core.progress import initial_progress
-from ...reporting.added_seeds.of_tables import asks_for_seeds
+from ...reporting.added_seeds import asks_for_seeds
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
@@ -79,7 +79,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     from ...engine.run.driver import run_study  # loads torch
     from ...engine.trial.failures import MachineError
     from ...tracking.export import tracked_tables
-    from ...tracking.listener import tracking
+    from ...tracking.feed import tracking
 
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...reporting.added_seeds.of_tables import asks_for_seeds
+from ...reporting.added_seeds import asks_for_seeds
 from ...reporting.claims.verdicts import count_verdicts
 from ...reporting.results import StudyResults
 from ...storage import Store
 from ...studies.planning.trials_to_run import select_shard, select_trials
 from ...studies.study import Study, follow_rounds, load_study
-from ...studies.text.command_line import command_line
-from ...studies.text.errors import StudyError, StudyFault
+from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import format_duration, labelled_lines, plural
 from ..machine_settings import ResolvedSettings, load_settings
 from ..missing_results import DEFAULT_RESULTS
@@ -26,7 +25,7 @@ from .run import RunRequest, print_first_table, run_and_report
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
-    from ...reporting.added_seeds.candidate import NextSeeds
+    from ...reporting.added_seeds import NextSeeds
 
 
 def check_can_add_seeds(study: Study) -> None:

@@ -16,9 +16,8 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
 from ...studies.catalog.metrics import METRICS, better_arrow
-from ...studies.catalog.optimisers import OPTIMIZERS
+from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from ...studies.catalog.schedules import SCHEDULES
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.schema.epoch_metrics import task_metrics

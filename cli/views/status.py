@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ...reporting.tables.captions import SOLVED_LENGTH, unsolved_sentence
+from ...reporting.tables.differences import SOLVED_LENGTH, unsolved_sentence
 from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
 from ...studies.planning.status import StudyStatus, status_before_a_run, study_status

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ActivememError
-from ...studies.catalog.schedules import OwnScheduleSettings
+from ...studies.catalog.optimisers import OwnScheduleSettings
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import plural
 from ..core.process import derive_seed

@@ -16,7 +16,7 @@ from ...storage import Store
 from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
 from ...studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gpu, step_memory
 from ...studies.planning.plan import DeviceRoom, MachineNotes, Plan, make_plan, most_at_once
-from ...studies.planning.step_times import max_seconds_in_process, steps_to_measure, trial_seconds
+from ...studies.planning.time_estimates import max_seconds_in_process, steps_to_measure, trial_seconds
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import settings_to_json
 from ...studies.schema.search_settings import RACE

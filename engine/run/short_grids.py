@@ -7,8 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from ...studies.planning.step_times import Speed, max_seconds_in_process, steps_to_measure, trial_seconds
-from ...studies.planning.time_estimates import TimeEstimator
+from ...studies.planning.time_estimates import (
+    Speed,
+    TimeEstimator,
+    max_seconds_in_process,
+    steps_to_measure,
+    trial_seconds,
+)
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ...studies.catalog.schedules import OwnScheduleSettings, PluginSchedule, ScheduleSettings
+from ...studies.catalog.optimisers import OwnScheduleSettings, PluginSchedule, ScheduleSettings
 
 
 class Schedule:

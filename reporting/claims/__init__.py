@@ -1,6 +1,6 @@
 """Claims tested against the results, seed by seed: confirmed, refuted or undecided.
 
-`check` tests all claims of a study. `cell_values` reads the results, with the variance of a comparison.
-`hypothesis_test` decides a comparison, and `verdicts` are the outcome. `labels` names comparisons, and
+`check` tests all claims of a study and names their comparisons. `cell_values` reads the results, with the
+variance of a comparison. `hypothesis_test` decides a comparison, and `verdicts` are the outcome.
 `terminal` formats claims for a terminal.
 """

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric
-from ...studies.catalog.targets import is_target, read_target
+from ...studies.catalog.metrics import find_metric, is_target, read_target
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Cell,
@@ -33,13 +32,12 @@ from ...studies.claims.comparisons import (
     iter_quantities,
 )
 from ...studies.claims.reader import CellKey, cell_key
-from ...studies.planning.target_values import spent
-from ...studies.planning.trial_values import ValueStatus, trial_values
+from ...studies.planning.trial_values import ValueStatus, spent, trial_values
 from ...studies.resolve.costs import model_cost
 from ...studies.schema.factors import SEED
+from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from ..statistics.power_law import fit_power_law
-from ..statistics.sequential import seeds_at_looks
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ import polars as pl
 from pydantic import Field
 
 from ...diagnostics import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family, unknown_metric
+from ...studies.catalog.metrics import (
+    METRICS_AND_COSTS,
+    Metric,
+    find_metric,
+    is_target,
+    metric_family,
+    unknown_metric,
+)
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
-from ...studies.catalog.targets import is_target
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.planning.trial_values import ValueStatus
 from ...studies.presentation.kinds import (

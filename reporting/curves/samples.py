@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric
-from ...studies.catalog.targets import Currency
-from ...studies.planning.target_values import spent
+from ...studies.catalog.metrics import Currency, find_metric
 from ...studies.planning.trial_values import (
     ValueStatus,
     combined_status,
     last_members,
+    spent,
 )
 from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..frames import final_values, value_frame
+from ..subject import final_values, value_frame
 
 if TYPE_CHECKING:
     from .cell_figure import CellFigure

@@ -14,7 +14,7 @@ from ...studies.schema.factors import SEED, level_name, level_names, level_text,
 from ...studies.text.units import number_range, plural
 from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
-from ..tables.captions import caption_start
+from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
 
 if TYPE_CHECKING:

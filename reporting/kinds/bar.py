@@ -14,12 +14,13 @@ import polars as pl
 from ...studies.catalog.metrics import Metric
 from ..curves.cell_figure import Band, CellFigure, FigureCells, grouped_values, mean_interval
 from ..curves.curve import Axis, Bar, Content, Curve, Panel
-from ..curves.draw.axis_scale import Scale, make_scale
 from ..curves.draw.panel import (
     AXIS_COLOR,
     PanelLayout,
     Plot,
+    Scale,
     label_rows,
+    make_scale,
     measure_names,
     row_positions,
 )

@@ -15,11 +15,12 @@ import polars as pl
 from ...studies.catalog.metrics import find_metric
 from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
 from ..curves.curve import Axis, Content, Curve, Panel
-from ..curves.draw.axis_scale import Scale, make_scale
 from ..curves.draw.panel import (
     PanelLayout,
     Plot,
+    Scale,
     label_rows,
+    make_scale,
     measure_names,
     row_positions,
     ticks_width,

@@ -31,14 +31,12 @@ from ...studies.schema.settings import Level, Names
 from ...studies.text.units import degrees_of_freedom, number_range, plural
 from ..claims.terminal import format_p
 from ..curves.curve import Axis, Bar, Content, Curve, Panel
-from ..curves.draw.axis_scale import Scale, make_scale
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, measure_names
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names
 from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
 from ..statistics.estimates import mean
 from ..subject import ResultSubject, StudyModel, model_factors
-from ..tables.captions import caption_start
 from ..tables.cells import metric_head
-from ..tables.differences import detectable_words
+from ..tables.differences import caption_start, detectable_words
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 
 if TYPE_CHECKING:

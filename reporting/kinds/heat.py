@@ -15,8 +15,7 @@ from ...studies.catalog.metrics import Metric
 from ...studies.presentation.kinds import KeyFault
 from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
 from ..curves.curve import Axis, Content, Curve, Panel
-from ..curves.draw.axis_scale import Scale
-from ..curves.draw.panel import PanelLayout, Plot, label_rows, measure_names
+from ..curves.draw.panel import PanelLayout, Plot, Scale, label_rows, measure_names
 from ..curves.draw.style import DIM, INK, TICK, text_width
 from ..curves.samples import INDEX_AXES, index_positions
 from ..statistics.estimates import mean

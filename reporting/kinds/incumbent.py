@@ -18,8 +18,7 @@ from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note
 from ...studies.searches.words import beyond_sentence
 from ...studies.text.units import plural
 from ..curves.curve import Axis, Content, Curve, Panel, Point
-from ..curves.draw.axis_scale import point_scales
-from ..curves.draw.panel import PanelLayout, Plot, ticks_width
+from ..curves.draw.panel import PanelLayout, Plot, point_scales, ticks_width
 from ..curves.draw.style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
 from ..outcomes import omitted_trials, provenance
 

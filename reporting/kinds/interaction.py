@@ -17,8 +17,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import level_key, level_names, named_levels, one_line
 from ...studies.schema.settings import Level
 from ..curves.curve import Axis, Content, Curve, Line, Point
-from ..curves.draw.axis_scale import Scale, make_scale
-from ..curves.draw.panel import PanelLayout, Plot, ticks_width
+from ..curves.draw.panel import PanelLayout, Plot, Scale, make_scale, ticks_width
 from ..curves.draw.style import DIM, TEXT, TICK, crop_name, text_width, wrap_text
 from ..subject import ResultSubject, StudyModel, model_factors
 from .effects import effect_factor_faults, model_figure, varied_factors

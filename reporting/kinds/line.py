@@ -24,9 +24,7 @@ from ..curves.cell_figure import (
     word_faults,
 )
 from ..curves.curve import Content, Curve, Line, Panel, Point
-from ..curves.draw.axis_scale import point_scales
-from ..curves.draw.label_placement import spread_labels
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
 from ..curves.draw.style import (
     ACCENT,
     ACCENTED,

@@ -28,9 +28,15 @@ from ..curves.cell_figure import (
     mean_interval,
 )
 from ..curves.curve import Content, Curve, Line, Panel, Point
-from ..curves.draw.axis_scale import point_scales
-from ..curves.draw.label_placement import Rectangle, place_labels
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from ..curves.draw.panel import (
+    AXIS_COLOR,
+    PanelLayout,
+    Plot,
+    Rectangle,
+    place_labels,
+    point_scales,
+    ticks_width,
+)
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_name, text_width
 from ..statistics.estimates import mean
 

@@ -21,8 +21,8 @@ from ...studies.searches.words import beyond_sentence
 from ...studies.text.units import plural
 from ..outcomes import omitted_trials, provenance
 from ..statistics.estimates import estimate
-from ..tables.captions import SPREADS, caption_start, note_unsolved
 from ..tables.cells import metric_head, spread_texts
+from ..tables.differences import SPREADS, caption_start, note_unsolved
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
 
 if TYPE_CHECKING:

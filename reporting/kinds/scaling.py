@@ -31,9 +31,7 @@ from ...studies.schema.factors import SEED, level_key, level_name, named_levels,
 from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
 from ..curves.curve import Axis, Content, Curve, Panel, Point
-from ..curves.draw.axis_scale import point_scales
-from ..curves.draw.label_placement import spread_labels
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
 from ..curves.draw.style import (
     ACCENTED,
     DIM,

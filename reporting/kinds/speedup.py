@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from ...studies.catalog.targets import CURRENCIES, is_target, read_target
-from ...studies.planning.target_values import spent
-from ...studies.planning.trial_values import ValueStatus
+from ...studies.catalog.metrics import CURRENCIES, is_target, read_target
+from ...studies.planning.trial_values import ValueStatus, spent
 from ...studies.presentation.kinds import (
     Beside,
     KeyFault,
@@ -27,10 +26,9 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
-from ..frames import value_frame
 from ..statistics.speedups import SpeedupEstimate, Took, format_ratio, speedups
-from ..subject import ResultSubject
-from ..tables.captions import caption_start
+from ..subject import ResultSubject, value_frame
+from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
 
 if TYPE_CHECKING:

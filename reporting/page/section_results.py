@@ -29,10 +29,10 @@ from ..claims.terminal import (
     settings_sentences,
 )
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts
-from ..frames import study_levels
 from ..outcomes import short_commit, torch_words
 from ..search.promotion import column_levels, column_names
 from ..snapshot import Snapshot
+from ..subject import study_levels
 from ..tables.render import html
 
 

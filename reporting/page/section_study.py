@@ -35,8 +35,7 @@ from ...studies.schema.settings import RECIPE_PATH, TrialSettings
 from ...studies.searches.points import find_points
 from ...studies.searches.words import goal_words, scheduler_words
 from ...studies.study import Study, find_study_file
-from ...studies.text.command_line import command_line
-from ...studies.text.errors import StudyError
+from ...studies.text.errors import StudyError, command_line
 from ...studies.text.toml_positions import KeyPath
 from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
 from ..recipes.display import show_recipe

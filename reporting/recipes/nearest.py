@@ -26,7 +26,7 @@ from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level
 from ...studies.text.units import WIDTH, align_columns
-from ..noise_floor import cell_of
+from ..search.noise import cell_of
 
 _SHOWN = 4
 """The maximum number of a recipe's results to show; further ones are counted."""

@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import polars as pl
 
 from ...studies.catalog.metrics import Metric
+from ...studies.planning.trial_values import final_value
+from ...studies.resolve.trial import settings_from_json, trial_id
 from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..statistics.estimates import sample_sd
-from ..statistics.paired_tests import detectable
+from ..statistics.paired_tests import POWER, detectable
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95
@@ -187,3 +190,57 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
 def _digits(value: float, metric: Metric) -> str:
     """Format a number with one digit more than the metric, for comparisons."""
     return f"{value:,.{metric.decimals + 1}f}"
+
+
+FLOOR_LEVEL = 0.05
+"""The level of the two-sided test for a difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloor:
+    """The spread over seeds, pooled over cells with several seeds, and the detectable difference.
+
+    `difference` is detected with a chance of POWER when two cells with `seeds` each are compared. Cells
+    differ in their spread: it is an average.
+    """
+
+    metric: str
+    sd: float
+    cells: int
+    degrees: int
+    seeds: int
+    difference: float
+    level: float = FLOOR_LEVEL
+    power: float = POWER
+
+
+def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
+    """Return the noise floor of a metric for cells with `seeds` seeds; None without spread."""
+    done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
+    if not len(done):
+        return None
+    cells = done.select(
+        cell=pl.col("settings").map_elements(cell_of, return_dtype=pl.String), value=final_value(metric)
+    )
+    spread = cells.group_by("cell").agg(n=pl.len(), variance=pl.col("value").var()).filter(pl.col("n") > 1)
+    if not len(spread):
+        return None
+    degrees = int((spread["n"] - 1).sum())
+    sd = math.sqrt(float((spread["variance"] * (spread["n"] - 1)).sum()) / degrees)
+    error = sd * math.sqrt(2 / seeds)
+    return NoiseFloor(
+        metric=metric,
+        sd=sd,
+        cells=len(spread),
+        degrees=degrees,
+        seeds=seeds,
+        difference=detectable(error, degrees, FLOOR_LEVEL) if error else 0.0,
+    )
+
+
+def cell_of(settings: str) -> str:
+    """Return a key that is equal for trials that differ only in their seed, whichever version stored them."""
+    try:
+        return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
+    except (ValueError, KeyError):  # of a plug-in that is not loaded
+        return "".join(part for part in settings.split(",") if not part.strip().startswith('"seed":'))

@@ -24,7 +24,7 @@ from ...studies.schema.settings import RECIPE_PATH, Level
 from ...studies.searches.points import SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document
-from ...studies.text.toml_writer import toml_comment, toml_table
+from ...studies.text.toml_positions import toml_comment, toml_table
 from ...studies.text.units import plural
 from .promotion import (
     FRESH_SEEDS,

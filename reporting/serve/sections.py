@@ -21,19 +21,22 @@ from ..page import section_results
 from ..page.report import make_environment
 from ..snapshot import Snapshot
 from ..tables.render import html
-from .learning import HEIGHT, WIDTH, learning_curves, trains_for_epochs
-from .progress import ProgressNow, study_progress
-from .store_reader import BegunTrial, StudyNow
-from .trial_rows import (
+from .learning import (
+    HEIGHT,
     MAX_METRICS,
     PAGE_SIZE,
+    WIDTH,
     factor_names,
+    learning_curves,
     level_words,
     metric_words,
     own_metrics,
+    trains_for_epochs,
     trial_levels,
     trial_lines,
 )
+from .progress import ProgressNow, study_progress
+from .store_reader import BegunTrial, StudyNow
 
 MAX_BEGUN = 12
 """The maximum number of running trials, and of stopped ones, with a line in the progress."""

@@ -20,15 +20,16 @@ from ...studies.schema.factors import SEED, level_name, level_names, level_text,
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..outcomes import provenance
+from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
-from ..statistics.sequential import seeds_at_looks
-from .captions import caption_sentences, note_unsolved
 from .differences import (
     BestOfColumn,
     ColumnDifferences,
     best_of_column,
+    caption_sentences,
     column_differences,
+    note_unsolved,
     significance_text,
 )
 from .published import (

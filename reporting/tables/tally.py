@@ -15,8 +15,8 @@ from ...studies.planning.trial_values import ValueStatus, combined_status
 from ...studies.presentation.kinds import Center, Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
-from ..frames import value_frame
 from ..statistics.estimates import Estimate, estimate
+from ..subject import value_frame
 from .table import NOT_RUN, CellStatus
 
 if TYPE_CHECKING:

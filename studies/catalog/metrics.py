@@ -6,19 +6,20 @@ A metric with an index is a family of numbers. The long table of metrics stores 
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
 from ...diagnostics import hint
 from ...plugins import Registry
 from ..text.units import format_quantity
-from .targets import read_target
 from .tasks import Examples, TaskKind
 
 if TYPE_CHECKING:
@@ -304,3 +305,52 @@ def register_probe(
         return measure
 
     return register
+
+
+Currency = Literal["steps", "tokens", "flops", "seconds"]
+
+CURRENCIES: dict[str, Currency] = {
+    "steps_to": "steps",
+    "tokens_to": "tokens",
+    "flops_to": "flops",
+    "seconds_to": "seconds",
+}
+"""The currency of each family of targets."""
+
+_TARGET = re.compile(
+    r"(?P<family>[a-z]+_to)\[\s*(?P<metric>[A-Za-z_]\w*)\s*(?P<sign><=|>=)\s*(?P<value>[^\s\]]+)\s*\]"
+)
+_SIGNS = {"<=": "≤", ">=": "≥"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A value of a metric that a training is to reach, and the currency in which the way there counts."""
+
+    currency: Currency
+    metric: str
+    at_most: bool
+    value: float
+
+    def __str__(self) -> str:
+        """Return the target in words: `dev_loss ≤ 1.5`."""
+        return f"{self.metric} {_SIGNS['<=' if self.at_most else '>=']} {self.value:g}".replace("-", "−")
+
+
+def is_target(name: str) -> bool:
+    """Return whether a metric's name begins like a target: `steps_to[…]`."""
+    return name.partition("[")[0] in CURRENCIES
+
+
+def read_target(name: str) -> Target | None:
+    """Return the target of a name, spaces aside; None if it is none, or is written wrong."""
+    found = _TARGET.fullmatch(name)
+    if found is None or found["family"] not in CURRENCIES:
+        return None
+    try:
+        value = float(found["value"])
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return Target(CURRENCIES[found["family"]], found["metric"], found["sign"] == "<=", value)

@@ -12,7 +12,7 @@ from pydantic import Field
 from ...plugins import Registry
 from ..text.strict_model import KnownNames, NamedSettings
 from .metrics import Metric
-from .registered_settings import SettingsEntry, register_settings
+from .optimisers import SettingsEntry, register_settings
 
 if TYPE_CHECKING:
     import torch

@@ -1,6 +1,6 @@
 """Claims: statements about a study's cells, checked for errors before there are results.
 
-`parser` builds the tree of `syntax_tree`, and `reader` expands it into `comparisons` of the study's cells.
+`parser` builds the tree of a claim, and `reader` expands it into `comparisons` of the study's cells.
 
 The grammar, loosest binding first:
 

@@ -24,15 +24,14 @@ from typing import TYPE_CHECKING, Literal
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
-from ..catalog.metrics import METRICS_AND_COSTS, Metric, metric_family
-from ..catalog.targets import CURRENCIES
+from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, metric_family
 from ..schema.design import MAX_TRIALS, Design, settled
 from ..schema.epoch_metrics import missing_metric
 from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
 from ..schema.settings import Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from . import syntax_tree as syntax
+from . import parser as syntax
 from .comparisons import (
     AllOf,
     AnyOf,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
 
-from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family, unknown_metric
-from ..catalog.targets import is_target
+from ..catalog.metrics import METRICS_AND_COSTS, find_metric, is_target, metric_family, unknown_metric
 from ..planning.trial_values import (
     ValueStatus,
     describe_divergence,

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ...grammar import RecipeError, parse
 from ...grammar.difference import ablations
-from ..schema.expansion import Expansion
+from ..schema.design import Expansion
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 

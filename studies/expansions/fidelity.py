@@ -13,7 +13,7 @@ from typing import Any, Self
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError
 from ...grammar.nodes import IntegerDimension
-from ..schema.expansion import Expansion
+from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
 from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS, part_table

@@ -12,8 +12,7 @@ from pydantic import Field
 from ...diagnostics import nearest_hint
 from ..claims.comparisons import Cell, Claim, cell_label, iter_comparisons, iter_quantities
 from ..resolve.costs import flops_of_test, max_training_flops
-from ..schema.design import Design
-from ..schema.expansion import Expansion
+from ..schema.design import Design, Expansion
 from ..schema.factors import SEED, NamedLevels, level_key
 from ..schema.settings import Level, Names
 from ..text.document import Diagnostics

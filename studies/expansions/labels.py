@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from ..schema.design import DesignReader
-from ..schema.expansion import Expansion
+from ..schema.design import DesignReader, Expansion
 from ..text.document import Diagnostics
 
 

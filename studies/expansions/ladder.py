@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 from pydantic import Field
 
 from ..resolve.costs import parameter_count, sequence_tokens
-from ..schema.expansion import Expansion
+from ..schema.design import Expansion
 from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import Level, TrialSettings
 from ..text.document import Diagnostics

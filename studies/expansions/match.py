@@ -16,8 +16,7 @@ from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_
 from ..resolve.draft import report_cell_problem
 from ..resolve.grid import GridBuilder
 from ..resolve.template import Template, resolve_settings
-from ..schema.design import BASELINE_PATH, Design, DesignReader, MatchedSize
-from ..schema.expansion import Expansion, Filling
+from ..schema.design import BASELINE_PATH, Design, DesignReader, Expansion, Filling, MatchedSize
 from ..schema.factors import level_key, level_name
 from ..schema.settings import (
     D_MODEL_PATH,

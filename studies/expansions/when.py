@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Self
 
 from ...diagnostics import nearest_hint
-from ..schema.design import DesignReader
-from ..schema.expansion import Expansion
+from ..schema.design import DesignReader, Expansion
 from ..schema.factors import SEED, Conditions
 from ..schema.settings import Level
 from ..text.document import Diagnostics

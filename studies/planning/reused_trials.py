@@ -20,7 +20,7 @@ from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space import find_derivation
 from ...storage import Store, open_store, store_fault
-from ..catalog.schedules import rates_depend_on_length
+from ..catalog.optimisers import rates_depend_on_length
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,

@@ -1,4 +1,4 @@
-"""The final values of a metric over trials: one for each, or the reason why there is none.
+"""The values of a metric over trials: one for each, or the reason why there is none; costs to a target.
 
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
@@ -11,7 +11,7 @@ one: tables name it with its value and leave it out of all numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -28,16 +28,17 @@ from ..catalog.metrics import (
     PROBES,
     TUNED_METRIC,
     TUNED_METRICS,
+    Currency,
+    Target,
     find_metric,
     metric_family,
+    read_target,
 )
-from ..catalog.targets import read_target
 from ..catalog.tasks import GeneratedTask
 from ..resolve.trial import task_from_json
 from ..schema.factors import first_line
 from ..schema.settings import read_recipe
-from ..text.command_line import command_line
-from .target_values import spent
+from ..text.errors import command_line
 
 DIVERGED = "diverged"
 """The column that describes the loss of a diverged training; null for any other."""
@@ -268,3 +269,66 @@ def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:
     recipes = found["recipe"].drop_nulls().unique()
     measurable = [recipe for recipe in recipes if encoder_arguments(recipe) is not None]
     return ~pl.col("probed") & pl.col("recipe").is_in(measurable)
+
+
+FindCourse = Callable[[str, pl.DataFrame], pl.DataFrame]
+"""Returns one metric of some attempts at all steps, in the form of the store's metrics."""
+
+_TOTALS: dict[Currency, pl.Expr] = {
+    "steps": pl.col("steps").cast(pl.Float64),
+    "flops": pl.col("flops"),
+    "seconds": pl.col("seconds"),
+    "tokens": (
+        pl.col("metrics")
+        .list.eval(
+            pl.element().filter(pl.element().struct.field("name") == "tokens_per_s").struct.field("value")
+        )
+        .list.last()
+        * pl.col("seconds")
+    ).round(),
+}
+
+
+def spent(currency: Currency) -> pl.Expr:
+    """Return what a trial took in all, in a frame of the store's trials; null if it is not known."""
+    return _TOTALS[currency]
+
+
+def spent_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
+    """Return what a trial took up to a step, in proportion to its steps."""
+    if currency == "steps":
+        return step.cast(pl.Float64)
+    found = spent(currency) * step / pl.col("steps")
+    return found if currency == "seconds" else found.round()
+
+
+def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
+    """Return the latest attempts with these targets among the final metrics of those that are done."""
+    for name in names:
+        if (target := read_target(name)) is not None:
+            outcomes = _with_target(outcomes, name, target, find_course)
+    return outcomes
+
+
+def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course: FindCourse) -> pl.DataFrame:
+    done = outcomes.filter(pl.col("status") == "done", pl.col("steps") > 0)
+    course = find_course(target.metric, done).filter(pl.col("name") == target.metric)
+    value = pl.col("value")
+    met = value.is_not_nan() & (value <= target.value if target.at_most else value >= target.value)
+    reached = course.group_by("trial").agg(step=pl.col("step").filter(met).min())
+    values = done.join(reached, on="trial").select(
+        "trial",
+        target=pl.when(pl.col("step").is_null())
+        .then(pl.lit(math.inf))
+        .otherwise(spent_by_step(target.currency, pl.col("step"))),
+    )
+    own = pl.struct(name=pl.lit(name), value=pl.col("target"))
+    return (
+        outcomes.join(values, on="trial", how="left", maintain_order="left")
+        .with_columns(
+            metrics=pl.when(pl.col("target").is_null())
+            .then(pl.col("metrics"))
+            .otherwise(pl.concat_list("metrics", own))
+        )
+        .drop("target")
+    )

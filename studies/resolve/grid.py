@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..schema.design import MAX_TRIALS, Design
-from ..schema.expansion import Expansion
+from ..schema.design import MAX_TRIALS, Design, Expansion
 from ..schema.factors import SEED, level_key, level_text
 from ..schema.search_settings import Limit
 from ..schema.settings import Level, TrialSettings

@@ -19,8 +19,7 @@ from ...grammar.vocabulary.spec import block_code
 from ...plugins import Registry
 from ...storage import StoreError
 from ..catalog.datasets import dataset_code
-from ..catalog.optimisers import OPTIMIZERS
-from ..catalog.schedules import SCHEDULES
+from ..catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ..catalog.tasks import TASKS, TaskSettings, require_task
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ..schema.factors import level_name

@@ -7,15 +7,16 @@ from typing import get_args
 
 from ..catalog.metrics import (
     COSTS,
+    CURRENCIES,
     METRICS,
     MODEL_COSTS,
     TARGETS,
     TUNED_METRICS,
     metric_family,
+    read_target,
     unknown_metric,
 )
 from ..catalog.own_corpora import OwnSequences
-from ..catalog.targets import CURRENCIES, read_target
 from ..catalog.tasks import (
     AlgorithmicSettings,
     GeneratedTask,

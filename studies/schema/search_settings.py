@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ...plugins import Registry
-from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, unknown_metric
+from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, is_target, unknown_metric
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
-from ..catalog.targets import is_target
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, format_value, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import plural

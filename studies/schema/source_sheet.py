@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, get_origin
 
 from ...diagnostics import hint
-from ..catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
-from ..catalog.schedules import SCHEDULES, OwnScheduleSettings
+from ..catalog.optimisers import OPTIMIZERS, SCHEDULES, OwnOptimizerSettings, OwnScheduleSettings
 from ..catalog.tasks import lookup_task, require_task, task_names
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value

@@ -17,9 +17,10 @@ from pydantic import (
 from ..catalog.optimisers import (
     Betas,
     OptimizerSettings,
+    OwnScheduleSettings,
+    ScheduleSettings,
     changed_optimizer,
 )
-from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
 from ..text.strict_model import StrictModel, format_value, read_named

@@ -1,5 +1,5 @@
 """TOML files with positions, overrides, and faults shown under their lines.
 
-`document` is a file with its faults, `toml_positions` finds positions, and `errors` formats faults.
-`strict_model` validates tables. `units` formats numbers, `command_line` commands, and `toml_writer` tables.
+`document` is a file with its faults, `toml_positions` finds positions and writes tables, and `errors`
+formats faults and commands. `strict_model` validates tables, and `units` formats numbers.
 """

@@ -1,10 +1,14 @@
-"""The faults of a study file, shown under their lines."""
+"""The faults of a study file, shown under their lines, and commands to type."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...diagnostics import draw_carets, replace_unprintable
 from ...errors import ActivememError
@@ -117,3 +121,32 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 def _label(fault: StudyFault) -> str:
     """Return the text in the margin: the line number, or the option for overrides."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"
+
+
+def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:
+    """Return a shell command: the program, its words, and the options that have a value.
+
+    True gives the option without a value, a list of texts the option once for each.
+    """
+    line = [program_name(), *words]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            line.append(option)
+        elif isinstance(value, str | int):
+            line += [option, str(value)] if value else []
+        else:
+            line += [word for text in value or () for word in (option, text)]
+    return shlex.join(line)
+
+
+def program_name() -> str:
+    """Return the shell name of this program: `activemem`, or its path if it is not on the PATH."""
+    typed = Path(sys.argv[0])
+    if typed.name != "activemem" or not typed.is_file():
+        return "activemem"
+    found = shutil.which("activemem")
+    if found is not None and Path(found).samefile(typed):
+        return "activemem"
+    here = Path.cwd()
+    return str(typed.relative_to(here) if typed.is_relative_to(here) else typed)

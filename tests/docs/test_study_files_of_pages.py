@@ -13,8 +13,7 @@ from activemem.engine.optimisers.build import group_sizes, weight_state
 from activemem.engine.run.driver import run_study
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store
-from activemem.studies.catalog.optimisers import OwnOptimizerSettings
-from activemem.studies.catalog.schedules import OwnScheduleSettings
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.kinds import find_kind, kinds_of
 from activemem.studies.schema import search_settings, settings, training

@@ -9,9 +9,9 @@ import pytest
 
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.frames import study_levels
 from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.kinds.line import LineFigure
+from activemem.reporting.subject import study_levels
 from activemem.reporting.tables.render import render
 from activemem.reporting.tables.table import build_table
 from activemem.reporting.tables.tally import tally_trials

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from activemem.reporting.noise_floor import noise_floor
+from activemem.reporting.search.noise import noise_floor
 from activemem.storage.rows import trial_frame
 
 from ..storage.factories import make_trial_row

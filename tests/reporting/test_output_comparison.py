@@ -4,7 +4,7 @@ import pytest
 
 from activemem.reporting.output_comparison import compare_outputs
 from activemem.reporting.statistics.estimates import StatisticsError
-from activemem.reporting.statistics.paired_bootstrap import paired_bootstrap
+from activemem.reporting.statistics.stratified_bootstrap import paired_bootstrap
 from activemem.storage import Store
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError

@@ -8,7 +8,7 @@ import pytest
 from activemem.engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Listener, Started
 from activemem.tracking import feed
 from activemem.tracking.contract import Known
-from activemem.tracking.listener import Tracking, tracking
+from activemem.tracking.feed import Tracking, tracking
 
 from ..waiting import wait_for
 from .recorder import Recorder

@@ -7,9 +7,8 @@ import pytest
 
 from activemem.grammar.norms import NORMS
 from activemem.grammar.positions import POSITIONS
-from activemem.studies.catalog.optimisers import OPTIMIZERS
+from activemem.studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from activemem.studies.catalog.schedules import SCHEDULES
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ holds = "loss[mixer=conv(k=3) >> scaled] < loss[mixer=conv(k=3)]"
 READ_PAGE = """
 import sys, threading, urllib.request
 from activemem import load_plugin
-from activemem.reporting.serve.access import Access
+from activemem.reporting.serve.http_server import Access
 from activemem.reporting.serve.http_server import PageServer
 from activemem.storage import Store
 

@@ -8,7 +8,7 @@ from activemem.engine.core.events import Started
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.schedules import factor
 from activemem.storage import Store
-from activemem.studies.catalog.schedules import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
+from activemem.studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.study import load_study
 

@@ -10,8 +10,7 @@ from activemem.engine.run import driver, short_grids
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.short_grids import short_grid_seconds
 from activemem.storage import Store
-from activemem.studies.planning.step_times import SHORT_S
-from activemem.studies.planning.time_estimates import TimeEstimator
+from activemem.studies.planning.time_estimates import SHORT_S, TimeEstimator
 from activemem.studies.study import load_study
 
 from ...study_texts import SEARCH_OF_RUNGS

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from activemem import PluginSchedule, register_schedule
 from activemem.engine.trial.schedules import Schedule, factor
-from activemem.studies.catalog.schedules import SCHEDULES
-from activemem.studies.catalog.schedules import OwnScheduleSettings as ScheduleSettings
+from activemem.studies.catalog.optimisers import SCHEDULES
+from activemem.studies.catalog.optimisers import OwnScheduleSettings as ScheduleSettings
 from activemem.studies.schema.training import TrainSettings
 
 TOTAL, EPOCH = 120, 10

@@ -11,7 +11,7 @@ import torch
 
 from activemem.engine.optimisers.weights import Weights, make_weights
 from activemem.engine.trial.training import Training
-from activemem.studies.catalog.schedules import SCHEDULES
+from activemem.studies.catalog.optimisers import SCHEDULES
 from activemem.studies.schema.settings import TrialSettings
 
 META = torch.device("meta")

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from activemem.reporting.added_seeds.next_seeds import next_seeds
+from activemem.reporting.added_seeds import next_seeds
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.statistics.sequential import look_level, p_over_looks
+from activemem.reporting.statistics.decided_differences import look_level, p_over_looks
 from activemem.studies.study import load_study
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims

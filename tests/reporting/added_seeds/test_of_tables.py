@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from activemem.reporting.added_seeds.of_tables import decided_differences
+from activemem.reporting.added_seeds import decided_differences
 from activemem.reporting.results import StudyResults
 from activemem.reporting.tables.table import build_table, tidy_frame
 from activemem.storage import Store

@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from activemem.reporting.serve.access import Access
-from activemem.reporting.serve.http_server import PageServer
+from activemem.reporting.serve.http_server import Access, PageServer
 from activemem.storage import MetricRow, Store
 from activemem.studies.study import load_study
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from activemem.reporting.serve.trial_rows import metric_words, own_metrics, trial_levels, trial_words
+from activemem.reporting.serve.learning import metric_words, own_metrics, trial_levels, trial_words
 from activemem.storage import Store
 from activemem.storage.trial_files import STARTS_FILE, write_note
 from activemem.studies.study import load_study

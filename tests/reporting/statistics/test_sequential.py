@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from activemem.reporting.statistics.sequential import look_level, p_over_looks
+from activemem.reporting.statistics.decided_differences import look_level, p_over_looks
 from activemem.studies.claims.comparisons import looks
 
 

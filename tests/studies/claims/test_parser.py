@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.reporting.claims.labels import comparison_labels, full_text
+from activemem.reporting.claims.check import comparison_labels, full_text
 from activemem.studies.claims.comparisons import AllOf, AnyOf, NotOf, iter_comparisons
 from activemem.studies.text.errors import StudyError
 

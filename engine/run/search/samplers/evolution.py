@@ -26,7 +26,7 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from .....studies.searches.pareto import crowding, ranks
+from .....studies.searches.points import crowding, ranks
 from .search_observations import ENDED, PerStudyCache, Proposals, at, draw, place_of, when_ended
 
 Worth = tuple[float, ...]

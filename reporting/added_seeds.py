@@ -1,0 +1,459 @@
+"""Additional seeds that decide the most claims, and differences of tables, per hour of training."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar
+
+import polars as pl
+
+from ..studies.claims.comparisons import AllOf, AnyOf, Claim, Comparison, NotOf, Statement, iter_comparisons
+from ..studies.planning.time_estimates import TimeEstimator
+from ..studies.schema.factors import SEED, level_text
+from ..studies.text.units import plural
+from .claims.cell_values import CellResults
+from .claims.check import cell_results, check_claims, comparison_tests
+from .claims.hypothesis_test import PairedTest
+from .claims.verdicts import OPEN, ClaimResult, Verdict
+from .kinds.cells import CellsTable
+from .statistics.decided_differences import DecidedDifference
+from .statistics.estimates import t_quantile
+from .tables.cells import TableCells
+
+if TYPE_CHECKING:
+    from ..studies.resolve.trial import Trial
+    from ..studies.study import Study
+    from .tables.tally import CellKey
+
+MIN_CHANCE = 0.01
+"""A candidate is dropped if its chance to decide anything stays below this, however many seeds are added."""
+
+Kind = Literal["claim", "table"]
+
+QuestionT = TypeVar("QuestionT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextSeeds:
+    """The trials to add, up to `seeds` seeds, for a claim or a table with this name.
+
+    `undecided` counts the open questions: one claim, or some differences of a table. `expected` is the
+    expected number of them that are decided at `seeds_at_decision` seeds; None while there is only one seed,
+    which has no spread. `seconds` is the sequential training time of these trials, and `seconds_at_decision`
+    that of all trials up to `seeds_at_decision`. Both are None if unknown for their cells.
+    """
+
+    kind: Kind
+    name: str
+    trials: tuple[Trial, ...]
+    seeds: int
+    seconds: float | None
+    undecided: int
+    expected: float | None
+    seeds_at_decision: int
+    seconds_at_decision: float | None
+
+    def __repr__(self) -> str:
+        return f"<NextSeeds for {self.kind} {self.name!r}: {plural(len(self.trials), 'trial')}>"
+
+    @property
+    def chance(self) -> float | None:
+        """Return the chance that a question is decided by then, averaged over questions; None if unknown."""
+        return None if self.expected is None else self.expected / self.undecided
+
+
+class OpenResult(ABC, Generic[QuestionT]):
+    """A claim or a table with open questions, to which seeds may be added.
+
+    A question is an undecided comparison of a claim, or an undecided difference of a table.
+    """
+
+    kind: ClassVar[Kind]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Return the name of the claim or table."""
+
+    @property
+    @abstractmethod
+    def looks(self) -> Sequence[Sequence[int]]:
+        """Return the seeds of each look."""
+
+    @abstractmethod
+    def groups(self) -> list[list[QuestionT]]:
+        """Return the questions that may be asked again: each by itself first, then several together."""
+
+    @abstractmethod
+    def held(self, question: QuestionT) -> int:
+        """Return how many looks at a question have taken place."""
+
+    @abstractmethod
+    def is_blind(self, question: QuestionT) -> bool:
+        """Return whether a question has one seed, and so no spread."""
+
+    @abstractmethod
+    def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
+        """Return the trials of a question with these seeds that have not ended."""
+
+    @abstractmethod
+    def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
+        """Return the questions that may be decided so many looks ahead, and how many should be."""
+
+    def count(self, group: Sequence[QuestionT]) -> int:
+        """Return the number of questions in a group."""
+        return len(group)
+
+    def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
+        """Return the seeds of a question `ahead` looks from now."""
+        return self.looks[min(self.held(question) + ahead, len(self.looks)) - 1]
+
+    def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
+        """Yield candidates: seeds of one question, or of several.
+
+        If some questions have a single seed, and so no spread, all candidates are seeds of these.
+        """
+        groups = self.groups()
+        blind = [group[0] for group in groups if len(group) == 1 and self.is_blind(group[0])]
+        if blind:
+            yield from self._candidate(blind, 1, estimator, None)
+            return
+        for group in groups:
+            for ahead in range(1, len(self.looks)):
+                chosen, expected = self.expect(group, ahead)
+                if expected >= MIN_CHANCE:
+                    yield from self._candidate(chosen, ahead, estimator, expected)
+
+    def _candidate(
+        self, chosen: Sequence[QuestionT], ahead: int, estimator: TimeEstimator, expected: float | None
+    ) -> Iterator[NextSeeds]:
+        """Yield the candidate that brings questions to their next look; nothing if it needs no trial."""
+        soon, then = self._to_train(chosen, 1), self._to_train(chosen, ahead)
+        if soon:
+            yield NextSeeds(
+                kind=self.kind,
+                name=self.name,
+                trials=soon,
+                seeds=max(len(self.seeds(each, 1)) for each in chosen),
+                seconds=_total_seconds(soon, estimator),
+                undecided=self.count(chosen),
+                expected=expected,
+                seeds_at_decision=max(len(self.seeds(each, ahead)) for each in chosen),
+                seconds_at_decision=_total_seconds(then, estimator),
+            )
+
+    def _to_train(self, chosen: Sequence[QuestionT], ahead: int) -> tuple[Trial, ...]:
+        found = (trial for each in chosen for trial in self.trials(each, self.seeds(each, ahead)))
+        return tuple({trial.id: trial for trial in found}.values())
+
+
+def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
+    """Return the sequential training time of trials; None if it is unknown for one of them."""
+    times = [estimator.estimate(trial).seconds for trial in trials]
+    known = [time for time in times if time is not None]
+    return math.fsum(known) if len(known) == len(times) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chances:
+    """The probabilities that something is confirmed, and that it is refuted."""
+
+    confirmed: float
+    refuted: float
+
+
+_UNDECIDED = _Chances(0.0, 0.0)
+
+
+def claim_candidates(
+    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
+) -> Iterator[NextSeeds]:
+    """Yield candidates of seeds for the undecided claims of a study.
+
+    `estimator` predicts the training time of a trial. The other arguments are the same as for `next_seeds`.
+    """
+    if not study.claims:
+        return
+    judged = study.with_later_seeds()
+    results = cell_results(judged, outcomes, metrics)
+    for claim, result in zip(study.claims, check_claims(judged, outcomes, metrics), strict=True):
+        if result.verdict in OPEN:
+            yield from _OpenClaim.of(claim, result, results).candidates(estimator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OpenClaim(OpenResult[Comparison]):
+    """An undecided claim: the tests of its comparisons look by look, and their current verdicts.
+
+    `level` is the significance level of one look.
+    """
+
+    kind: ClassVar = "claim"
+    claim: Claim
+    tests: Mapping[Comparison, Sequence[PairedTest]]
+    now: Mapping[Comparison, _Chances]
+    results: CellResults
+    level: float
+
+    @classmethod
+    def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> Self:
+        family = list(dict.fromkeys(iter_comparisons(claim.statement)))
+        findings = zip(family, result.findings, strict=True)
+        return cls(
+            claim=claim,
+            tests={each: comparison_tests(each, claim, results, len(family)) for each in family},
+            now={each: _known(finding.verdict) for each, finding in findings},
+            results=results,
+            level=result.level_of_look,
+        )
+
+    @property
+    def name(self) -> str:
+        return self.claim.spec.name
+
+    @property
+    def looks(self) -> Sequence[Sequence[int]]:
+        return self.results.looks
+
+    def groups(self) -> list[list[Comparison]]:
+        if not all(each[0].complete for each in self.tests.values()):
+            return []
+        growing = [
+            each
+            for each, tests in self.tests.items()
+            if self.now[each] == _UNDECIDED and not tests[0].exact and len(tests) < len(self.looks)
+        ]
+        return [[each] for each in growing] + ([growing] if len(growing) > 1 else [])
+
+    def held(self, question: Comparison) -> int:
+        return len(self.tests[question])
+
+    def is_blind(self, question: Comparison) -> bool:
+        last = self.tests[question][-1]
+        return last.effect is not None and last.spread is None
+
+    def trials(self, question: Comparison, seeds: Collection[int]) -> Iterator[Trial]:
+        found = self.results.trials(question, seeds).values()
+        return (trial for trial in found if not self.results.has_ended(trial))
+
+    def expect(self, group: Sequence[Comparison], ahead: int) -> tuple[Sequence[Comparison], float]:
+        predicted = {
+            each: _predicted(self.tests[each][-1], len(self.seeds(each, ahead)), self.level) for each in group
+        }
+        chances = _combined(self.claim.statement, {**self.now, **predicted})
+        return group, chances.confirmed + chances.refuted
+
+    def count(self, group: Sequence[Comparison]) -> int:
+        return 1  # the claim
+
+
+def _known(verdict: Verdict) -> _Chances:
+    return _Chances(float(verdict is Verdict.CONFIRMED), float(verdict is Verdict.REFUTED))
+
+
+def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
+    """Return the chances of one comparison at `count` seeds, predicted from its last look.
+
+    The mean of the added seeds is centred at the observed effect, with the error of both means. This is the
+    predictive distribution of a normal mean under a flat prior. To decide, the mean over all seeds must be
+    further from an end of the region than the test's limit.
+    """
+    from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
+
+    effect, spread, degrees = test.effect, test.spread, test.degrees
+    if effect is None or spread is None or degrees is None:
+        return _UNDECIDED
+    limit = t_quantile(level, degrees + count - test.n + 1) * spread / math.sqrt(count)
+    error = spread * math.sqrt((count - test.n) / (test.n * count)) or 1e-12
+    low, high = test.region
+
+    def below(end: float) -> float:
+        return float(ndtr((end - effect) / error))
+
+    return _Chances(
+        confirmed=max(0.0, below(high - limit) - below(low + limit)),
+        refuted=below(low - limit) + 1.0 - below(high + limit),
+    )
+
+
+def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
+    """Return the chances of a statement, assuming that its parts are independent."""
+    match statement:
+        case Comparison():
+            return chances[statement]
+        case NotOf():
+            part = _combined(statement.part, chances)
+            return _Chances(part.refuted, part.confirmed)
+        case AllOf():
+            parts = [_combined(part, chances) for part in statement.parts]
+            return _Chances(
+                confirmed=math.prod(part.confirmed for part in parts),
+                refuted=1.0 - math.prod(1.0 - part.refuted for part in parts),
+            )
+        case AnyOf():
+            parts = [_combined(part, chances) for part in statement.parts]
+            return _Chances(
+                confirmed=1.0 - math.prod(1.0 - part.confirmed for part in parts),
+                refuted=math.prod(part.refuted for part in parts),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedDifference:
+    """A difference between two cells of a table, its decision, and the smallest difference that matters."""
+
+    cells: tuple[CellKey, CellKey]
+    found: DecidedDifference
+    margin: float
+
+
+def asks_for_seeds(study: Study) -> list[CellsTable]:
+    """Return the tables of a study that define a smallest difference."""
+    return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.smallest_difference]
+
+
+def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
+    """Return how many differences are decided in the tables with a margin, and the total."""
+    decided = left = 0
+    for spec in asks_for_seeds(study):
+        made = TableCells(study=study, spec=spec, outcomes=outcomes)
+        judged = [each for column in judged_differences(made) for each in column]
+        undecided = sum(not each.found.is_decided for each in judged)
+        tested = [best for best in made.best_of_columns if spec.margin(best.metric.name) is not None]
+        decided += len(judged) - undecided + sum(best.worse for best in tested)
+        left += undecided
+    return decided, decided + left
+
+
+def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
+    """Yield candidates of seeds for the tables of a study."""
+    for spec in asks_for_seeds(study) if study.later_seeds else ():
+        yield from _OpenTable(TableCells(study=study, spec=spec, outcomes=outcomes)).candidates(estimator)
+
+
+def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
+    """Return the differences in each column of a table that need a decision."""
+    found: list[list[JudgedDifference]] = []
+    for column, best in zip(made.columns, made.best_of_columns, strict=True):
+        name = column.metric.name
+        margin = made.spec.margin(name)
+        if margin is None:
+            continue
+        pairs = {
+            ((row, column.level, name), (made.baselines[row], column.level, name)): each
+            for row, each in made.differences[name, column.level].decided.items()
+        }
+        pairs |= best.rivals
+        found.append([JudgedDifference(cells=two, found=each, margin=margin) for two, each in pairs.items()])
+    return found
+
+
+@dataclass(frozen=True)
+class _OpenTable(OpenResult[JudgedDifference]):
+    """A table of a study to which seeds may be added."""
+
+    kind: ClassVar = "table"
+    made: TableCells
+
+    @property
+    def name(self) -> str:
+        return self.made.spec.name
+
+    @property
+    def looks(self) -> Sequence[Sequence[int]]:
+        return self.made.looks
+
+    def groups(self) -> list[list[JudgedDifference]]:
+        columns = [[each for each in column if self._grows(each)] for column in judged_differences(self.made)]
+        every = [each for column in columns for each in column]
+        groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
+        return [*groups, every] if sum(map(bool, columns)) > 1 else groups
+
+    def held(self, question: JudgedDifference) -> int:
+        return question.found.looks
+
+    def is_blind(self, question: JudgedDifference) -> bool:
+        return question.found.last.error is None and len(self.seeds(question, 0)) == 1
+
+    def trials(self, question: JudgedDifference, seeds: Collection[int]) -> Iterator[Trial]:
+        for row, column, _ in question.cells:
+            for seed in self.looks[-1][: len(seeds)]:
+                yield from self._not_ended.get((row, column), {}).get(seed, ())
+
+    def expect(self, group: Sequence[JudgedDifference], ahead: int) -> tuple[list[JudgedDifference], float]:
+        chances = {each: self._chance(each, ahead) for each in group}
+        chosen = {each: chance for each, chance in chances.items() if chance >= MIN_CHANCE}
+        return list(chosen), math.fsum(chosen.values())
+
+    @cached_property
+    def _not_ended(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
+        """Return the trials to train by row and column, then by seed."""
+        spec, study = self.made.spec, self.made.study
+        ended = set(self.made.outcomes.filter(pl.col("status") != "incomplete")["trial"])
+        own = {trial.id: trial for trial in study.with_later_seeds().trials}  # without the rows' names
+        found: dict[tuple[str, str], dict[int, list[Trial]]] = {}
+        for trial in self.made.trials:
+            if trial.id not in ended:
+                column = "" if spec.columns is None else level_text(trial.levels[spec.columns])
+                place = level_text(trial.levels[spec.rows]), column
+                found.setdefault(place, {}).setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
+        return found
+
+    def _grows(self, each: JudgedDifference) -> bool:
+        """Return whether seeds may be added to a difference whose trials all have a value so far."""
+        complete = not any(tally.gaps for cell in each.cells for tally in self.made.grown[cell])
+        return complete and not each.found.is_decided and each.found.looks < len(self.looks)
+
+    def _chance(self, each: JudgedDifference, ahead: int) -> float:
+        """Return the chance that a difference is decided `ahead` looks from now, given the last look.
+
+        The mean of the added seeds is centred at the observed effect, with the error of both means. This is
+        the predictive distribution of a normal mean under a flat prior.
+        """
+        from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
+
+        last = each.found.last
+        if last.error is None or last.degrees is None:
+            return 0.0
+        growth = len(self.seeds(each, ahead)) / self.made.counts[each.found.looks - 1]
+        count = last.n * growth
+        error = last.error * math.sqrt(1 - 1 / growth) or 1e-12
+        degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
+        there = t_quantile(1 - each.found.level, degrees + 1) * then
+        small = max(0.0, each.margin - t_quantile(1 - each.found.level_within, degrees + 1) * then)
+
+        def between(low: float, high: float) -> float:
+            return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))
+
+        return 1.0 - between(small, there) - between(-there, -small)
+
+
+def next_seeds(
+    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
+) -> NextSeeds | None:
+    """Return the trials to train next; None if everything is decided, or more seeds would not help.
+
+    `study` is the study of the file, without later seeds. `outcomes` and `metrics` are the arguments of
+    `check_claims`. Candidates that train for more than `seconds` are left out. So are candidates that depend
+    on the study's own trials without a value: these trials come first, or will never have a value.
+    """
+    estimator = TimeEstimator(outcomes, study.with_later_seeds().cells)
+    found = (
+        *claim_candidates(study, outcomes, metrics, estimator),
+        *table_candidates(study, outcomes, estimator),
+    )
+    affordable = (each for each in found if seconds is None or (each.seconds or 0.0) <= seconds)
+    return max(affordable, key=_decided_for_time, default=None)
+
+
+def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
+    """Return a sort key: most decided questions per second first, then the shortest training.
+
+    Trials of unknown duration count as one second each.
+    """
+    seconds = candidate.seconds_at_decision or float(len(candidate.trials))
+    return math.inf if candidate.expected is None else candidate.expected / seconds, -seconds
