@@ -14,7 +14,8 @@ from typing import Literal
 from ..engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, Relay, Started
 from ..studies.resolve.trial import Trial
 from ..studies.text.units import plural, truncate
-from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker, tracked_trial
+from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
+from .trials import tracked_trial
 
 MAX_QUEUED = 10_000
 """The largest length of the queue; further events are dropped and counted as missing."""

@@ -288,7 +288,7 @@ def export(
     found, store = opened.study, opened.store
     note_missing_results(opened)
     if to == SEARCH_EXPORT:
-        from ...tracking.export import export_search
+        from ...tracking.search_export import export_search
 
         exported = export_search(found, store, out)
     else:

@@ -1,9 +1,9 @@
 """Exports of stored results: complete, and without repetition."""
 
 from activemem.engine.core.events import EpochFinished, Listener, Started
-from activemem.tracking.contract import tracked_trial
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking
+from activemem.tracking.trials import tracked_trial
 
 from .recorder import Recorder
 

@@ -109,7 +109,7 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
     line, *others = [each for each in listener.close() if each.startswith("slow")]
     released.set()
     assert (line, others) == (
-        "slow lacks 2 epochs, 1 end of 1 trial and had not received everything after 20 s; "
+        "slow lacks 2 epochs, 1 end of 1 trial and had not received everything after 0.05 s; "
         "activemem study export adds what is missing",
         [],
     )

@@ -16,7 +16,8 @@ from activemem.engine.run.driver import run_study
 from activemem.storage import Store
 from activemem.studies.study import load_study
 from activemem.tracking.contract import TrackingError
-from activemem.tracking.export import StudyExport, export_search
+from activemem.tracking.export import StudyExport
+from activemem.tracking.search_export import export_search
 
 from ..reporting.page.browser import find_executable, open_browser
 from ..study_texts import study_text

@@ -21,7 +21,7 @@ from activemem.studies.planning.status import study_status
 from activemem.studies.searches.points import find_points
 from activemem.studies.searches.words import rung_costs, rung_words
 from activemem.studies.study import load_study
-from activemem.tracking.export import export_search
+from activemem.tracking.search_export import export_search
 
 from .....study_texts import SEARCH_OF_RUNGS as SEARCH
 from ..analytic import search

@@ -1,0 +1,165 @@
+"""Export of a stored search to an Optuna storage, for Optuna's own programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import optuna
+from optuna.trial import TrialState
+
+from ..engine.run.search.ask_tell import frozen_trial
+from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
+from ..storage import Store
+from ..studies.planning.status import study_outcomes
+from ..studies.schema.factors import first_line
+from ..studies.study import Study
+from .contract import TrackingError
+from .export import StudyExport
+from .opening import is_uri
+
+_OURS = "activemem"
+"""The attribute that marks our data: on a study its title, on a trial its attempts."""
+
+_DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize", "max": "maximize"}
+
+
+def export_search(study: Study, store: Store, place: str) -> StudyExport:
+    """Add all ended points of a search to an SQLite file, each as an Optuna trial.
+
+    Existing points are skipped; a point that ended again since, for example after a retried failure, is added
+    a second time. Raises TrackingError.
+    """
+    if study.search is None:
+        raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
+    if is_uri(place) or "?" in place:
+        raise TrackingError(f"optuna: expected an SQLite file such as search.db, got {place!r}")
+    points = StoredPoints(study, store)
+    rows = study_outcomes(study, store.trials())
+    begun = points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
+    ended = _on_last_rungs(
+        point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)
+    )
+    with _opened(study, place) as written:
+        return _add_points(written, study, points, ended, place)
+
+
+def _add_points(
+    written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
+) -> StudyExport:
+    courses = points.courses(ended)
+    known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
+    told, epochs = 0, 0
+    for point in ended:
+        attempts = [points.attempts[trial.id] for trial in point.trials]
+        notes = _notes(point, attempts)
+        if _key(notes[_OURS]) in known:
+            continue
+        course = mean_course(point, courses)
+        trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
+        if study.fidelity is not None and point.rung < study.fidelity.top:
+            _cut_short(trial, study.fidelity.rungs[point.rung])
+        trial.datetime_start = _local(min(row["started"] for row in attempts))
+        trial.datetime_complete = _local(max(row["finished"] for row in attempts))
+        _add(written, trial, place)
+        told, epochs = told + 1, epochs + len(course)
+    return StudyExport(trials=told, epochs=epochs, known=len(ended) - told, tables=0)
+
+
+def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
+    found: dict[str, SearchPoint] = {}
+    for point in points:
+        if point.global_id not in found or found[point.global_id].rung < point.rung:
+            found[point.global_id] = point
+    return list(found.values())
+
+
+def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
+    """Mark a point that reached only a lower rung as pruned, with its value at that rung."""
+    if trial.state == TrialState.COMPLETE:
+        trial.intermediate_values = {rung: trial.values[0]}
+        trial.values, trial.state = None, TrialState.PRUNED
+
+
+@contextmanager
+def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
+    """Yield the study of this name in a file, creating it if needed; it is closed at the end."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        storage = optuna.storages.RDBStorage(f"sqlite:///{place}")
+    except Exception as error:  # what a database raises that is none
+        raise TrackingError(f"optuna: expected an Optuna storage in {place}, got: {error}") from error
+    try:
+        yield _find(study, storage, place)
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optuna.Study:
+    assert study.search is not None
+    goals = study.search.objectives
+    names = [each.name for each in goals]
+    directions: list[Literal["minimize", "maximize"]] = [_DIRECTIONS[each.direction] for each in goals]
+    if study.name not in optuna.get_all_study_names(storage):
+        made = optuna.create_study(storage=storage, study_name=study.name, directions=directions)
+        made.set_user_attr(_OURS, study.title)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            made.set_metric_names(names)
+        return made
+    found = optuna.load_study(study_name=study.name, storage=storage)
+    known = found.metric_names, [each.name.lower() for each in found.directions]
+    if _OURS not in found.user_attrs or known != (names, directions):
+        raise TrackingError(
+            f"optuna: expected {study.name} in {place} to be an export of this search by "
+            f"{', '.join(names)}, got another study of that name; give another file"
+        )
+    return found
+
+
+def _add(written: optuna.Study, trial: optuna.trial.FrozenTrial, place: str) -> None:
+    try:
+        written.add_trial(trial)
+    except ValueError as error:  # Optuna allows one distribution for each dimension
+        raise TrackingError(
+            f"optuna: {place} has {written.study_name} with another space; give another file: {error}"
+        ) from error
+
+
+def _has_ended(points: StoredPoints, trial: str) -> bool:
+    return trial in points.attempts and points.attempts[trial]["status"] != "incomplete"
+
+
+def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of a point for Optuna's pages; metrics are means over its seeds."""
+    metrics: dict[str, list[float]] = {}
+    for row in attempts:
+        for each in row["metrics"]:
+            metrics.setdefault(each["name"], []).append(each["value"])
+    means = {f"final/{name}": fmean(values) for name, values in metrics.items() if "[" not in name}
+    reasons = [first_line(row["reason"]) for row in attempts if row["reason"]]
+    return {
+        _OURS: {row["trial"]: row["attempt"] for row in attempts},
+        "recipe": point.trials[0].settings.model.recipe,
+        "seconds": sum(row["seconds"] for row in attempts),
+        **({"reason": reasons[0]} if reasons else {}),
+        **{name: mean for name, mean in means.items() if math.isfinite(mean)},
+    }
+
+
+def _key(attempts: object) -> str:
+    return json.dumps(attempts, sort_keys=True)
+
+
+def _local(moment: datetime) -> datetime:
+    """Return a time in this machine's time zone, as Optuna stores it."""
+    return moment.astimezone().replace(tzinfo=None)
