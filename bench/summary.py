@@ -32,7 +32,7 @@ from activemem import __version__
 from activemem.engine.core.models import float32_products
 from activemem.engine.core.process import prepare_cpu
 from activemem.engine.trial import outcome
-from activemem.engine.trial.memory_retries import free_memory
+from activemem.engine.trial.failures import free_memory
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results" / "speed.md"
 MARKS = {

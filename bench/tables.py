@@ -19,7 +19,7 @@ import polars as pl
 from activemem.reporting.tables.render import render
 from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.storage.parquet_file import encode
+from activemem.storage.checksums import encode
 from activemem.storage.paths import new_compacted_path
 from activemem.storage.place import FolderPlace
 from activemem.storage.rows import METRICS, TRIALS

@@ -3,7 +3,7 @@
 `run` schedules trials in this process or on Ray; `trial` trains one from its checkpoint to its row; `packs`
 train several together. `objectives` define the data, loss and metrics of each kind of task, and `optimisers`
 update the weights. `tasks` generate problems; `corpora` reads files on this machine, and `data` turns them
-into batches. `decoding` searches for outputs, `measures` score them, `probes` look into trained models, and
+into batches. `decoding` searches for outputs and scores them, `probes` look into trained models, and
 `inference` uses them. All of these share `core`.
 """
 

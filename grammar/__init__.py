@@ -14,8 +14,7 @@ Around a recipe:
 - `dimensions` lists the choices of a recipe, and `space` the recipes that they can become.
 - `expressions` writes recipes as Python expressions over `block_names`.
 - `signature` says how a block is called.
-- `difference` compares two recipes and removes one part of a recipe at a time; `tree_distance` measures their
-  distance.
+- `difference` compares two recipes, measures their distance, and removes one part of a recipe at a time.
 
 The language, in the precedence of Python's operators:
 
@@ -38,6 +37,7 @@ from ..diagnostics import Fault
 from . import seq2seq
 from .analysis.analyse import Analysis, ModelPart, PartKind, TrainingMemory, analyse
 from .canonical import render
+from .difference import tree_distance
 from .errors import RecipeError
 from .model_config import (
     BiasInit,
@@ -51,7 +51,6 @@ from .model_config import (
 )
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space import Budget, BudgetShare, Cardinality, Space, SpaceError
-from .tree_distance import tree_distance
 from .vocabulary.spec import (
     UNBOUNDED,
     CostContext,

@@ -4,9 +4,8 @@
 and `store_upkeep` checks, merges and removes. `leases` decide who trains a trial.
 
 `place` is where files are: a folder, or a bucket by `bucket_place` and `bucket`. `paths` names all files, and
-`files` makes local writes survive crashes. `rows` says what a row is; `parquet_file` encodes rows with
-checksums, and `checksums` covers all other files. `read` and `latest_attempts` read rows, and move damaged
-files away.
+`files` makes local writes survive crashes. `rows` says what a row is, and `checksums` covers all files.
+`read` and `latest_attempts` read rows, and move damaged files away.
 """
 
 from .errors import StoreError

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from .compaction import latest_copies
 from .paths import DATA_ENDING, all_names, entries, is_compacted
-from .read import RANK, Quarantine, batches, read, read_verified, scan
+from .read import RANK, Quarantine, batches, latest_copies, read, read_verified, scan
 from .rows import MEASURED_LATER, TRIALS, check_stored_row
 
 DONE: Final = "done"

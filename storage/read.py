@@ -15,9 +15,9 @@ from typing import Final
 
 import polars as pl
 
+from .checksums import verify_checksum
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
-from .parquet_file import verify_checksum
 from .paths import Layout, data_files, is_compacted, is_of_one
 from .rows import SCHEMAS
 
@@ -193,3 +193,8 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
     except StoreError as error:
         raise StoreError(f"{path}: {error}") from error
     return data
+
+
+def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep the valid copy of each attempt if a crash has left several."""
+    return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -12,14 +12,13 @@ from typing import Final
 import polars as pl
 
 from ..errors import argument_fault, check_arguments
-from .compaction import latest_copies
+from .checksums import encode
 from .errors import StoreError
 from .files import is_other_than_file
 from .latest_attempts import LatestAttempts, last_numbers, read_latest, read_taken, with_probes, with_takers
 from .leases import Leases, this_process
-from .parquet_file import encode
 from .paths import Layout, entries, new_group_name, open_layout, study_name_fault, trial_id_fault
-from .read import RANK, Quarantine, read, read_attempts
+from .read import RANK, Quarantine, latest_copies, read, read_attempts
 from .rows import (
     MEASURED_LATER,
     METRICS,

@@ -19,7 +19,7 @@ KNOWN = {
     "engine/optimisers/rules.py: torch._fused_adamw_",
     "engine/optimisers/weights.py: from torch._dynamo.exc import TorchDynamoException",
     "engine/optimisers/weights.py: torch._dynamo",
-    "engine/core/gpus.py: from torch._C import _cuda_getDeviceCount",
+    "engine/core/resources.py: from torch._C import _cuda_getDeviceCount",
     "engine/run/ray_actor.py: from ray._private.state import state",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_put",

@@ -68,10 +68,9 @@ def run(
     last_run = load_last_run(study, settings.store)
     _require_weights(last_run, settings.store, train_command(last_run, settings.store))
     from ...engine.core.interruption import left_by_sigterm
-    from ...engine.run.stuck_process import killed_if_stuck
 
     try:
-        with killed_if_stuck(), left_by_sigterm():
+        with left_by_sigterm():
             reports = list(_measure(last_run, settings, sequences))
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)

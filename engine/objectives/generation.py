@@ -29,9 +29,8 @@ from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linear
 from ..data.vocabularies.base import END, PADDING, START, Vocabulary
 from ..decoding.decode import decode
 from ..decoding.length_search import LengthLine, SizeSearch
+from ..decoding.measures import bleu, bleu_by_length, score_brackets
 from ..decoding.searches import Bounds, OutputCosts
-from ..measures.bleu import bleu, bleu_by_length
-from ..measures.evalb import score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits
 from .base import Metrics
 

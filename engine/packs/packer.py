@@ -22,8 +22,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
 from ..core.models import meta_model
 from ..objectives import has_one_shape
-from ..trial.failures import note_lost_gpu
-from ..trial.memory_retries import free_memory, may_be_out_of_memory
+from ..trial.failures import free_memory, may_be_out_of_memory, note_lost_gpu
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .stacked_steps import StackedSteps, optimiser_key, stacking_fault

@@ -29,8 +29,7 @@ from ..data.sentence_pairs import PairSplit
 from ..data.vocabularies.base import FIRST_SYMBOL
 from ..objectives.generation import PairData
 from ..tasks.memory_degradation import fixed_bigrams
-from ..trial.failures import MachineError, machine_failure, note_lost_gpu
-from ..trial.memory_retries import is_out_of_memory
+from ..trial.failures import MachineError, is_out_of_memory, machine_failure, note_lost_gpu
 from .encoders import NO_ENCODER, EncoderProbe, choose_pair, theta
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, trained_trials
 

@@ -23,10 +23,9 @@ from ..core.models import autocast, float32_products
 from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..data.sentence_pairs import PairSplit
-from ..measures.bleu import bleu
+from ..decoding.measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
-from ..trial.failures import check_gpu
-from ..trial.memory_retries import in_smaller_parts
+from ..trial.failures import check_gpu, in_smaller_parts
 from .study_probes import ProbeResult, within_limit
 from .trained_models import NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
 

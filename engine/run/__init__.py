@@ -2,9 +2,8 @@
 
 `planning` says what a run would train here, and at what cost. `driver` runs a study, round after round.
 `cohorts` divides a grid, and a worker runs them; short trials are stored together. `search` makes cohorts of
-the points of a search. `preflight` finds faults before anything trains. `short_grids` decides which grids run
-in this process, without Ray. `ray_connection` starts Ray or connects to it and watches its head.
-`ray_cluster` schedules cohorts with Tune, and `ray_actor` is a worker. `cluster_nodes` checks
-nodes, and `gpu_share` decides each trial's share of a GPU. `stuck_process` stops a run when
-native code hangs.
+the points of a search. `preflight` finds faults before anything trains. `placement` decides which grids run
+in this process, without Ray, and each trial's share of a GPU. `ray_connection` starts Ray or connects to it
+and watches its head. `ray_cluster` schedules cohorts with Tune, and `ray_actor` is a worker. `cluster_nodes`
+checks nodes.
 """

@@ -21,9 +21,8 @@ from ...storage.files import temporary_name
 from ...studies.resolve.trial import code_fault as plugin_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
-from ..core.gpus import gpu_fault
-from ..core.resources import Machine
-from .gpu_share import Accelerators, free_bytes, share
+from ..core.resources import Machine, gpu_fault
+from .placement import Accelerators, free_bytes, share
 from .preflight import prepare_corpora
 from .ray_connection import Code, code_fault, look_at_code
 

@@ -28,12 +28,11 @@ from ..core.resources import Machine
 from ..packs.packer import Packer, form_of
 from ..trial import outcome
 from ..trial.checkpoints import checkpoint_of
-from ..trial.claims import Claims
 from ..trial.failures import MachineError, storing
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import Attempt, TrainingFactory
+from ..trial.resumable_attempt import Attempt, Claims, TrainingFactory
 from ..trial.training import Training
-from .gpu_share import device_bytes
+from .placement import device_bytes
 
 COHORT_S = 10.0
 """The training time that a cohort should take, estimated from earlier cohorts."""

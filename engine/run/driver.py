@@ -34,12 +34,12 @@ from ..corpora.files import keep_files
 from ..optimisers.build import group_sizes
 from ..packs.packer import count_packs
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
-from ..trial.claims import taken
 from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
 from ..trial.outcome import Job
+from ..trial.resumable_attempt import taken
 from ..trial.training_parts import check_watched
 from .cohorts import CohortSource, GridCohorts, run_local
-from .gpu_share import with_gpu_bytes, with_whole_gpu
+from .placement import short_grid_seconds, with_gpu_bytes, with_whole_gpu
 from .preflight import (
     check_bits_per_byte,
     check_device,
@@ -49,8 +49,6 @@ from .preflight import (
     prepare_corpora,
     rehearse_plugins,
 )
-from .short_grids import short_grid_seconds
-from .stuck_process import killed_if_stuck
 
 MERGED_TOGETHER = 256
 """During a run, the files of this many ended trials are merged into one."""
@@ -187,8 +185,7 @@ def _run_round(
 
         def run(source: CohortSource) -> list[str]:
             if local:
-                with killed_if_stuck():
-                    run_local(source, store, machine, counter, stop, metric=metric)
+                run_local(source, store, machine, counter, stop, metric=metric)
                 return []
             from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 

@@ -22,8 +22,17 @@ from ...studies.resolve.trial import settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
 from ...studies.text.units import format_bytes, format_duration, plural, si_prefix
-from ..core.gpus import Gpu, count_gpus_of_processes, gpu_fault, gpu_here, has_gpu
-from ..core.resources import ONE_CPU, Gpus, Machine, cpus_here
+from ..core.resources import (
+    ONE_CPU,
+    Gpu,
+    Gpus,
+    Machine,
+    count_gpus_of_processes,
+    cpus_here,
+    gpu_fault,
+    gpu_here,
+    has_gpu,
+)
 from ..corpora.availability import Availability, check_availability
 
 if TYPE_CHECKING:
@@ -123,7 +132,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
 
 def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str, int]:
     """Return the nanoseconds of each step by its FLOPs; empty if a step fails."""
-    from .short_grids import measure_speed  # noqa: PLC0415 -- loads torch
+    from .placement import measure_speed  # noqa: PLC0415 -- loads torch
 
     found = measure_speed(steps, replace(ONE_CPU, data=data))
     return {str(flops): round(1e9 * seconds) for flops, seconds in found or ()}

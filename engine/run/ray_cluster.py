@@ -30,7 +30,7 @@ from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import StorePlace, fit_to_cluster, located
 from .cohorts import CohortSource
-from .gpu_share import with_share
+from .placement import with_share
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
 from .ray_connection import check_workers_here, connected, look_at_code
 

@@ -25,8 +25,7 @@ from ray.job_config import JobConfig
 
 from ...studies.text.units import plural
 from ..core.events import Listener
-from ..core.gpus import count_gpus_of_processes
-from ..core.resources import Machine, cpus_here
+from ..core.resources import Machine, count_gpus_of_processes, cpus_here
 from ..trial.failures import HeadLostError, MachineError
 
 LOST_AFTER_S = 5.0

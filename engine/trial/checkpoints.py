@@ -23,6 +23,7 @@ from ...storage.files import open_regular, replacing
 from ...storage.place import FolderPlace, Place
 from ...storage.trial_files import STARTS_FILE
 from ...studies.planning.reused_trials import ShorterTrial
+from .failures import CrashCounts
 from .outcome import Totals, last_epoch_metrics
 
 STOPPED = "stopped"
@@ -44,14 +45,6 @@ class CheckpointData:
         """Return the position at which a trial resumes: epochs and, within an epoch, steps, as in 3+20."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrashCounts:
-    """The number of deaths after a start at the same position of a trial: in this run, and in total."""
-
-    in_run: int
-    in_all: int
 
 
 class Checkpoint:

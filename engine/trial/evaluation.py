@@ -21,7 +21,7 @@ from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast, float32_products
 from ..objectives.base import CausalView, Metrics, Objective
 from ..optimisers.weights import Weights
-from .memory_retries import evaluate_with_room, free_memory, may_be_out_of_memory
+from .failures import evaluate_with_room, free_memory, may_be_out_of_memory
 from .training_parts import Callbacks
 
 MAX_CUTS = 16

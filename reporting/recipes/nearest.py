@@ -17,8 +17,7 @@ import polars as pl
 from ...diagnostics import nearest_hint
 from ...errors import ActivememError, argument_fault, check_arguments, number_fault
 from ...grammar import Expression, Recipe, RecipeError, parse
-from ...grammar.difference import describe_difference
-from ...grammar.tree_distance import DistanceTree
+from ...grammar.difference import DistanceTree, describe_difference
 from ...storage import Store, StoreError, open_store, store_fault
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.planning.trial_values import final_value

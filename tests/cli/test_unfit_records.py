@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from activemem.storage import Store
-from activemem.storage.parquet_file import encode
+from activemem.storage.checksums import encode
 from activemem.storage.trial_files import NOTE_FILE, STARTS_FILE, write_note
 from activemem.studies.study import load_study
 

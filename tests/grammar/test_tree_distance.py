@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem.grammar import parse, render, tree_distance
-from activemem.grammar.tree_distance import DistanceTree, _label, _parts, _replacing
+from activemem.grammar.difference import DistanceTree, _label, _parts, _replacing
 
 from .strategies import blocks, compound
 

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import polars as pl
 import pytest
 
-from activemem.storage import MetricRow, Store, compaction, store_upkeep
-from activemem.storage.compaction import merge, write_merged
+from activemem.storage import MetricRow, Store, store_upkeep
 from activemem.storage.paths import new_compacted_path
+from activemem.storage.store_upkeep import merge, write_merged
 
 from .factories import (
     copy_store,
@@ -86,7 +86,7 @@ def test_what_is_measured_again_while_files_are_merged_stays(root, monkeypatch, 
         if dataset == "probes" and len(probes) > 1:
             Store(root).write_probes(row, [probes.pop()])
 
-    monkeypatch.setattr(compaction, "write_merged", write_then_another_measures)
+    monkeypatch.setattr(store_upkeep, "write_merged", write_then_another_measures)
     monkeypatch.setattr(store_upkeep, "write_merged", write_then_another_measures)
     if way == "compact":
         store.upkeep.compact()
@@ -122,11 +122,11 @@ def test_two_compactions_in_the_same_moment_leave_one_file(root, monkeypatch):
     before = str(store_contents(root))
 
     def merge_between(*arguments):
-        monkeypatch.setattr(compaction, "merge", merge)
+        monkeypatch.setattr(store_upkeep, "merge", merge)
         second.upkeep.compact()  # all of it, while the first one has read and has not written
         return merge(*arguments)
 
-    monkeypatch.setattr(compaction, "merge", merge_between)
+    monkeypatch.setattr(store_upkeep, "merge", merge_between)
     first.upkeep.compact()
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 3
     for dataset in ("trials", "metrics"):

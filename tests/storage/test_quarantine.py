@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem.storage import Store, StoreError
+from activemem.storage.checksums import add_checksum, encode, verify_checksum
 from activemem.storage.errors import DamagedError
-from activemem.storage.parquet_file import add_checksum, encode, verify_checksum
 from activemem.storage.rows import metric_frame, trial_frame
 
 from .factories import (

@@ -13,9 +13,8 @@ import pytest
 from safetensors.numpy import save
 
 from activemem.storage import Store
-from activemem.storage.checksums import add_model_checksum, encode_metadata, sealing
+from activemem.storage.checksums import add_checksum, add_model_checksum, encode_metadata, sealing
 from activemem.storage.files import temporary_name
-from activemem.storage.parquet_file import add_checksum
 from activemem.storage.store_upkeep import FindingKind
 
 from .factories import (

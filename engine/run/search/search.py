@@ -22,8 +22,8 @@ from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import ClaimedElsewhere, Event, Listener
-from ...trial.claims import store_pruned
 from ...trial.outcome import Job
+from ...trial.resumable_attempt import store_pruned
 from .ask_tell import AskTell
 from .elimination import RungBoard, make_race
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course

@@ -4,10 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.engine.core.gpus import Gpu
-from activemem.engine.core.resources import Machine
-from activemem.engine.run import gpu_share, planning
-from activemem.engine.run.gpu_share import Accelerators, share
+from activemem.engine.core.resources import Gpu, Machine
+from activemem.engine.run import placement, planning
+from activemem.engine.run.placement import Accelerators, share
 from activemem.studies.planning.memory_estimates import StepMemory
 from activemem.studies.text.units import plural
 
@@ -109,8 +108,8 @@ def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_setting(told
 def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(
     told, monkeypatch, cpus, size, count, left
 ):
-    monkeypatch.setattr(gpu_share, "step_memory", lambda *_, **__: STEP)
-    monkeypatch.setattr(gpu_share, "weight_state", lambda _: None)
+    monkeypatch.setattr(placement, "step_memory", lambda *_, **__: STEP)
+    monkeypatch.setattr(placement, "weight_state", lambda _: None)
     node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
     trials = round(1 / share(Machine(cpus=2), [node], [None], left))
     says = told("auto", cpus=cpus, size=size * 10**9, count=count, left=left)

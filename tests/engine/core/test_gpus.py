@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from activemem.engine.core import gpus
-from activemem.engine.core.gpus import gpu_fault, has_gpu
+from activemem.engine.core import resources
+from activemem.engine.core.resources import gpu_fault, has_gpu
 
 BEGINS = "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling"
 SERVICE = "Error 805: MPS client failed to connect to the MPS control daemon or the MPS server"
@@ -18,7 +18,7 @@ def _fails_by(monkeypatch):
         def init():
             raise RuntimeError(told)
 
-        monkeypatch.setattr(gpus, "_has_driver", lambda: True)
+        monkeypatch.setattr(resources, "_has_driver", lambda: True)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
         monkeypatch.setattr(torch.cuda, "init", init)
@@ -44,7 +44,7 @@ def test_what_cuda_fails_by_is_told_in_a_line(fails_by):
 
 
 def test_a_torch_that_knows_no_gpu_finds_no_fault_with_one(monkeypatch):
-    monkeypatch.setattr(gpus, "_has_driver", lambda: True)
+    monkeypatch.setattr(resources, "_has_driver", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
     assert gpu_fault() is None

@@ -9,7 +9,7 @@ import torch
 
 from activemem.engine.core import interruption
 from activemem.engine.core.resources import Machine
-from activemem.engine.measures.bleu import bleu
+from activemem.engine.decoding.measures import bleu
 from activemem.engine.objectives import generation
 from activemem.engine.objectives.generation import Decoding, PairData, generate
 from activemem.engine.probes import trained_models, tuning

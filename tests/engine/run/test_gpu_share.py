@@ -10,13 +10,20 @@ import ray
 import torch
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from activemem.engine.core import gpus as gpus_of_machine
+from activemem.engine.core import resources
 from activemem.engine.core.events import NOBODY
-from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
-from activemem.engine.core.resources import Machine, ResourceError, cpus_here
-from activemem.engine.run import driver, gpu_share, ray_cluster, ray_connection
+from activemem.engine.core.resources import (
+    Gpu,
+    Machine,
+    ResourceError,
+    count_gpus,
+    count_gpus_of_processes,
+    cpus_here,
+    has_gpu,
+)
+from activemem.engine.run import driver, placement, ray_cluster, ray_connection
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.gpu_share import (
+from activemem.engine.run.placement import (
     Accelerators,
     device_bytes,
     free_bytes,
@@ -71,11 +78,11 @@ def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_stands_
 @pytest.mark.slow  # Ray begins
 def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
-    for module in (gpu_share, gpus_of_machine):
+    for module in (placement, resources):
         monkeypatch.setattr(module, "has_gpu", lambda: True)
-    for module in (gpu_share, ray_connection):
+    for module in (placement, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 4)
-    monkeypatch.setattr(gpu_share, "find_gpus", lambda: [gpu])
+    monkeypatch.setattr(placement, "find_gpus", lambda: [gpu])
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 16)
     with connected(Machine(), NOBODY):
         machine = _ready(Machine(), None, settings, None, 8)
@@ -151,10 +158,10 @@ def _two_gpus(monkeypatch):
             SimpleNamespace(name=name, total_memory=size, uuid=str(place))
             for place, (name, size) in enumerate(sizes.items())
         ]
-        monkeypatch.setattr(gpus_of_machine, "has_gpu", lambda: True)
-        monkeypatch.setattr(gpu_share, "has_gpu", lambda: True)
-        monkeypatch.setattr(gpus_of_machine, "count_gpus", lambda: len(found))
-        monkeypatch.setattr(gpus_of_machine, "free_bytes", lambda uuid: free[int(uuid)])
+        monkeypatch.setattr(resources, "has_gpu", lambda: True)
+        monkeypatch.setattr(placement, "has_gpu", lambda: True)
+        monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
+        monkeypatch.setattr(resources, "free_bytes", lambda uuid: free[int(uuid)])
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
 
     return two_gpus
@@ -172,7 +179,7 @@ def _two_gpus(monkeypatch):
 )
 def test_a_run_goes_by_the_gpu_with_least_free_as_a_plan_tells(two_gpus, settings, free, fullest):
     two_gpus(*free)
-    assert gpus_of_machine.gpu_here() == (fullest, 2)
+    assert resources.gpu_here() == (fullest, 2)
     machine = with_share(Machine(cpus=1.0), settings, cpus=96)
     held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
     assert machine == Machine(
@@ -200,7 +207,7 @@ def test_what_this_process_keeps_for_its_tensors_is_free(two_gpus, monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _place: 5 * 10**9)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _place: 10**9)
     two_gpus(75 * 10**9, 15 * 10**9)
-    assert [each.free for each in gpus_of_machine.find_gpus()] == [79 * 10**9, 19 * 10**9]
+    assert [each.free for each in resources.find_gpus()] == [79 * 10**9, 19 * 10**9]
 
 
 def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monkeypatch):
@@ -265,11 +272,11 @@ def test_a_machine_has_the_cpus_that_its_process_may_use_and_its_container_has(
 @pytest.mark.slow  # Ray begins
 def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypatch, settings):
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
-    for module in (gpu_share, gpus_of_machine):
+    for module in (placement, resources):
         monkeypatch.setattr(module, "has_gpu", lambda: True)
-    for module in (gpu_share, ray_connection):
+    for module in (placement, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 1)
-    monkeypatch.setattr(gpu_share, "find_gpus", lambda: [gpu])
+    monkeypatch.setattr(placement, "find_gpus", lambda: [gpu])
     monkeypatch.setattr(ray_connection, "cpus_here", lambda: 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
     with connected(Machine(), NOBODY):

@@ -96,18 +96,6 @@ def test_a_second_ctrl_c_ends_a_step_at_once(folder):
     )
 
 
-@pytest.mark.heavy
-def test_two_signals_end_native_code_that_does_not_come_back(folder):
-    process = begin(folder, "native")
-    wait_for((folder / "native").exists)
-    time.sleep(0.5)  # from the file into the native code
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == -signal.SIGKILL
-    assert stderr == "killed, as native code did not return; what was finished before is stored\n"
-
-
 def test_a_block_that_exits_is_an_outcome(folder):
     status, _ = run(folder, "exit")
     assert status == 1

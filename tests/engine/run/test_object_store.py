@@ -9,8 +9,8 @@ from activemem.engine.core.events import ClaimedElsewhere
 from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.trial.claims import Claims
 from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Claims
 from activemem.reporting.results import open_study
 from activemem.storage import Store, StoreError
 from activemem.studies.study import load_study

@@ -19,10 +19,9 @@ from activemem.engine.run import driver
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.checkpoints import Checkpoint
-from activemem.engine.trial.claims import Claims, store_pruned
 from activemem.engine.trial.failures import MAX_WORKER_DEATHS, MachineError
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.resumable_attempt import Attempt, Claims, store_pruned
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store, leases, place
 from activemem.studies.planning.trials_to_run import select_shard

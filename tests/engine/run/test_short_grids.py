@@ -6,9 +6,9 @@ import pytest
 
 from activemem.engine.core.events import Listener
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver, short_grids
+from activemem.engine.run import driver, placement
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.short_grids import short_grid_seconds
+from activemem.engine.run.placement import short_grid_seconds
 from activemem.storage import Store
 from activemem.studies.planning.time_estimates import SHORT_S, TimeEstimator
 from activemem.studies.study import load_study
@@ -49,8 +49,8 @@ def test_a_grid_of_some_minutes_trains_here_where_few_cores_would_share_it(
 ):
     trials = [trial.settings.train for trial in load_study(tiny).trials]
     steps = sum(train.epochs * train.steps_per_epoch for train in trials)
-    monkeypatch.setattr(short_grids, "cpus_here", lambda: cores)
-    monkeypatch.setattr(short_grids, "_measure_step", lambda *_: 2 * SHORT_S / steps)
+    monkeypatch.setattr(placement, "cpus_here", lambda: cores)
+    monkeypatch.setattr(placement, "_measure_step", lambda *_: 2 * SHORT_S / steps)
     found = seconds(tiny, Store(tmp_path))
     assert found == (None if cores == 64 else pytest.approx(2 * SHORT_S))
 
@@ -59,7 +59,7 @@ def test_a_grid_whose_steps_fail_is_estimated_by_a_slow_core(monkeypatch, tiny, 
     def fail(*_):
         raise RuntimeError("no step")
 
-    monkeypatch.setattr(short_grids, "_measure_step", fail)
+    monkeypatch.setattr(placement, "_measure_step", fail)
     assert 0 < seconds(tiny, Store(tmp_path)) < SHORT_S
 
 

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from activemem.engine.core.events import ClaimedElsewhere
-from activemem.engine.trial import claims
-from activemem.engine.trial.claims import REFRESH_S, Claims
+from activemem.engine.trial import resumable_attempt as claims
 from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import REFRESH_S, Claims
 from activemem.storage import Store
 from activemem.studies.study import load_study
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.blocks import Embedding
-from activemem.engine.trial.memory_retries import in_smaller_parts
+from activemem.engine.trial.failures import in_smaller_parts
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.measures.bleu import bleu
+from activemem.engine.decoding.measures import bleu
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store

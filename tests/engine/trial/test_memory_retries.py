@@ -5,7 +5,7 @@ import torch
 
 from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial.memory_retries import (
+from activemem.engine.trial.failures import (
     OomRetries,
     free_memory,
     is_out_of_memory,

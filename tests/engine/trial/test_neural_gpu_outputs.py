@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem.engine.data.treebanks import bracket_of, parse_linearised
-from activemem.engine.measures.bleu import bleu
+from activemem.engine.decoding.measures import bleu
 from activemem.engine.objectives.generation import Decoding, PairData, generate
 from activemem.engine.probes.trained_models import load_kept_model
 from activemem.engine.trial.outcome import Job

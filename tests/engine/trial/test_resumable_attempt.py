@@ -13,10 +13,9 @@ import torch
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
-from activemem.engine.trial.claims import store_pruned
 from activemem.engine.trial.failures import MAX_DEATHS, MAX_WORKER_DEATHS
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.resumable_attempt import Attempt, store_pruned
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.planning.trials_to_run import unfinished_trials

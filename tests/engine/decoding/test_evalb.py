@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.engine.data.treebanks import parse_trees
-from activemem.engine.measures.evalb import BracketScore, score_brackets
+from activemem.engine.decoding.measures import BracketScore, score_brackets
 
 RIGHT = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT a) (NN mat)))) (. .)))"
 

@@ -1,1 +1,0 @@
-"""Scores of outputs, computed like the standard tools: `bleu` of translations, `evalb` of trees."""
