@@ -793,6 +793,37 @@ class PaperShowPage(Page):
     papers: Sequence[PaperEntry]
 
 
+class PaperNumberEntry(Page):
+    """A number of a paper's text; `text` is null without a value, `gaps` says what it lacks."""
+
+    text: str | None
+    source: str
+    gaps: str
+
+
+class PaperBuildPage(Page):
+    """The files of one's own paper, and the numbers of its text by name."""
+
+    files: Sequence[Path]
+    numbers: Mapping[str, PaperNumberEntry]
+
+
+class PaperFaultEntry(Page):
+    """A fault of a paper's text in a line from 1, at columns from 0; `line` is null for a generated file."""
+
+    file: str
+    line: int | None
+    start: int
+    end: int
+    message: str
+
+
+class PaperCheckPage(Page):
+    """The faults of a paper's text and of its generated files."""
+
+    faults: Sequence[PaperFaultEntry]
+
+
 class ModelEntry(Page):
     """A stored model."""
 
@@ -971,6 +1002,8 @@ PAGES: Mapping[str, type[Any]] = {
     "report build": ReportBuildPage,
     "claim check": ClaimCheckPage,
     "paper show": PaperShowPage,
+    "paper build": PaperBuildPage,
+    "paper check": PaperCheckPage,
     "store check": StoreCheckPage,
     "store repair": StoreCheckPage,
     "store clean": StoreCleanPage,

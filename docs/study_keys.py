@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from activemem.cli.machine_settings import MachineSettings
 from activemem.reporting.curves.cell_figure import CellFigure
+from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.comparisons import ClaimSpec
@@ -35,11 +36,12 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "decode": settings.DecodeSettings,
     "claim": ClaimSpec,
     "settings": MachineSettings,
+    "paper": PaperKeys,
     "table": kinds_of("table")["cells"],
     **{f"table_{name}": kind for name, kind in kinds_of("table").items()},
     **{f"curve_{name}": kind for name, kind in kinds_of("curve").items()},
 }
-"""The model of each table of a study file or of `activemem.toml` with fixed keys."""
+"""The model of each table of a study file, `activemem.toml` or `paper.toml` with fixed keys."""
 
 
 def keys(table: str) -> str:

@@ -101,17 +101,23 @@ def torch_words(torch_version: str, cuda_version: str | None) -> str:
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
 
 
+def program_words(rows: pl.DataFrame) -> Iterator[str]:
+    """Yield the versions of activemem in these rows with their commits, then those of torch together."""
+    for version in rows["version"].unique().sort():
+        commits = rows.filter(pl.col("version") == version)["commit"].drop_nulls()
+        short = ", ".join(sorted({short_commit(each) for each in commits}))
+        yield f"activemem {version}" + (f" ({short})" if short else "")
+    versions = rows.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()
+    if len(versions):
+        yield ", ".join(sorted(torch_words(*each) for each in versions.iter_rows()))
+
+
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     """Describe the origin of trials' numbers: how many, by which code, on which machine and when."""
     known = outcomes.filter(pl.col("trial").is_in(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
-    for version in known["version"].unique().sort():
-        commits = known.filter(pl.col("version") == version)["commit"].drop_nulls()
-        short = ", ".join(sorted({short_commit(each) for each in commits}))
-        parts.append(f"activemem {version}" + (f" ({short})" if short else ""))
-    versions = known.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()
-    parts += [", ".join(sorted(torch_words(*each) for each in versions.iter_rows()))] if len(versions) else []
+    parts.extend(program_words(known))
     if len(known):
         parts.append(", ".join(known["device"].unique().sort()))
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())

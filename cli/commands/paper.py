@@ -1,15 +1,19 @@
-"""`activemem paper`: our results for the tables, claims and figures of a paper."""
+"""`activemem paper`: our results for a published paper, and the results and numbers of one's own."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ..options import JsonOption, ResultsOption
-from ..output import output_width, print_json, print_stdout
+from ..output import EXIT_FAILED, output_width, print_json, print_stderr, print_stdout, print_waiting
 
-app = typer.Typer(help="Compare the results of studies with a paper.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from ...reporting.manuscript.paper_file import Manuscript
+
+app = typer.Typer(help="Compare results with a paper, or write your own paper.", no_args_is_help=True)
 
 
 @app.command()
@@ -54,3 +58,90 @@ def show(
         print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
     else:
         print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))
+
+
+@app.command()
+def build(
+    paper: Annotated[
+        Path, typer.Argument(metavar="[FILE]", dir_okay=False, help="The file of the paper.")
+    ] = Path("paper.toml"),
+    *,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Write the tables, figures, settings, compute and numbers of your own paper, and print the file names.
+
+    The file names the studies, and gives each number of the text a name, for \am{NAME}. A number without
+    results is printed as ??. Exits with 1 if the store has no results of any study.
+    """
+    from ...reporting.manuscript.files import paper_files
+
+    found = _read(paper, results)
+    print_waiting(f"making {found.folder}")
+    files = {found.folder / name: content for name, content in paper_files(found).items()}
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
+    if as_json:
+        from ..pages import PaperBuildPage
+
+        print_json(PaperBuildPage.model_validate({"files": list(files), "numbers": found.numbers}))
+    else:
+        print_stdout("\n".join(map(str, files)))
+
+
+@app.command()
+def check(
+    text: Annotated[Path, typer.Argument(metavar="TEXT", dir_okay=False, help="The LaTeX file.")],
+    *,
+    paper: Annotated[
+        Path, typer.Option("--paper", metavar="FILE", dir_okay=False, help="The file of the paper.")
+    ] = Path("paper.toml"),
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Check that every number of a paper's text is what the store gives now.
+
+    Faults are unknown names in \am{NAME}, numbers without a value, numerals that copy a number by hand, and
+    generated files that are stale. A line that ends in `% am: NAME` has a copy of that number, which is
+    compared. Files that the text inputs are checked, too. Exits with 1 if there is a fault.
+    """
+    from ...reporting.manuscript.text_check import check_text
+    from ...studies.text.errors import command_line
+
+    found = _read(paper, results)
+    wrong = check_text(found, text)
+    if as_json:
+        from ..pages import PaperCheckPage
+
+        faults = [(error.source, fault) for error in wrong for fault in error.faults]
+        keys = ("line", "start", "end", "message")
+        entries = [{"file": file, **{key: getattr(fault, key) for key in keys}} for file, fault in faults]
+        print_json(PaperCheckPage.model_validate({"faults": entries}))
+    elif wrong:
+        print_stdout("\n\n".join(map(str, wrong)))
+        if wrong[-1].source == str(found.folder):
+            command = command_line("paper", "build", str(paper), results=results)
+            print_stderr(f"\nwrite the generated files again: {command}")
+    else:
+        print_stdout(f"{text}: every number is what the store gives")
+    if wrong:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _read(paper: Path, results: str | None) -> Manuscript:
+    """Return a paper, after notes on missing results; exit with 1 if there are none at all."""
+    from ...reporting.manuscript.paper_file import read_manuscript
+    from ...reporting.results import StudyResults
+    from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
+
+    found = read_manuscript(paper, lambda place: load_settings({"results": results or place}).store)
+    missing = [note_missing_results(StudyResults(each.study, each.store)) for each in found.studies]
+    if all(missing):
+        raise typer.Exit(EXIT_FAILED)
+    for name, number in found.numbers.items():
+        if number.gaps and "." not in name:
+            print_stderr(f"{name}: {number.gaps}")
+    return found

@@ -17,10 +17,12 @@ from ...storage import Store
 from ...studies.schema.factors import level_names, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
+from ..curves import FigureFormat
 from ..curves.curve import Curve
 from ..snapshot import Snapshot
 from ..tables.render import render
 from ..tables.render.latex import escape
+from ..tables.table import Table
 from . import section_results
 from .section_study import leading_comment
 
@@ -47,12 +49,11 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """
     inputs = Snapshot.of(study, store)
-    tables, curves = list(_tables(inputs, form)), inputs.curves() if len(inputs.own_outcomes) else []
-    figures = {
-        _file_name(study, curve): replace(curve, caption="", notes=(), provenance="").render("pdf")
-        for curve in curves
-    }
-    floats = [*tables, *(_figure(study, curve, figures[_file_name(study, curve)]) for curve in curves)]
+    tables = [table_float(study, table, form) for table in inputs.tables()]
+    curves = inputs.curves() if len(inputs.own_outcomes) else []
+    figures = {_file_name(study, curve): draw_bare(curve, "pdf") for curve in curves}
+    drawings = zip(curves, figures.items(), strict=True)
+    floats = [*tables, *(figure_float(study, curve, *drawing) for curve, drawing in drawings)]
     packages = tables[0].partition("\n")[0] if tables else _PACKAGES
     lines = [
         f"% Results of the study {study.name}, written by activemem {__version__}.",
@@ -62,17 +63,22 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
         *_question(inputs),
         *_pointers(study, "Table", "tab", [spec.name for spec in study.tables] if tables else []),
         *_pointers(study, "Figure", "fig", [curve.name for curve in curves]),
-        *_claims(inputs),
-        *_provenance(inputs),
+        *claim_lines(inputs),
+        *provenance_lines(inputs),
         "",
         "\n".join(floats),
     ]
     return LatexSection(text="\n".join(lines), figures=figures)
 
 
-def _tables(inputs: Snapshot, form: str) -> Iterator[str]:
-    for table in inputs.tables():
-        yield render(replace(table, name=f"{inputs.study.name}-{table.name}"), form)
+def table_float(study: Study, table: Table, form: str) -> str:
+    """Return a table's float with the label `tab:STUDY-TABLE`."""
+    return render(replace(table, name=f"{study.name}-{table.name}"), form)
+
+
+def draw_bare(curve: Curve, form: FigureFormat) -> bytes:
+    """Return a figure without the text that its float has."""
+    return replace(curve, caption="", notes=(), provenance="").render(form)
 
 
 def _file_name(study: Study, curve: Curve) -> str:
@@ -80,8 +86,11 @@ def _file_name(study: Study, curve: Curve) -> str:
     return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
 
 
-def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
-    """Return a figure's float, over both columns if it is wide, never wider than its surroundings."""
+def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
+    """Return the float of a drawn PDF file with the label `fig:STUDY-FIGURE`.
+
+    It is over both columns if the figure is wide, and never wider than its surroundings.
+    """
     found = _MEDIA_BOX.search(drawn)
     environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"
     caption = " ".join([f"{curve.caption}.", *curve.notes])
@@ -90,7 +99,7 @@ def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
             rf"\begin{{{environment}}}",
             r"  \centering",
             r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"    \includegraphics{{{_file_name(study, curve)}}}}}",
+            rf"    \includegraphics{{{file}}}}}",
             rf"  \caption{{{escape(caption)} {{\footnotesize {escape(curve.provenance)}}}}}",
             rf"  \label{{fig:{study.name}-{curve.name}}}",
             rf"\end{{{environment}}}",
@@ -100,17 +109,21 @@ def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
 
 
 def _question(inputs: Snapshot) -> Iterator[str]:
-    study = inputs.study
-    if lead := leading_comment(study.text):
+    if lead := leading_comment(inputs.study.text):
         yield from (escape(lead), "")
+    yield varied_line(inputs)
+
+
+def varied_line(inputs: Snapshot) -> str:
+    """Return a paragraph on the varied factors with their levels, and on the number of trials."""
+    study = inputs.study
     factors = [
         f"{name} ({', '.join(level_names(levels))})"
         for name, levels in study.factors.items()
         if len(levels) > 1 and name not in study.dimensions
     ]
     varied = f"Varied: {'; '.join(factors)}. " if factors else ""
-    summary = _breakable(f"{varied}{inputs.status.summary()}.")
-    yield rf"{{\raggedright {summary}\par}}"
+    return rf"{{\raggedright {breakable(f'{varied}{inputs.status.summary()}.')}\par}}"
 
 
 def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
@@ -124,7 +137,8 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
     yield f"{noun}{'s' * bool(first)}~{listed} {verb[bool(first)]} the results."
 
 
-def _claims(inputs: Snapshot) -> Iterator[str]:
+def claim_lines(inputs: Snapshot) -> Iterator[str]:
+    """Yield a paragraph with the verdict on each claim; nothing without claims or results."""
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return
@@ -144,7 +158,8 @@ def _p_words(p: str) -> str:
     return f"p {p}" if p.startswith("<") else f"p = {p}" if p else ""
 
 
-def _provenance(inputs: Snapshot) -> Iterator[str]:
+def provenance_lines(inputs: Snapshot) -> Iterator[str]:
+    """Yield a paragraph on programs, devices, times, seeds and hashes."""
     study = inputs.study
     yield from ("", r"\paragraph{Provenance}")
     sentences: list[str] = []
@@ -170,11 +185,11 @@ def _provenance(inputs: Snapshot) -> Iterator[str]:
         "the ids of its trials, sorted": "\n".join(sorted(trial.id for trial in study.trials)),
     }
     told = [rf"of {what} {_hash(text)}" for what, text in hashes.items() if text]
-    words = _breakable(" ".join(sentences))
+    words = breakable(" ".join(sentences))
     yield rf"{{\footnotesize\raggedright {words} SHA-256 {'; '.join(told)}.\par}}"
 
 
-def _breakable(text: str) -> str:
+def breakable(text: str) -> str:
     """Return the text for LaTeX, with allowed breaks inside names of recipes and settings."""
     return _BREAKS.sub(r"\\allowbreak{}", escape(text))
 

@@ -86,7 +86,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     If the study has a table [source], other parts with sources follow: recipes, factors, cells and [decode].
     """
     found: dict[KeyPath, dict[str, None]] = {}
-    for settings in _iter_settings(inputs):
+    for settings in iter_settings(inputs):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
     written = inputs.study.template.texts
@@ -102,7 +102,7 @@ def settings(inputs: Snapshot) -> Mapping[str, object] | None:
     return {"settings": texts | others, "sources": sources} if texts else None
 
 
-def _iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
+def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
     """Yield the settings of every trial of the grid, or of every trial of a search in the store."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)

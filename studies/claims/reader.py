@@ -249,6 +249,12 @@ class _Resolver:
             case _:
                 return self.fail(node, "expected a statement such as a > b, got a number")
 
+    def number(self, node: syntax.SyntaxNode) -> Comparison | None:
+        """Return the comparison of an expression with 0, or of a speedup with 1."""
+        left = self._operand(node, {})
+        found = self._compared(node, left, ">", Constant(float(isinstance(left, Speedup))))
+        return found if isinstance(found, Comparison) else None
+
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
         """Return one side of a comparison: a number, or a speedup, which nothing else may contain."""
         if isinstance(node, syntax.SpeedupExpression):
@@ -709,14 +715,26 @@ def _resolve(
         statement = resolve_claim(within, faults, said, spec.each)
         if statement is None:
             return None
-        claim = Claim(
-            spec=made,
-            statement=statement,
-            varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
-            dependent_factors=scope.dependent_factors(),
-        )
-        claims.append(claim)
+        claims.append(_claim(made, statement, scope))
     return claims
+
+
+def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
+    return Claim(
+        spec=spec,
+        statement=statement,
+        varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
+        dependent_factors=scope.dependent_factors(),
+    )
+
+
+def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> Claim | None:
+    """Return a claim whose effect is the number that an expression stands for; report faults.
+
+    The expression is one side of a claim's comparison: `loss[mixer=sa] - loss[mixer=ssd]`, or a speedup.
+    """
+    found = _Resolver(scope, faults, None).number(parse_claim(text, faults))
+    return None if found is None or faults else _claim(ClaimSpec(name=name, holds=text), found, scope)
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
@@ -751,18 +769,24 @@ def _scopes(
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
     """Report each metric that a cell of a claim can never have, with the key that would add it."""
+    texts = [table.get("holds") for table in diagnostics.tables("claim")]
+    met = set[tuple[str, str]]()
+    for claim, cell, fault in missing_metrics(claims, trials):
+        if (claim.spec.holds, fault) not in met:
+            met.add((claim.spec.holds, fault))
+            path: KeyPath = ("claim", texts.index(claim.spec.holds), "holds")
+            diagnostics.report(path, f"{cell_label(cell)}: {fault}")
+
+
+def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:
+    """Yield each cell of a claim that can never have its metric, with the reason."""
     cells: dict[CellKey, TrialSettings] = {
         cell_key((name, level) for name, level in each.levels.items() if name != SEED): each.settings
         for each in trials
     }
-    texts = [table.get("holds") for table in diagnostics.tables("claim")]
-    met = set[tuple[str, str]]()
     for claim in claims:
         for comparison in iter_comparisons(claim.statement):
             for quantity in iter_quantities(comparison):
                 settings = cells.get(cell_key(quantity.cell))  # None for a cell that overrides removed
-                fault = missing_metric(quantity.metric, [settings]) if settings else ""
-                if fault and (claim.spec.holds, fault) not in met:
-                    met.add((claim.spec.holds, fault))
-                    path: KeyPath = ("claim", texts.index(claim.spec.holds), "holds")
-                    diagnostics.report(path, f"{cell_label(quantity.cell)}: {fault}")
+                if settings and (fault := missing_metric(quantity.metric, [settings])):
+                    yield claim, quantity.cell, fault

@@ -1,6 +1,13 @@
-"""`activemem paper show` prints the sheet of a paper as text, Markdown and JSON."""
+"""`activemem paper` prints the sheet of a published paper, writes and checks one's own."""
 
+import json
 from pathlib import Path
+
+import pytest
+
+from activemem.studies.study import load_study
+
+from ..store_factories import make_partial_store, store_outcome
 
 PAPER = "negative-eigenvalues"
 COMMITTED = Path(__file__).parents[3] / "studies" / "results"
@@ -16,3 +23,67 @@ def test_the_command_prints_the_sheet(run):
     text = run("paper", "show", PAPER, "--results", str(COMMITTED), "--format", "markdown").stdout
     assert "| claim | full size | small size |" in text
     assert run("paper", "show").exit_code == 2
+
+
+PAPER_TOML = """\
+studies = ["tiny.toml"]
+
+[numbers.tiny]
+length = "max_length[task=not, mixer=conv(k=3)]"
+missing = "max_length[task=reverse, mixer=conv(k=3)]"
+"""
+
+
+@pytest.fixture
+def paper(tiny):
+    """Write a paper of the tiny study, six of whose trials are done."""
+    Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
+    Path("main.tex").write_text("Length \\am{length}.\n", encoding="utf-8")
+    return make_partial_store(tiny)
+
+
+def test_a_paper_is_written_and_its_text_checked(run, paper):
+    done = run("paper", "build")
+    assert (done.exit_code, done.stdout.splitlines()[-3:]) == (
+        0,
+        ["generated/numbers.tex", "generated/appendix.tex", "generated/compute.tex"],
+    )
+    assert "missing: mixer=conv(k=3), task=reverse: 1 of 2 seeds failed" in done.stderr
+    told = run("paper", "check", "main.tex")
+    assert (told.exit_code, told.stdout) == (0, "main.tex: every number is what the store gives\n")
+    page = json.loads(run("paper", "build", "paper.toml", "--json").stdout)
+    assert page["numbers"]["missing"]["text"] is None
+
+
+def test_a_changed_store_makes_the_paper_stale(run, paper):
+    run("paper", "build")
+    study = load_study("tiny.toml")
+    store_outcome(study.trials[-1], paper, value=50.0)
+    Path("main.tex").write_text("\\am{lenght} and 10.5.\n", encoding="utf-8")
+    told = run("paper", "check", "main.tex", "--paper", "paper.toml")
+    assert told.exit_code == 1
+    assert max(map(len, told.stdout.splitlines())) <= 80
+    assert "unknown number 'lenght'; nearest: length" in told.stdout
+    assert "tiny/table-table4.tex differs from what the store gives now" in told.stdout
+    assert told.stderr.splitlines()[-1].endswith("activemem paper build paper.toml")
+    page = json.loads(run("paper", "check", "main.tex", "--json").stdout)
+    assert {each["file"] for each in page["faults"]} == {"main.tex", "generated"}
+    assert run("paper", "build").exit_code == 0
+    assert "differs" not in run("paper", "check", "main.tex").stdout
+
+
+def test_a_paper_without_any_results_is_not_written(run, tiny):
+    Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
+    done = run("paper", "build")
+    assert (done.exit_code, done.stdout, Path("generated").exists()) == (1, "", False)
+    assert "activemem study run tiny.toml" in done.stderr
+
+
+def test_a_wrong_paper_or_text_is_told(run, paper):
+    Path("paper.toml").write_text(PAPER_TOML.replace("tiny.toml", "tinny.toml"), encoding="utf-8")
+    done = run("paper", "build")
+    assert (done.exit_code, "tinny.toml: there is no such file; nearest: tiny.toml" in done.stderr) == (
+        2,
+        True,
+    )
+    assert run("paper", "build", "none.toml").stderr == "none.toml: No such file or directory\n"

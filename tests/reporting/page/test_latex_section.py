@@ -1,14 +1,13 @@
 """The LaTeX section: self-contained, and compiled where LaTeX is installed."""
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from activemem.reporting.page import latex_section
 from activemem.studies.study import load_study
+
+from ...latex import compile_latex
 
 CURVES = """
 [[curve]]
@@ -71,32 +70,14 @@ def test_the_same_store_gives_the_same_section(written, everything, kept):
     assert (again.text, again.figures) == (written.text, written.figures)
 
 
-def has_latex(*packages):
-    """Return whether LaTeX and these packages are installed."""
-    find = shutil.which("kpsewhich")
-    if find is None or shutil.which("pdflatex") is None:
-        return False
-    return all(
-        subprocess.run([find, f"{each}.sty"], capture_output=True, check=False).returncode == 0
-        for each in packages
-    )
-
-
 @pytest.mark.slow  # seconds of LaTeX, twice
 @pytest.mark.parametrize("form", ["latex", "siunitx"])
 def test_latex_compiles_it_without_an_overfull_box(everything, kept, tmp_path, form):
-    if not has_latex("booktabs", "siunitx"):
-        pytest.skip("needs pdflatex with booktabs and siunitx")
     made = latex_section(load_study(everything.text + CURVES), kept, form=form)
     packages = made.text.splitlines()[1].removeprefix("% ").replace(" (siunitx 3)", "")
     (tmp_path / "section.tex").write_text(made.text, encoding="utf-8")
-    (tmp_path / "paper.tex").write_text(DOCUMENT.replace("PACKAGES", packages), encoding="utf-8")
     for name, drawn in made.figures.items():
         (tmp_path / name).write_bytes(drawn)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    for _ in range(2):
-        run = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=120)
-        assert run.returncode == 0, run.stdout.decode(errors="replace")[-2000:]
-    log = Path(tmp_path / "paper.log").read_text(encoding="utf-8", errors="replace")
+    log = compile_latex(tmp_path, DOCUMENT.replace("PACKAGES", packages), "booktabs", "siunitx")
     assert "Overfull" not in log
     assert "undefined" not in log

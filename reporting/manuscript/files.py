@@ -1,0 +1,175 @@
+r"""The files of a paper: floats of tables and figures, an appendix, compute and licences, and the numbers.
+
+A file depends only on paper.toml, the studies and the store. It has no date and no version of this program,
+so that a file is stale exactly if the store gives another one. The `.tex` file of a figure has a hash of the
+figure's data, so that it is stale if the drawing is; drawings themselves differ between machines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+import polars as pl
+
+from ...studies.catalog.datasets import Dataset, require_dataset
+from ...studies.schema.factors import one_line
+from ...studies.study import Study
+from ...studies.text.units import format_duration, plural
+from ..curves.curve import Curve
+from ..outcomes import program_words
+from ..page.latex_section import (
+    breakable,
+    claim_lines,
+    draw_bare,
+    figure_float,
+    provenance_lines,
+    table_float,
+    varied_line,
+)
+from ..page.section_study import iter_settings, settings
+from ..snapshot import Snapshot
+from ..tables.render.latex import escape
+from .paper_file import Manuscript, PaperNumber
+
+NUMBERS = "numbers.tex"
+UNKNOWN = r"\textbf{??}"
+"""What an unknown number and one without a value are printed as."""
+
+_FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
+_MACRO = (
+    r"% The numbers of the text, by \am{NAME}. Input this file before \begin{document}.",
+    r"\newcommand{\am}[1]{\csname am:\ifcsname am:#1\endcsname #1\else ??\fi\endcsname}",
+    r"\expandafter\DeclareRobustCommand\csname am:??\endcsname{%",
+    rf"  {UNKNOWN}\PackageWarning{{activemem}}{{unknown number}}}}",
+)
+
+
+def paper_files(paper: Manuscript) -> dict[str, bytes]:
+    """Return the contents of all files by their path in the folder of the paper.
+
+    Raises TableError or CurveError for what does not fit a study.
+    """
+    files = dict[str, bytes]()
+    for now in paper.studies:
+        files |= _study_files(paper, now)
+    texts = {
+        NUMBERS: _numbers(paper.numbers),
+        "appendix.tex": (line for now in paper.studies for line in _appendix(now)),
+        "compute.tex": (*_compute(paper.studies), "", *_data(paper.studies)),
+    }
+    return files | {name: _encode(lines) for name, lines in texts.items()}
+
+
+def _encode(lines: Iterable[str]) -> bytes:
+    return "\n".join(["% Written by activemem paper build; do not edit.", *lines, ""]).encode()
+
+
+def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
+    """Yield the floats of a study's tables and figures; figures only if the store has results."""
+    study, keys = now.study, paper.keys
+    shown = keys.tables.get(study.name, [each.name for each in study.tables])
+    for table in now.tables([each for each in study.tables if each.name in shown]):
+        yield f"{_stem(study, f'table-{table.name}')}.tex", _encode([table_float(study, table, keys.format)])
+    shown = keys.figures.get(study.name, [each.name for each in study.curves])
+    specs = [each for each in study.curves if each.name in shown]
+    for curve in now.curves(specs) if len(now.own_outcomes) else ():
+        name = _stem(study, f"figure-{curve.name}")
+        drawn = draw_bare(curve, "pdf")
+        yield f"{name}.pdf", drawn
+        yield f"{name}.svg", draw_bare(curve, "svg")
+        written = figure_float(study, curve, f"{keys.folder}/{name}.pdf", drawn)
+        yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
+
+
+def _stem(study: Study, name: str) -> str:
+    """Return the path of a file without its ending; LaTeX would take a dot for the beginning of an ending."""
+    return f"{study.name}/{name}".replace(".", "-")
+
+
+def _hash(curve: Curve) -> str:
+    """Return a hash of what a figure shows, with numbers of six digits, which all machines share."""
+    text = _FLOAT.sub(lambda number: f"{float(number[0]):.6g}", repr((curve.x, curve.y, curve.panels)))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _numbers(numbers: Mapping[str, PaperNumber]) -> Iterator[str]:
+    yield from _MACRO
+    told = ""
+    for name, number in numbers.items():
+        if number.source != told:
+            told = number.source
+            yield f"% {one_line(told)}"
+        yield rf"\expandafter\def\csname am:{name}\endcsname{{{latex_number(number)}}}"
+
+
+def latex_number(number: PaperNumber) -> str:
+    """Return a number as its macro expands, in text and in mathematics."""
+    if number.text is None:
+        return UNKNOWN
+    return escape(number.text).replace("$-$", r"\ensuremath{-}").replace(r"$\infty$", r"\ensuremath{\infty}")
+
+
+def _appendix(now: Snapshot) -> Iterator[str]:
+    """Yield a section with all settings of a study by their sources, its claims and its provenance."""
+    study = now.study
+    found: Mapping[str, Any] = settings(now) or {"settings": {}, "sources": {}}
+    groups = dict[str, list[str]]()
+    for name, texts in found["settings"].items():
+        value = breakable(one_line(", ".join(texts)))
+        groups.setdefault(found["sources"].get(name, ""), []).append(
+            rf"\texttt{{{breakable(name)}}}~=~{value}"
+        )
+    yield from ("", rf"\section{{{escape(one_line(study.title))}}}", rf"\label{{app:{study.name}}}")
+    yield from (rf"All settings of the study \texttt{{{escape(study.name)}}}, by their sources.", "")
+    yield from (varied_line(now), "", r"{\footnotesize\raggedright")
+    for source, listed in groups.items():
+        yield rf"\emph{{{escape(source or 'No source given')}}}:"
+        yield ";\n".join(listed) + r".\par"
+    yield from ("}", *claim_lines(now), *provenance_lines(now))
+
+
+def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
+    """Yield a paragraph on trials, hours, devices and versions; a trial of several studies counts once."""
+    columns = ("trial", "status", "seconds", "device", "version", "commit", "torch_version", "cuda_version")
+    rows = pl.concat([now.own_outcomes.select(*columns, "python_version") for now in studies])
+    rows = rows.unique("trial").sort("device", "trial")
+    statuses = Counter(rows["status"].to_list())
+    counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
+    groups = rows.group_by("device", maintain_order=True)
+    devices = [f"{device} ({plural(len(group), 'trial')}, {_hours(group)})" for (device,), group in groups]
+    devices = devices if len(devices) > 1 else rows["device"][:1].to_list()
+    pythons = rows["python_version"].drop_nulls().unique().sort().to_list()
+    versions = [*program_words(rows), *([f"Python {', '.join(pythons)}"] if pythons else [])]
+    told = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} in all"
+    words = f"{told}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
+    yield rf"\paragraph{{Compute.}} {breakable(words)}"
+
+
+def _hours(rows: pl.DataFrame) -> str:
+    return format_duration(fsum(rows["seconds"]))
+
+
+def _data(studies: Sequence[Snapshot]) -> Iterator[str]:
+    """Yield a paragraph on the corpora with their sources and licences."""
+    found = dict[str, Dataset]()
+    generated = set[str]()
+    for now in studies:
+        for task in {each.task.model_dump_json(): each.task for each in iter_settings(now)}.values():
+            corpus = getattr(task, "corpus", None)
+            if corpus is None:
+                generated.add(task.name)
+            else:
+                dataset = require_dataset(corpus) if isinstance(corpus, str) else corpus.dataset
+                found[dataset.name] = dataset
+    told = [
+        f"{each.name} ({each.title}; {each.source}): "
+        + ("licence not known to the program" if each.licence == "unknown" else f"licence {each.licence}")
+        for each in found.values()
+    ]
+    told += [f"Generated by the rules of tasks: {', '.join(sorted(generated))}"] if generated else []
+    yield rf"\paragraph{{Data.}} {breakable('. '.join(told))}."

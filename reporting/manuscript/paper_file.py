@@ -1,0 +1,190 @@
+"""paper.toml: the studies of a paper, the store, and the numbers of the text as expressions of claims.
+
+An expression is one side of a claim's comparison, so that claims read it, know its cells and average it over
+seeds. A study's table of numbers is checked with the study: unknown metrics, factors and levels are faults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from ...diagnostics import FaultCollector, nearest_hint
+from ...storage import Store
+from ...storage.paths import is_address
+from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
+from ...studies.claims.comparisons import Claim, Quantity, cell_label, iter_comparisons
+from ...studies.claims.reader import claim_scope, missing_metrics, read_number
+from ...studies.last_run import load_last_run
+from ...studies.schema.settings import Names
+from ...studies.study import Study, is_path
+from ...studies.text.document import Diagnostics, read_document
+from ...studies.text.errors import StudyError
+from ...studies.text.strict_model import StrictModel
+from ...studies.text.units import plural
+from ..claims.terminal import format_missing, format_numbers
+from ..claims.verdicts import ClaimResult
+from ..snapshot import Snapshot
+
+_NUMBER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
+
+
+NumberText = Annotated[str, Field(max_length=4000)]
+"""The expression of a number."""
+
+
+class PaperKeys(StrictModel):
+    """The keys of paper.toml; tables, figures and numbers are by the name of their study."""
+
+    studies: Annotated[Names, Field(min_length=1)]
+    """the studies: names, or files relative to this one"""
+    results: str | None = None
+    """the store: a folder relative to this file, or s3://BUCKET/NAME (default: as configured)"""
+    folder: str = "generated"
+    """the folder that `activemem paper build` writes, relative to this file"""
+    format: Literal["latex", "siunitx"] = "latex"
+    """the format of tables"""
+    tables: dict[str, Names] = Field(default_factory=dict[str, Names])
+    """the tables of a study by its name, `[]` for none (default: all)"""
+    figures: dict[str, Names] = Field(default_factory=dict[str, Names])
+    """the figures of a study by its name, `[]` for none (default: all)"""
+    numbers: dict[str, dict[str, NumberText]] = Field(default_factory=dict[str, dict[str, NumberText]])
+    """the numbers of a study by its name: a name for `\\am`, and an expression as in claims"""
+
+    @field_validator("folder")
+    @classmethod
+    def _check_folder(cls, folder: str) -> str:
+        path = PurePosixPath(folder)
+        if not path.parts or ".." in path.parts or path.is_absolute():
+            raise ValueError(f"expected a folder below that of this file, got {folder!r}")
+        return str(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperNumber:
+    """A number of the text: `text` as a person reads it, None if the store has no value.
+
+    `source` is its expression with study and number of seeds, and `gaps` says what it lacks.
+    """
+
+    text: str | None
+    source: str
+    gaps: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manuscript:
+    """A paper with the contents of a store at one moment; `numbers` are by name."""
+
+    path: Path
+    keys: PaperKeys
+    studies: tuple[Snapshot, ...]
+    numbers: Mapping[str, PaperNumber]
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the generated files."""
+        return self.path.parent / self.keys.folder
+
+
+def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
+    """Return the paper of a file; raise StudyError with all of its faults, OSError or StoreError.
+
+    `find_store` opens the store at a place, or the configured one if the file names none.
+    """
+    diagnostics = Diagnostics(read_document(path))
+    keys = diagnostics.validate(PaperKeys, (), diagnostics.data)
+    if keys is None:
+        raise StudyError(str(path), diagnostics.faults)
+    place = keys.results
+    store = find_store(place if place is None or is_address(place) else str(path.parent / place))
+    studies = _load_studies(diagnostics, path.parent, keys, store)
+    claims = {name: _read_numbers(diagnostics, keys, study) for name, study in studies.items()}
+    if diagnostics.faults:
+        raise StudyError(str(path), diagnostics.faults)
+    snapshots, numbers = list[Snapshot](), dict[str, PaperNumber]()
+    for name, study in studies.items():
+        now = Snapshot.of(replace(study, claims=(*study.claims, *claims[name])), store)
+        snapshots.append(replace(now, study=study))
+        checked = replace(now, study=replace(study, claims=tuple(claims[name]))).claims()
+        for result, claim in zip(checked, claims[name], strict=True):
+            numbers.update(_numbers(result, claim, study))
+    return Manuscript(path=path, keys=keys, studies=tuple(snapshots), numbers=numbers)
+
+
+def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
+    """Return the studies by name; report those that cannot be loaded, and what names none of them."""
+    studies, all_known = dict[str, Study](), True
+    for number, name in enumerate(keys.studies):
+        try:
+            study = load_last_run(str(folder / name) if is_path(name) else name, store)
+        except StudyError as error:
+            all_known = False
+            count = len(error.faults)
+            told = error.faults[0].message if count == 1 else f"the study has {plural(count, 'fault')}"
+            diagnostics.report(("studies", number), f"{name}: {told}")
+            continue
+        if study.name in studies:
+            diagnostics.report(("studies", number), f"'{study.name}' is listed twice")
+        studies[study.name] = study
+    for table in ("tables", "figures", "numbers"):
+        for name in getattr(keys, table):
+            if (study := studies.get(name)) is None:
+                message = f"no study '{name}' in studies{nearest_hint(name, studies)}"
+                if all_known:
+                    diagnostics.report((table, name), message, key=True)
+            elif table != "numbers":
+                known = [each.name for each in (study.tables if table == "tables" else study.curves)]
+                for number, shown in enumerate(getattr(keys, table)[name]):
+                    if shown not in known:
+                        hint = nearest_hint(shown, known) or "; it has none"
+                        message = f"the study has no {table[:-1]} '{shown}'{hint}"
+                        diagnostics.report((table, name, number), message)
+    return studies
+
+
+def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
+    """Return each number of a study as a claim whose effect it is; report faulty ones."""
+    texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
+    if texts and study.search is not None:
+        diagnostics.report(path, "a number is of the cells of a grid; a search has none", key=True)
+        return []
+    claims, scope = list[Claim](), claim_scope(study.design, METRICS_AND_COSTS)
+    for name, text in texts.items():
+        if not _NUMBER_NAME.fullmatch(name):
+            diagnostics.report((*path, name), "expected a letter, then letters, digits, '-' or '_'", key=True)
+        owner = next(each for each, numbers in keys.numbers.items() if name in numbers)
+        if owner != study.name:
+            diagnostics.report((*path, name), f"the name '{name}' is taken by a number of {owner}", key=True)
+        faults = FaultCollector(text)
+        claim = read_number(name, text, scope, faults)
+        for fault in faults:
+            within = (fault.start, max(fault.end, fault.start + 1))
+            diagnostics.report((*path, name), fault.message, within=within)
+        claims += [claim] if claim else []
+    for claim, cell, fault in missing_metrics(claims, [*study.cells, *study.grid.over_budget]):
+        diagnostics.report((*path, claim.spec.name), f"{cell_label(cell)}: {fault}")
+    return claims
+
+
+def _numbers(checked: ClaimResult, claim: Claim, study: Study) -> Iterator[tuple[str, PaperNumber]]:
+    """Yield a number, the ends of its interval if it has one, and its number of seeds."""
+    found = checked.deciding
+    gaps = "; ".join(format_missing([found])) or ("" if found.effect is not None else "not run")
+    source = f"{claim.spec.holds} ({study.name}, {plural(found.n, 'seed')})"
+    match next(iter_comparisons(claim.statement)).left:
+        case Quantity(metric=metric) if found.interval and find_metric(metric).is_share:
+            low, high = found.interval
+            found = replace(found, interval=(max(low, 0.0), min(high, 1.0)))
+        case _:
+            pass
+    texts = {"": None if found.effect is None else found.format(found.effect)}
+    texts |= zip((".low", ".high"), format_numbers(found, checked.verdict)[1], strict=False)
+    texts |= {".n": str(found.n)}
+    for suffix, text in texts.items():
+        yield f"{claim.spec.name}{suffix}", PaperNumber(text=text, source=source, gaps=gaps)

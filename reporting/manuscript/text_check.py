@@ -1,0 +1,139 @@
+r"""The check of a paper's text: unknown numbers, numbers copied by hand, and generated files that are stale.
+
+A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
+three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` says
+which numbers it copies, none without a name: they are compared with the numbers of now, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ...diagnostics import nearest_hint
+from ...studies.text.errors import StudyError, StudyFault, fault_at
+from .files import NUMBERS, latex_number, paper_files
+from .paper_file import Manuscript, PaperNumber
+
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
+_MARK = re.compile(r"%\s*am:(.*)")
+_MACRO = re.compile(r"\\am\s*\{([^{}]*)\}")
+_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}")
+_NUMERAL = re.compile(r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w)")
+_DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)
+_WORD = re.compile(r"[^\s,]+")
+_MIN_DIGITS = 3
+"""The fewest digits of a number whose copies are found without a mark."""
+
+
+def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
+    """Return the faults of a text, of all texts that it inputs, and of the generated files, by file.
+
+    Raises OSError if the text cannot be read.
+    """
+    numbers = paper.folder / NUMBERS
+    built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
+    copies = _copies(paper.numbers, built)
+    found = {path: list(_faults(each, paper.numbers, copies)) for path, each in _texts(paper, text)}
+    found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, built)]
+    return [StudyError(str(path), faults) for path, faults in found.items() if faults]
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
+    """Yield a text and all that it inputs, except generated files."""
+    waiting, met = [text], {paper.folder.resolve()}
+    while waiting:
+        path = waiting.pop(0)
+        if {path.resolve(), *path.resolve().parents} & met:
+            continue
+        met.add(path.resolve())
+        written = _read(path)
+        yield path, written
+        for line in written.split("\n"):
+            for name in _INPUT.findall(line, 0, _length(line)):
+                named = (text.parent / f"{name}.tex", text.parent / name)
+                waiting += [each for each in named if each.is_file()][:1]
+
+
+def _length(line: str) -> int:
+    """Return the length of a line without its comment."""
+    found = _COMMENT.search(line)
+    return found.end() - 1 if found else len(line)
+
+
+def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
+    """Return the message about each numeral that copies a number, as it is now or as it was built."""
+    found = dict[str, str]()
+    now = {name: number.text or "" for name, number in numbers.items()}
+    for texts, message in (
+        (now, r"this is '{0}': write \am{{{0}}}, or mark it by % am: {0}"),
+        (built, r"this was '{0}' when its file was built: write \am{{{0}}}"),
+    ):
+        for name, text in texts.items():
+            digits = _digits(text)
+            if re.search(r"\d[.,]\d", text) and len(digits.replace(".", "")) >= _MIN_DIGITS:
+                found.setdefault(digits, message.format(name))
+    return found
+
+
+def _digits(text: str) -> str:
+    """Return the first numeral of a text without thousands separators; "" if there is none."""
+    found = _NUMERAL.search(text)
+    return re.sub(r"[^\d.]", "", found[0]) if found else ""
+
+
+def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, str]) -> Iterator[StudyFault]:
+    """Yield the faults of every line of a text: names of numbers, then copies."""
+    at = 0
+    for line in text.split("\n"):
+        end = _length(line)
+        mark = _MARK.match(line, end)
+        macros = [(each.span(1), each[1]) for each in _MACRO.finditer(line, 0, end)]
+        names = _WORD.finditer(line, mark.start(1)) if mark else ()
+        marked = [(each.span(), each[0]) for each in names]
+        numerals = [(each.span(), _digits(each[0])) for each in _NUMERAL.finditer(line, 0, end)]
+        found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
+        if mark is None:
+            found += [(span, copies[each]) for span, each in numerals if each in copies]
+        got = ", ".join(each for _, each in numerals) or "no numeral"
+        for span, name in marked:
+            number = numbers.get(name)
+            if number and number.text and _digits(number.text) not in [each for _, each in numerals]:
+                place = numerals[0][0] if len(numerals) == 1 else span
+                found.append((place, f"expected {number.text}, which is '{name}' now, got {got}"))
+        yield from (fault_at(text, (at + start, at + stop), told) for (start, stop), told in found)
+        at += len(line) + 1
+
+
+def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
+    """Return what is wrong with the name of a number; "" if it has a value."""
+    if name not in numbers:
+        known = [each for each in numbers if "." in name or "." not in each]
+        return f"unknown number '{name}'{nearest_hint(name, known) or '; paper.toml has no [numbers]'}"
+    return f"'{name}' has no value: {numbers[name].gaps}" if numbers[name].text is None else ""
+
+
+def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the folder lacks, what differs from what the store gives now, and what is superfluous."""
+    if not paper.folder.is_dir():
+        yield "there is no such folder"
+        return
+    files = paper_files(paper)
+    now = {name: latex_number(number) for name, number in paper.numbers.items()}
+    changed = [name for name, text in built.items() if text != now.get(name, text)]
+    for name in changed:
+        yield f"{NUMBERS}: '{name}' is {built[name]}, the store gives {now[name]}"
+    for name, content in files.items():
+        path = paper.folder / name
+        if not path.is_file():
+            yield f"{name} is missing"
+        elif path.suffix == ".tex" and path.read_bytes() != content and not (name == NUMBERS and changed):
+            yield f"{name} differs from what the store gives now"
+    for path in sorted(paper.folder.rglob("*.tex")):
+        if (name := path.relative_to(paper.folder).as_posix()) not in files:
+            yield f"{name} is not of this paper any more; delete it"

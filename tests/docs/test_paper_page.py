@@ -1,0 +1,57 @@
+"""`docs/how-to/paper.md`: its paper is built from the committed results, and its faults are told as shown."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from activemem.cli.app import app
+
+from ..latex import compile_latex
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "how-to" / "paper.md").read_text(encoding="utf-8")
+SHOWN = re.search(r"^```\n\$ (activemem paper check main\.tex)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def block(name):
+    """Return a fenced block of the page by its name."""
+    return re.search(rf"^```{name}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the page's paper, built by its command."""
+    made = tmp_path_factory.mktemp("paper")
+    (made / "results").symlink_to(ROOT / "studies" / "results")
+    (made / "paper.toml").write_text(block("toml paper"), encoding="utf-8")
+    (made / "main.tex").write_text(block("latex"), encoding="utf-8")
+    assert run(made, "build", "paper.toml").exit_code == 0
+    return made
+
+
+def run(folder, *words):
+    """Run a command of the page in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return CliRunner().invoke(app, ["paper", *words], catch_exceptions=False)
+
+
+def test_the_paper_of_the_page_has_no_fault(folder):
+    done = run(folder, "check", "main.tex")
+    assert (done.exit_code, done.stdout) == (0, "main.tex: every number is what the store gives\n")
+
+
+def test_the_faults_of_the_page_are_told_as_shown(folder):
+    text = folder / "main.tex"
+    text.write_text(block("latex faults"), encoding="utf-8")
+    done = run(folder, "check", "main.tex")
+    text.write_text(block("latex"), encoding="utf-8")
+    assert (done.exit_code, done.stdout) == (1, SHOWN[2])
+
+
+def test_latex_compiles_the_paper_of_the_page(folder):
+    log = compile_latex(folder, block("latex"), "booktabs")
+    assert "Warning: unknown number" not in log
+    assert "Overfull" not in log

@@ -1,0 +1,69 @@
+"""paper.toml: its numbers are those of claims, and all of its faults are told at once."""
+
+import pytest
+
+from activemem.studies.text.errors import StudyError
+
+
+def test_a_number_is_a_mean_over_seeds_with_the_digits_of_its_metric(read):
+    numbers = read().numbers
+    assert numbers["sort"].text == "30.0"  # of 20, 30 and 40
+    assert numbers["gain"].text == "−15.0"  # of 14, 15 and 16 less these
+    assert numbers["times"].text == "1.976"  # the mean of the seeds' quotients
+    assert [numbers[f"gain.{end}"].text for end in ("low", "high", "n")] == ["−37.4", "7.4", "3"]
+
+
+def test_a_number_says_which_seeds_it_lacks(read):
+    numbers = read().numbers
+    assert (numbers["part"].text, numbers["part.n"].text) == ("42.2", "2")
+    assert "1 of 3 seeds failed" in numbers["part"].gaps
+    assert numbers["none"].text is None
+    assert "3 of 3 seeds failed" in numbers["none"].gaps
+    assert "none.low" not in numbers
+
+
+def test_all_faults_are_told_at_once_with_the_nearest_names(read):
+    with pytest.raises(StudyError) as caught:
+        read(
+            """\
+studies = ["everything.toml", "nothing.toml", "everything.toml"]
+[tables]
+everything = "table5"
+[numbers.everything]
+a = "max_len[task=sort, mixer=sa]"
+b = "max_length[task=sorted, mixer=sa]"
+c = "max_length[task=sort, mixer=sa] > 3"
+d = "max_length[task=sort]"
+e = "3"
+f = "dev_accuracy[task=sort, mixer=sa]"
+"1" = "loss[task=sort, mixer=sa]"
+"""
+        )
+    told = str(caught.value)
+    for words in (
+        "nothing.toml: there is no such file",
+        "'everything' is listed twice",
+        "the study has no table 'table5'; nearest: table4",
+        "unknown metric 'max_len'; nearest: max_length",
+        "unknown level 'sorted' of task; nearest: sort",
+        "expected a number, got a statement",
+        "expected one level of mixer",
+        "expected a metric on one side",
+        "mixer=sa, task=sort:",
+        "expected a letter, then letters, digits",
+    ):
+        assert words in told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('studies = "everything.toml"\nfolder = "."', "expected a folder below that of this file"),
+        ('studies = "everything.toml"\n[figures]\nevery = []', "no study 'every' in studies; nearest"),
+        ("studies = []", "expected at least 1 values"),
+        ('studies = "search-mixers"\n[numbers.search-mixers]\na = "loss"', "a search has none"),
+    ],
+)
+def test_what_cannot_be_a_paper_is_refused(read, text, words):
+    with pytest.raises(StudyError, match=words):
+        read(text)

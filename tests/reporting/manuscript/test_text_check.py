@@ -1,0 +1,84 @@
+"""The check of a text: unknown and missing numbers, copies by hand, and stale files."""
+
+import pytest
+
+from activemem.reporting.manuscript.text_check import check_text
+
+
+@pytest.fixture
+def check(built, tmp_path):
+    """Return a function that checks a text and returns what is told of it."""
+
+    def told(text):
+        (tmp_path / "main.tex").write_text(text, encoding="utf-8")
+        return "\n\n".join(map(str, check_text(built, tmp_path / "main.tex")))
+
+    return told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"We sort \am{sort} in \am {gain.low} with \am{gain.n} seeds, on 3 tasks in 2026, 30 of them.",
+        r"A copy of 30.0 % am: sort",
+        r"Copies of 30.0 and $-15.0$. %am: sort, gain",
+        r"No copy: 30.0 % am:",
+        "A comment. % 30.0 and \\am{nothing}\n",
+        r"An escaped \% 5, \\% \am{nothing}",
+    ],
+)
+def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
+    assert check(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (r"\am{srot}", "unknown number 'srot'; nearest: sort"),
+        (r"\am{gain.hihg}", "unknown number 'gain.hihg'; nearest: gain.high"),
+        (r"\am{none}", "'none' has no value: "),
+        (r"sorts 30.0.", r"this is 'sort': write \am{sort}, or mark it by % am: sort"),
+        (r"\% of 30.0\% sorted", "this is 'sort'"),
+        (r"30.1 % am: sort", "expected 30.0, which is 'sort' now, got 30.1"),
+        (r"no numeral % am: sort", "expected 30.0, which is 'sort' now, got no numeral"),
+        (r"30.0 % am: sotr", "unknown number 'sotr'; nearest: sort"),
+    ],
+)
+def test_a_fault_is_told_below_its_words(check, text, words):
+    told = check(f"First line.\n{text}\n")
+    assert f"2 | {text}" in told
+    assert words in told
+    assert "1 fault" in told
+
+
+def test_all_faults_of_all_texts_are_told_at_once(check, tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "intro.tex").write_text("\\am{a}\n\\input{main}\n", encoding="utf-8")
+    told = check("\\input{parts/intro} \\am{b} \\am{c}\n% \\input{parts/old}\n\\include{generated/numbers}")
+    assert told.count("unknown number") == 3
+    assert "main.tex: 2 faults" in told
+    assert "intro.tex: 1 fault" in told
+
+
+def test_a_copy_of_a_number_as_it_was_built_is_found(check, built):
+    path = built.folder / "numbers.tex"
+    path.write_text(path.read_text(encoding="utf-8").replace("{30.0}", "{28.5}"), encoding="utf-8")
+    told = check("It sorts 28.5 now.")
+    assert r"this was 'sort' when its file was built: write \am{sort}" in told
+    assert "numbers.tex: 'sort' is 28.5, the store gives 30.0" in told
+
+
+def test_files_that_are_stale_missing_or_left_over_are_told(check, built):
+    table = built.folder / "everything" / "table-table4.tex"
+    table.write_text(table.read_text(encoding="utf-8") + "by hand", encoding="utf-8")
+    (built.folder / "compute.tex").unlink()
+    (built.folder / "everything" / "table-old.tex").write_text("", encoding="utf-8")
+    (built.folder / "everything" / "figure-by_task.svg").write_bytes(b"drawn by another machine")
+    told = check("")
+    for words in (
+        "generated: 3 faults",
+        "everything/table-table4.tex differs from what the store gives now",
+        "compute.tex is missing",
+        "everything/table-old.tex is not of this paper any more; delete it",
+    ):
+        assert words in told
