@@ -68,7 +68,6 @@ class _Program(_CommandGroup):
         return super().resolve_command(ctx, args)
 
     def _groups_with(self, ctx: Any, name: str) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
-        """Return the groups that have a command of this name."""
         groups = {each: self.get_command(ctx, each) for each in self.list_commands(ctx)}
         return [
             each

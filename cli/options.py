@@ -100,10 +100,6 @@ MaxFailuresOption = Annotated[
     int | None, _failure_option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed.")
 ]
 
-FailFastOption = Annotated[
-    bool, _failure_option("--fail-fast", help="Stop at the first failure, like --max-failures 1.")
-]
-
 RetryFailedOption = Annotated[bool, _failure_option("--retry-failed", help="Train failed trials again.")]
 
 KeepStaleOption = Annotated[
@@ -186,7 +182,6 @@ class RunOptions:
     shard: str | None
     max_trials: int | None
     max_failures: int | None
-    fail_fast: bool
     retry_failed: bool
     keep_stale: bool
     until_decided: bool
@@ -227,7 +222,7 @@ class RunOptions:
 
 
 _REPEATED = (
-    *("local", "only", "shard", "max_trials", "max_failures", "fail_fast", "retry_failed"),
+    *("local", "only", "shard", "max_trials", "max_failures", "retry_failed"),
     *("keep_stale", "until_decided", "budget"),
     *("results", "address", "checkpoint_every", "pack", "plugin"),
 )

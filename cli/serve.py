@@ -39,8 +39,8 @@ def serve(
 ) -> None:
     """Show studies in a browser while they run, until Ctrl-C.
 
-    Progress, learning curves, tables, figures, claims and failures are updated as rows arrive. A field shows
-    the parts of any recipe. Pages are read-only. Only this machine has access, unless --host allows others.
+    Progress, learning curves, tables, figures, claims and failures are updated as rows arrive. Pages are
+    read-only. Only this machine has access, unless --host allows others.
     """
     from ..reporting.serve.http_server import Access, PageServer, ServeError
     from .machine_settings import load_settings

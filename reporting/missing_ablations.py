@@ -19,7 +19,6 @@ from ..grammar.nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, Ti
 from ..grammar.vocabulary.spec import REQUIRED, Spec, builtin_names, spec_of
 from ..storage import Store
 from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
-from ..studies.presentation.kinds import ResultKeys
 from ..studies.resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
 from ..studies.resolve.template import TRIAL_TABLES, Template, resolve_settings
 from ..studies.resolve.trial import Trial
@@ -195,7 +194,7 @@ class MissingAblations:
             "name": "missing",
             "rows": CHANGE,
             **columns,
-            "value": _shown_metric(self.study.tables),
+            "value": next((name for table in self.study.tables for _, name in table.named_metrics()), "loss"),
             "baseline": AS_IS,
         }
 
@@ -495,11 +494,6 @@ def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]
 
 def _labels(cell: RequestedCell, names: Sequence[str]) -> dict[str, str]:
     return {name: cell.model if name == MODEL else cell.change for name in names}
-
-
-def _shown_metric(tables: Sequence[ResultKeys]) -> str:
-    """Return the first metric that the study's tables show; the loss if they show none."""
-    return next((name for table in tables for _, name in table.named_metrics()), "loss")
 
 
 class _NoHoleError(Exception):

@@ -117,7 +117,6 @@ def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
 
 
 def _own_rows(theirs: PublishedTable, table: Table) -> set[str]:
-    """Return the paper's rows for which a table has our results."""
     beside = {id(cell.published) for number in _own_numbers(table) for cell in table.cells[number]}
     return {row for (row, _), number in theirs.cells.items() if id(number) in beside}
 

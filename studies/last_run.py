@@ -129,7 +129,6 @@ def _check_known(name: str, store: Store) -> None:
 
 
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
-    """Yield the plug-in files of a study's trials that are not loaded."""
     own = store.trials().filter(pl.col("study") == name)
     # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
     lists = (version.partition(" with ")[2] for version in own["version"].unique())
@@ -165,7 +164,6 @@ def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | S
 
 
 def _ran(store: Store, outcomes: pl.DataFrame) -> set[str]:
-    """Return the names of studies that have run and have a readable record."""
     return {name for name in outcomes["study"].unique() if store.records.load(name) is not None}
 
 

@@ -295,7 +295,6 @@ def _time(estimate: TimeEstimate) -> str:
 
 
 def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
-    """Yield each group's share of the models."""
     for group in dict.fromkeys(each.group for each in sizes):
         same = [each for each in sizes if each.group == group]
         shares = [each.numbers / each.of for each in same]

@@ -474,7 +474,6 @@ def has_more(further: Study, study: Study) -> bool:
 
 
 def _make_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
-    """Return the trials of a study's design; report faults of combined levels."""
     return GridBuilder(
         diagnostics=diagnostics,
         study=study.name,
@@ -487,7 +486,6 @@ def _make_grid(diagnostics: Diagnostics, study: Study) -> TrialGrid:
 
 
 def _check_tables(diagnostics: Diagnostics) -> None:
-    """Report unknown and missing tables."""
     data = diagnostics.data
     for name in data:
         if name not in _TABLES:
@@ -540,7 +538,6 @@ def _check_draft(
     search: SearchSettings | None,
     space: Mapping[str, Dimension],
 ) -> dict[str, Dimension]:
-    """Report faults of recipes, holes and levels; return the checked dimensions of a search."""
     draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
     check_recipes(draft)
     check_holes(draft)

@@ -96,7 +96,6 @@ class Feed:
             self._tracker.close()
 
     def _try(self, news: News) -> bool:
-        """Send an event; return whether that succeeded."""
         try:
             self._tell(news)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on

@@ -184,21 +184,16 @@ def print_first_table(request: RunRequest, store: Store) -> None:
     print_stderr("\n".join(["", *shown[:room]]), styled=styled)
     if len(shown) > room:
         print_stderr(f"… {plural(len(shown) - room, 'more line')}")
-    added = _count_added(results)
+    own = {trial.id for trial in results.study.trials}
+    later = {trial.id for trial in results.study.with_later_seeds().trials} - own
+    outcomes = results.store.trials()
+    added = len(set(outcomes.filter(pl.col("status") == "done")["trial"]) & later)
     if added and results.study.claims and results.study.tables[0] not in asks_for_seeds(results.study):
         seeds, trials = plural(len(results.study.seeds), "seed"), plural(added, "trial")
         print_stderr(
             f"the table uses only the {seeds} of the file; claims also use {trials} with added seeds"
         )
         print_stderr(f"see: {request.claims_command}")
-
-
-def _count_added(results: StudyResults) -> int:
-    """Return how many trials of added seeds are complete."""
-    own = {trial.id for trial in results.study.trials}
-    later = {trial.id for trial in results.study.with_later_seeds().trials} - own
-    outcomes = results.store.trials()
-    return len(set(outcomes.filter(pl.col("status") == "done")["trial"]) & later)
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:

@@ -179,7 +179,7 @@ def _request(options: RunOptions, study: Study) -> RunRequest:
         local=options.local,
         trial_ids=frozenset.intersection(*parts) if parts else None,
         max_trials=options.max_trials,
-        max_failures=1 if options.fail_fast else options.max_failures,
+        max_failures=options.max_failures,
         retry_failed=options.retry_failed,
         keep_stale=options.keep_stale,
         resume_command=options.command(study.overrides),

@@ -64,7 +64,6 @@ def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
 
 
 def _singular(kind: str) -> str:
-    """Return the singular of a kind: `loss term` for `loss_terms`."""
     return kind[:-1].replace("_", " ")
 
 
@@ -190,7 +189,6 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
 
 
 def _metrics(spec: TaskSpec) -> Iterator[str]:
-    """Yield the metrics of every trial of a task, then for each key the metrics that it adds."""
     by_way: dict[str, list[str]] = {}
     for name, way in task_metrics(spec).items():
         by_way.setdefault(way, []).append(name)

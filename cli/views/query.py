@@ -61,7 +61,13 @@ def format_markdown(answer: pl.DataFrame) -> str:
     """Return a Markdown table, with numbers on the right and escaped pipes."""
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
-    return "\n".join(["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows] + [""])
+    return "\n".join(
+        [
+            "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row) + " |"
+            for row in rows
+        ]
+        + [""]
+    )
 
 
 def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
@@ -106,10 +112,6 @@ def _json_value(value: object) -> object:
             return value
         case _:
             return str(value)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _csv(answer: pl.DataFrame) -> str:

@@ -25,8 +25,6 @@ from . import trial_lines
 from .trial_names import TrialNameColumns
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ...tracking.export import StudyExport
 
 _MAX_REASON_WIDTH = 60
@@ -97,17 +95,16 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
     return {
         name: study
         if isinstance(study, StudyError)
-        else (study.title, _outline_status(study, store, outcomes))
+        else (
+            study.title,
+            (
+                status_before_a_run(study.trials)
+                if isinstance(study, StudyOutline)
+                else study_status(study, store, outcomes)
+            ),
+        )
         for name, study in outline_studies(store, outcomes).items()
     }
-
-
-def _outline_status(study: Study | StudyOutline, store: Store, outcomes: pl.DataFrame) -> StudyStatus:
-    return (
-        status_before_a_run(study.trials)
-        if isinstance(study, StudyOutline)
-        else study_status(study, store, outcomes)
-    )
 
 
 def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:

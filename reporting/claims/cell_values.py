@@ -269,7 +269,6 @@ class CellResults:
         return None if trial is None else model_cost("parameters", trial.settings)
 
     def _mean(self, number: Number) -> float:
-        """Return the mean over the seeds with a finite value, 0 without any."""
         found = [self._evaluate(number, seed) for seed in self._every]
         known = [value for value in found if value is not None and math.isfinite(value)]
         return math.fsum(known) / len(known) if known else 0.0

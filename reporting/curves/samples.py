@@ -144,7 +144,6 @@ def _noted(
 
 
 def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """Return the last values of a family with one index: trial, index and value."""
     index = pl.col("name").str.extract(_INDEXED_METRIC, 1).alias("index")
     return last_members(metrics, family).select("trial", index, "value")
 

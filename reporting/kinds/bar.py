@@ -119,7 +119,6 @@ class Bars(Content):
 
 
 def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
-    """Draw one bar or point with its whisker, its number and the paper's."""
     axes, color = plot.axes, ACCENT if bar.accent else _GREY
     end = plot.x(0 if not points else plot.layout.x.low)
     if bar.value is not None:

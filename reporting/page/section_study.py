@@ -123,7 +123,6 @@ def _text(value: object) -> str:
 
 
 def _unquoted(value: str) -> str:
-    """Return a JSON string without quotes, and other JSON values unchanged."""
     read = json.loads(value)
     return read if isinstance(read, str) else value
 
@@ -166,7 +165,6 @@ def models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the models of a grid."""
     plan = make_plan(inputs.study, inputs.store)
     if not plan.models:
         return None

@@ -204,7 +204,6 @@ def _column(
 
 
 def _difference(value: float, first: float) -> str:
-    """Return the relative difference of a figure from the first's; "" if it is 0."""
     if value == first:
         return "="
     if first == 0:

@@ -151,7 +151,11 @@ class _StreamLayout:
             self.series((inner,), stream)
             self.strokes.append(_path(f"M{stream} {first}V{self.y - _ROW + 9}"))
         end = self.y
-        self._add(_own_cost(part), "added, with their norm", fork + 12, "f")
+        names = ("parameters", "kept")
+        figures = {
+            name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names
+        }
+        self._add(ModelPart(label="", **figures), "added, with their norm", fork + 12, "f")
         self.strokes.append(_path(f"M{x} {start - 11}q14 0 14 11V{end - 11}q0 11 -14 11"))
 
     def _add(self, part: ModelPart, label: str, x: float, mark: str = "") -> None:
@@ -199,13 +203,6 @@ def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
 def _ratio(part: ModelPart, name: str) -> float:
     inner = sum(getattr(one, name) for one in part.parts)
     return getattr(part, name) / inner if inner else 1.0
-
-
-def _own_cost(part: ModelPart) -> ModelPart:
-    """Return the costs of a sum without its parts: its normalisation, its input, its dropout."""
-    names = ("parameters", "kept")
-    figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
-    return ModelPart(label="", **figures)
 
 
 def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Iterator[str]:

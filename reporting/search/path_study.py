@@ -99,7 +99,6 @@ def _header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -> dic
 
 
 def _around(across: Sequence[str]) -> dict[str, Any]:
-    """Return the [study] key for the tasks that a search averages over: one path, by the mean."""
     return {"around": list(across)} if across else {}
 
 

@@ -118,7 +118,6 @@ def _is_loopback(name: str) -> bool:
 
 
 def _equal(given: str, expected: str) -> bool:
-    """Compare two texts in constant time."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
 

@@ -248,7 +248,6 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
 
 
 def _title(metric: str, now: StudyNow) -> str:
-    """Return the title of a metric for the study's trials; unknown metrics keep their names."""
     if metric not in METRICS:
         return metric
     trials = now.study.trials or now.study.boundary_trials()

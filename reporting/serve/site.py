@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -16,15 +16,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from ... import __version__
-from ...errors import ActivememError
-from ...grammar import ModelConfig, RecipeError, Space, parse
 from ...storage import Store
 from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
-from ...studies.text.units import si_prefix
 from ..page.section_results import shown_curves
-from ..recipes import breakdown
-from ..recipes.display import RecipeDisplay, show_recipe
 from .progress import study_progress
 from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, render_section
 from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreNow, StoreReader, StudyNow
@@ -145,8 +140,6 @@ class Site:
             return Response(
                 content=iter([data]), kind=f"{_KINDS[Path(name).suffix]}; charset=utf-8", fixed=True
             )
-        if path == "/recipe":
-            return Response(content=iter([self._recipe_page(query)]))
         match path.strip("/").split("/"):
             case ["study", study, "figure", figure] if figure.endswith(".svg"):
                 return self._figure(study, figure.removesuffix(".svg")) or self._missing(path)
@@ -241,11 +234,6 @@ class Site:
         body = f'{why}<p><a href="/">All studies</a></p>\n'
         return Response(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
 
-    def _recipe_page(self, query: Mapping[str, str]) -> bytes:
-        given = {name: query.get(name, default) for name, default in FIELDS.items()}
-        body = TEMPLATES.get_template("recipe.html").render(given=given, found=plan_recipe(given))
-        return self._head(title="Plan a recipe") + body.encode() + self._end()
-
     def _figure(self, study: str, figure: str) -> Response | None:
         now = self._reader.current().studies.get(study)
         if not isinstance(now, StudyNow):
@@ -284,86 +272,3 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 def _address(name: str, data: bytes) -> str:
     """Return the address of a file, which changes with its content."""
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"
-
-
-MAX_RECIPE_LENGTH = 4000
-MAX_NUMBER = 10**7
-
-FIELDS: Mapping[str, str] = {
-    "recipe": "",
-    "d_model": "128",
-    "length": "40",
-    "vocab": "20",
-    "batch": "32",
-    "causal": "",
-}
-"""The fields by name, with their initial values."""
-
-_HEADS = ("part", "parameters", "FLOPs/token", "memory", "reach", "state/token", "window")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipePlan:
-    """A recipe's parts as lines of a table, and sentences about the total; or `faults`, with carets."""
-
-    faults: str = ""
-    text: str = ""
-    id: str = ""
-    heads: Sequence[str] = ()
-    parts: Sequence[tuple[str, int, Sequence[str]]] = ()
-    notes: Sequence[str] = ()
-
-
-def plan_recipe(given: Mapping[str, str]) -> RecipePlan | None:
-    """Return the costs of the entered recipe, or its faults; None without a recipe."""
-    text = given["recipe"].strip()
-    if not text:
-        return None
-    if len(text) > MAX_RECIPE_LENGTH:
-        return RecipePlan(faults=f"expected at most {MAX_RECIPE_LENGTH:,} characters, got {len(text):,}")
-    numbers, wrong = read_numbers(given)
-    try:
-        recipe = parse(text)
-    except RecipeError as error:
-        return RecipePlan(faults="\n".join([str(error), *wrong]))
-    if wrong:
-        return RecipePlan(faults="\n".join(wrong))
-    config = ModelConfig(d_model=numbers["d_model"], vocab=numbers["vocab"], causal=bool(given["causal"]))
-    choices = [f"{Space(recipe).count}"] if recipe.dimensions else []
-    try:
-        shown = show_recipe(recipe, config, length=numbers["length"], batch=numbers["batch"])
-    except ActivememError as error:
-        return RecipePlan(faults="\n".join([str(error), *choices]))
-    return _plan_of(shown)
-
-
-def read_numbers(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
-    """Return the whole numbers of the fields, and the faults of others."""
-    numbers, wrong = dict[str, int](), list[str]()
-    for name in ("d_model", "length", "vocab", "batch"):
-        text = given[name].strip().replace(",", "")
-        if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= MAX_NUMBER:
-            numbers[name] = int(text)
-        else:
-            wrong.append(f"{name}: expected a whole number from 1 to {MAX_NUMBER:,}, got {given[name]!r}")
-    return numbers, wrong
-
-
-def _plan_of(shown: RecipeDisplay) -> RecipePlan:
-    analysis, sizes = shown.analysis, shown.sizes
-    tree = analysis.tree_with_memory(sizes.batch)
-    unit, size = si_prefix(analysis.flops_per_token)
-    lines = [
-        (label, depth, breakdown.format_costs(part, sizes, size))
-        for label, depth, part in breakdown.iter_parts(tree)
-    ]
-    lines.append(("total", 0, breakdown.format_costs(tree, sizes, size)))
-    kept = [place for place in range(len(_HEADS) - 1) if any(costs[place] for *_, costs in lines)]
-    heads = [_HEADS[place + 1].replace("FLOPs", f"{unit}FLOPs") for place in kept]
-    return RecipePlan(
-        text=shown.recipe.text,
-        id=shown.recipe.id,
-        heads=["part", *heads],
-        parts=[(label, depth, [costs[place] for place in kept]) for label, depth, costs in lines],
-        notes=breakdown.sentences(analysis, sizes),
-    )

@@ -73,7 +73,7 @@ def estimate(
         if half is not None and spread == "ci":
             half *= t_quantile(level, count)
     elif spread == "se":
-        half = _bootstrap_error(ordered, center) or None
+        half = (float(_bootstrap(ordered, center).std(ddof=1)) if len(ordered) > 1 else None) or None
     elif ordered[0] < ordered[-1] and (interval := _bootstrap_interval(ordered, center, level)):
         low, high = interval
         return Estimate(value=value, low=low, high=high, spread=(high - low) / 2, n=count)
@@ -142,10 +142,6 @@ def _bootstrap(ordered: Sequence[float], center: Center) -> Floats:
     samples = np.sort(np.asarray(ordered)[picks], axis=1)  # (resamples, values)
     cut = (count - 1) // 2 if center == "median" else count // 4
     return np.sort(samples[:, cut : count - cut].mean(axis=1))
-
-
-def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
-    return float(_bootstrap(ordered, center).std(ddof=1)) if len(ordered) > 1 else None
 
 
 def _bootstrap_interval(ordered: Sequence[float], center: Center, level: float) -> tuple[float, float] | None:

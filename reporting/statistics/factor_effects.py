@@ -307,7 +307,6 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
 
 
 def _residuals(y: Floats, model: Floats) -> tuple[Floats, int]:
-    """Return the residual sum of squares and its degrees of freedom."""
     fitted = model @ np.linalg.lstsq(model, y, rcond=1e-8)[0]
     return y - fitted, len(y) - matrix_rank(model)
 

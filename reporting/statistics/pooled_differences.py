@@ -87,7 +87,6 @@ def _squares_of_pairs(
 
 
 def _residuals(cells: Sequence[Values], units: Sequence[int]) -> tuple[list[float], float]:
-    """Return the mean profile of cells over units, each cell centred, and the residual squares."""
     courses = [_centred([cell[unit] for unit in units]) for cell in cells]
     means = [mean(values) for values in zip(*courses, strict=True)]
     rest = math.fsum((value - at) ** 2 for course in courses for value, at in zip(course, means, strict=True))

@@ -137,7 +137,6 @@ def _aggregate(
 
 
 def _resampled(runs: Sequence[Floats], generator: np.random.Generator, count: int) -> list[Floats]:
-    """Return resampled runs of each task, (resamples, runs)."""
     return [each[0][generator.integers(each.shape[1], size=(count, each.shape[1]))] for each in runs]
 
 

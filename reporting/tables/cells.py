@@ -237,7 +237,6 @@ class TableCells:
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
 
     def _cells(self) -> tuple[tuple[Cell, ...], ...]:
-        """Return the cells by row; they are made in reading order, in which footnotes are lettered."""
         best = {place for column in self.best_of_columns for place in column.places}
         return tuple(
             tuple(self._cell(row.level, column, self.estimates, best) for column in self.columns)

@@ -404,7 +404,6 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Join words as `a`, `a and b`, or `a, b and c`."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -242,7 +242,17 @@ def pick_best(
     for (row, column, metric), tallies in tallies_by_place.items():
         ranked = [tallies_by_place[row, column, name] for name in (spec.value[0], spec.otherwise) if name]
         number = _best(spec, ranked)
-        best[row, column, metric] = _merge_tallies(tallies) if number is None else tallies[number]
+        best[row, column, metric] = (
+            (
+                Tally(
+                    trials=sum(tally.trials for tally in tallies),
+                    values=(),
+                    gaps=tuple(gap for tally in tallies for gap in tally.gaps),
+                )
+            )
+            if number is None
+            else tallies[number]
+        )
         levels = list(zip(*ranked, strict=True))
         empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
         if number is not None and empty:
@@ -266,15 +276,6 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
         if scores:
             return max(scores, key=scores.__getitem__)
     return None
-
-
-def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
-    """Merge the trials of several tallies into one, without values."""
-    return Tally(
-        trials=sum(tally.trials for tally in tallies),
-        values=(),
-        gaps=tuple(gap for tally in tallies for gap in tally.gaps),
-    )
 
 
 def untrained_remarks(

@@ -241,14 +241,12 @@ class _Tables(BaseModel):
 
 @cache
 def _datasets() -> Registry[Dataset]:
-    """Return the registry of datasets, filled from the file."""
     tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     read = _read_tables(tables)
     return Registry("corpus", {**read.texts, **read.pairs, **read.treebanks})
 
 
 def _read_tables(tables: dict[str, Any]) -> _Tables:
-    """Return all datasets with their downloads and files; raise KeyError for an undefined reference."""
     downloads, files = tables.pop("downloads"), tables.pop("files")
     for heading, datasets in tables.items():
         for name, table in datasets.items():

@@ -580,7 +580,6 @@ class _ClaimParser(TokenReader):
         return f"'{self._faults.quote(token.start, token.end)}'"
 
     def _word(self) -> Identifier:
-        """Return the next token as a name."""
         token = self._advance()
         return Identifier(start=token.start, end=token.end, text=token.text)
 

@@ -452,7 +452,6 @@ class _Resolver:
         return BoundLevel(start=level.start, end=level.end, text=text)
 
     def _level(self, factor: str, level: syntax.LevelLiteral, bound: Bindings) -> Level | None:
-        """Return a factor's level by its text."""
         found = self._substituted(level, bound)
         try:
             return self._scope.level(factor, found.text)
@@ -601,7 +600,6 @@ class _Resolver:
     # what a power law through the smaller sizes of a ladder foretells of a number
 
     def _law(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
-        """Return the extrapolation to the size of its argument."""
         sizes = self._scope.ladder
         if not sizes:
             return self.fail(node, "law(…) needs the sizes of a [ladder], but the study has none")

@@ -216,7 +216,6 @@ class SizeMatcher:
         return SizeMatch(size=size, costs=tuple(matches))
 
     def _costs(self, levels: Mapping[str, Level], size: int) -> dict[MatchedCost, float]:
-        """Return what a cell's model of a size costs."""
         settings = resolve_settings(self.template, {**levels, self.matched.name: size})
         return {name: _COSTS[name](settings) for name in self.matched.costs}
 
@@ -230,7 +229,6 @@ class SizeMatcher:
 
 
 def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
-    """Return the range of integers at each occurrence of a hole in a recipe."""
     ranges: list[tuple[int, int]] = []
     for node in walk(recipe.root):
         if isinstance(node, RepeatNode) and node.count == HoleNode(name):

@@ -97,7 +97,6 @@ class KeptFacts:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a table, including file names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list):

@@ -234,7 +234,6 @@ def draw_split(layout: OwnLayout, row: Row) -> Row:
 
 
 def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cells:
-    """Return the columns of a file, or the lines of two files; raise RowsError."""
     if form not in (*_TEXTS, "lines", "pairs"):
         from .columnar import read_columnar  # noqa: PLC0415 -- pyarrow loads slowly
 

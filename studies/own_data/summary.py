@@ -226,7 +226,6 @@ def _length(sequence: str, kind: str) -> int:
 
 
 def _num_symbols(sequences: Iterable[str], kind: str) -> int:
-    """Return the number of distinct tokens."""
     if kind == "characters":
         return len(set[int]().union(*(set(sequence.encode()) for sequence in sequences)))
     split = split_words if kind == "words" else str.split

@@ -195,7 +195,6 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of points under a search's name, or adopted by it."""
     own = _tried(study, outcomes.filter(pl.col("study") == study.name))
     if "taken" not in outcomes.columns:
         return own
@@ -214,7 +213,6 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tried(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of a search's points with one of its seeds."""
     return outcomes.filter(
         [_is_tried(study, *row) for row in outcomes.select("trial", "factors").iter_rows()]
     )

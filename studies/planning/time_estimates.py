@@ -130,7 +130,6 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
 
 
 def _blocks(recipe: str) -> frozenset[str]:
-    """Return the names of a recipe's blocks, without their arguments."""
     return frozenset(re.findall(r"[a-z_]\w*", re.sub(r"(?<=\w)\([^()]*\)", "", recipe)))
 
 

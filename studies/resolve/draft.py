@@ -291,7 +291,6 @@ def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
 
 
 def _declaration_path(draft: Draft, name: str) -> KeyPath:
-    """Return the first position that defines a factor, a dimension or a size."""
     if name in draft.space:
         return ("search", "space", name)
     if name in draft.design.combined_factors:

@@ -220,7 +220,6 @@ def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, T
 
 
 def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the metrics of the task's kind."""
     task = settings.task
     if isinstance(task, AlgorithmicSettings):
         grows = settings.train.lengths is None

@@ -64,7 +64,6 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
 
 
 def _read_space(diagnostics: Diagnostics, texts: Mapping[str, str]) -> dict[str, Dimension]:
-    """Return the valid dimensions by name; report faults of others."""
     space: dict[str, Dimension] = {}
     for name, text in texts.items():
         try:

@@ -98,7 +98,6 @@ def space_words(study: Study) -> str:
 
 
 def _uses(study: Study, text: str) -> Counter[str]:
-    """Return how often each name fills a hole of one recipe, at most."""
     found = Counter[str]()
     for name in HOLE_PATTERN.findall(text):
         inner = Counter[str]()
@@ -109,7 +108,6 @@ def _uses(study: Study, text: str) -> Counter[str]:
 
 
 def _fillings(study: Study, name: str) -> list[str]:
-    """Return the texts that can fill a hole."""
     dimension = study.dimensions.get(name)
     if isinstance(dimension, ChoiceDimension):
         return [each for each in representative_values(dimension) if isinstance(each, str)]

@@ -91,13 +91,14 @@ def path_prefix(path: KeyPath) -> str:
 def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
     """Return the sort key: the file from top to bottom, then overrides, then faults without a line."""
     part = 2 if fault.line is None else 0 if fault.line else 1
-    return (part, fault.line or 0, fault.text if part else "", fault.start, _with_numbers(fault.message))
-
-
-def _with_numbers(message: str) -> list[str | int]:
-    """Split a message so that every second piece is a number: line 9 then sorts before line 10."""
-    pieces = _NUMBER.split(message)
-    return [int(piece.replace(",", "")) if place % 2 else piece for place, piece in enumerate(pieces)]
+    pieces = _NUMBER.split(fault.message)
+    return (
+        part,
+        fault.line or 0,
+        fault.text if part else "",
+        fault.start,
+        [int(piece.replace(",", "")) if place % 2 else piece for place, piece in enumerate(pieces)],
+    )
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:

@@ -144,14 +144,13 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
             case kind:
                 expected, got = _EXPECTED[kind].format_map(context), error["input"]
                 remedy = ": write it without quotes" if _is_quoted(kind, got) else ""
-                if kind == "string_pattern_mismatch" and (name := _as_name(str(got))):
+                if kind == "string_pattern_mismatch" and (
+                    name := re.sub(r"[^A-Za-z0-9_.]+", "-", str(got))
+                    .lstrip("0123456789_.-")
+                    .rstrip("-")[:100]
+                ):
                     remedy = f"; nearest: {name}"
                 yield ValidationProblem(path, f"expected {expected}, got {format_value(got)}{remedy}")
-
-
-def _as_name(text: str) -> str:
-    """Return the nearest valid name, such as `by-length` for `by length`; empty if the text has no letter."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).lstrip("0123456789_.-").rstrip("-")[:100]
 
 
 def _is_quoted(kind: str, got: object) -> bool:
@@ -264,7 +263,6 @@ def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
 
 
 def _format_union(kinds: tuple[Any, ...]) -> str:
-    """Format a union of types, possibly optional."""
     return " or ".join(dict.fromkeys(_format_type(one) for one in kinds if one is not type(None)))
 
 

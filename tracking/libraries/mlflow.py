@@ -117,7 +117,6 @@ class MlflowRuns(Tracker):
         return next(iter(self._client.search_runs([self._experiment(study)], wanted, max_results=1)), None)
 
     def _create(self, study: str, trial: str, name: str, at: float) -> str:
-        """Return the id of a new run."""
         run = self._client.create_run(
             self._experiment(study), start_time=_ms(at), tags={_TRIAL: trial}, run_name=name
         )

@@ -46,7 +46,11 @@ class TrackioProjects(Tracker):
     def known(self, trial: TrackedTrial) -> Known:
         """Return what the project has of a trial."""
         rows = self._storage.get_logs(trial.study, run_id=trial.id)
-        epochs = {row["step"] for row in rows if any(_is_metric(name) for name in row)}
+        epochs = {
+            row["step"]
+            for row in rows
+            if any((name not in _NO_METRICS and not name.startswith(_FINAL)) for name in row)
+        }
         config = self._storage.get_run_config(trial.study, run_id=trial.id) or {}
         return Known(epochs=frozenset(epochs), status=config.get("status"))
 
@@ -92,7 +96,3 @@ class TrackioProjects(Tracker):
             log_ids=[once],
             run_id=trial.id,
         )
-
-
-def _is_metric(name: str) -> bool:
-    return name not in _NO_METRICS and not name.startswith(_FINAL)

@@ -126,7 +126,6 @@ def _figure(curve: Curve) -> Figure:
 
 
 def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
-    """Return all sizes, from the space that the panels need."""
     row_names = TEXT + 6.0 if curve.columns else 0.0
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
     limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1

@@ -95,13 +95,16 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
         prefixed = EngFormatter(sep="")
         return [prefixed(number) if abs(number) >= 1 else f"{number:g}" for number in numbers]
     decimals = next(
-        (digits for digits in range(9) if all(_is_round(number, digits) for number in numbers)), 9
+        (
+            digits
+            for digits in range(9)
+            if all(
+                math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12) for number in numbers
+            )
+        ),
+        9,
     )
     return [format(number, f"z,.{decimals}f").replace("-", "−") for number in numbers]
-
-
-def _is_round(number: float, digits: int) -> bool:
-    return math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _step(positive: Sequence[float]) -> float:

@@ -42,16 +42,12 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    text = _escape_brackets(cell.full_text)
+    text = cell.full_text.replace("[", "\\[").replace("]", "\\]")
     ours = f"**{text}**" if cell.best else text
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
     published = f"<sub>{_escape(cell.published_text)}</sub>" if cell.published_text else ""
     return "<br>".join(part for part in (ours, published) if part)
-
-
-def _escape_brackets(text: str) -> str:
-    return text.replace("[", "\\[").replace("]", "\\]")
 
 
 def _escape(text: str) -> str:

@@ -197,7 +197,6 @@ def _shift_column(column: TextColumn, by: int) -> TextColumn:
 
 
 def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
-    """Yield the lines of one group of columns."""
     yield from _heading_lines(group, name_width)
     yield _line(table.corner, name_width, [column.head for column in group])
     for heading, numbers in table.row_groups():

@@ -103,9 +103,9 @@ def test_a_block_that_exits_is_an_outcome(folder):
 
 
 def test_a_run_ends_at_so_many_failures(folder):
-    status, told = run(folder, "exit", "--fail-fast")
+    status, told = run(folder, "exit", "--max-failures", "1")
     assert (status, len(outcomes(folder))) == (1, 1)
-    again = "Continue: activemem study run tiny.toml --local --fail-fast"
+    again = "Continue: activemem study run tiny.toml --local --max-failures 1"
     see = "see: activemem table render tiny"
     assert told[-2:] == [see, f"stopped because 1 trial failed. {again}"]
 
