@@ -1,11 +1,9 @@
 """The command line, the only folder that prints.
 
-`app` is the program and `commands` its groups; `serve` and `agent_guide` are commands without a group.
-`views` format results as lines, `pages` define the JSON output of commands, and `live` shows running studies.
-`options` has shared options of several commands.
+`app` is the program and `commands` its groups. `views` format results as lines, `pages` define the JSON
+output of commands, and `live` shows running studies. `options` has shared options of several commands.
 
-`coordinates` describes a check of widths. `output` has the two streams and exit statuses.
-`settings_file` finds activemem.toml, and `machine_settings` reads it. `missing_results` has the messages
-about missing results.
-`plugin_loading` loads plug-ins before a command runs.
+`coordinates` describes a check of widths. `output` has the two streams and exit statuses. `settings_file`
+finds activemem.toml, and `machine_settings` reads it. `missing_results` has the messages about missing
+results. `plugin_loading` loads plug-ins before a command runs.
 """

@@ -22,7 +22,7 @@ from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
-from ..tracking.opening import is_uri
+from ..tracking.contract import is_uri
 from .settings_file import ENV_PREFIX, TOKEN_VARIABLE, find_settings_file
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from activemem.studies.expansions.gate import GateSettings
 from activemem.studies.expansions.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.resolve.training_budget import BudgetSettings
-from activemem.studies.schema import search_settings, settings, training
+from activemem.studies.schema import search_settings, settings
 from activemem.studies.text.strict_model import StrictModel, default_words, type_words
 
 TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
     "model": settings.ModelSettings,
-    "train": training.TrainSettings,
+    "train": settings.TrainSettings,
     "budget": BudgetSettings,
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,

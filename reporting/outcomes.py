@@ -12,13 +12,13 @@ from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_ME
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import study_outcomes
-from ..studies.planning.stored_bits_per_byte import with_bits_per_byte
 from ..studies.planning.trial_values import (
     FindCourse,
     ValueStatus,
     describe_divergence,
     ignorant_losses,
     may_diverge,
+    with_bits_per_byte,
     with_targets,
 )
 from ..studies.schema.factors import one_line

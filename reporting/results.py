@@ -126,8 +126,11 @@ class StudyResults:
         With `path` its cells lead from the baseline to the best point. Raises PromotionError if there is
         nothing to compare.
         """
-        from .search.path_study import path_text  # noqa: PLC0415 -- tables do without it
-        from .search.promotion import PromotionError, winners_text  # noqa: PLC0415 -- as above
+        from .search.promotion import (  # noqa: PLC0415 -- as above
+            PromotionError,
+            path_text,
+            winners_text,
+        )
 
         check_arguments(
             number_fault("best", best, least=1), number_fault("seeds", seeds, least=1), error=PromotionError

@@ -17,7 +17,7 @@ from .planning.time_estimates import TimeEstimate
 from .resolve.costs import blocks_compiled_for_each_length
 from .resolve.training_budget import budget_words
 from .schema.factors import level_name, short_level_names
-from .schema.training import ParameterGroupSettings
+from .schema.settings import ParameterGroupSettings
 from .searches.points import comparison_note
 from .searches.words import rung_costs, rung_words, search_words, space_words
 from .study import Study

@@ -43,9 +43,8 @@ from .schema.search import (
     search_dimensions,
 )
 from .schema.search_settings import SearchSettings, is_known_before
-from .schema.settings import DecodeSettings, Level, ModelSettings, StudySettings
+from .schema.settings import DecodeSettings, Level, ModelSettings, StudySettings, TrainSettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
-from .schema.training import TrainSettings
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 from .text.strict_model import InvalidTableError, StrictModel

@@ -15,8 +15,7 @@ from .presentation.kinds import kinds_of
 from .resolve.template import TRIAL_TABLES
 from .resolve.training_budget import BudgetSettings
 from .schema.search_settings import SearchSettings
-from .schema.settings import DecodeSettings, ModelSettings, StudySettings
-from .schema.training import TrainSettings
+from .schema.settings import DecodeSettings, ModelSettings, StudySettings, TrainSettings
 from .text.strict_model import StrictModel
 
 _ANY_TABLE = {"type": "object"}

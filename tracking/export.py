@@ -13,7 +13,7 @@ from ..studies.planning.status import outcome_trials, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
 from .contract import TrackedEnd, TrackedTable, Tracker, TrackingError
-from .trials import tracked_trial
+from .feed import tracked_trial
 
 
 def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:

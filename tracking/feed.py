@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Literal
+from typing import Any, Literal
 
 from ..engine.core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, Relay, Started
 from ..studies.resolve.trial import Trial
+from ..studies.schema.factors import level_name
 from ..studies.text.units import plural, truncate
-from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
-from .trials import tracked_trial
+from .contract import Setting, TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 MAX_QUEUED = 10_000
 """The largest length of the queue; further events are dropped and counted as missing."""
@@ -226,3 +228,32 @@ def _close(feed: Feed) -> str | None:
         return None
     why = f" ({feed.error})" if feed.error else ""
     return f"{feed.name} {' and '.join(told)}{why}; activemem study export adds what is missing"
+
+
+_MAX_NAME_LENGTH = 80
+_NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
+
+
+def tracked_trial(trial: Trial) -> TrackedTrial:
+    """Return a trial with all its settings, as `train.batch_size`, and the levels of its factors."""
+    levels = {name: level_name(level) for name, level in trial.levels.items()}
+    named = {**levels, "seed": str(trial.settings.seed)}
+    words = _NOT_IN_NAMES.sub("_", ",".join(f"{name}={text}" for name, text in named.items()))
+    settings = dict(_flat("", trial.settings.model_dump(mode="json")))
+    return TrackedTrial(
+        id=trial.id,
+        study=trial.study,
+        name=f"{words[:_MAX_NAME_LENGTH]}-{trial.id}",
+        settings={**settings, **trial.levels, "seed": trial.settings.seed},
+    )
+
+
+def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
+    """Yield every non-empty setting by its dotted name; lists as JSON."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{name}.", value)
+        elif isinstance(value, list):
+            yield prefix + name, json.dumps(value)
+        elif value is not None:
+            yield prefix + name, value

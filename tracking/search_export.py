@@ -21,9 +21,8 @@ from ..storage import Store
 from ..studies.planning.status import study_outcomes
 from ..studies.schema.factors import first_line
 from ..studies.study import Study
-from .contract import TrackingError
+from .contract import TrackingError, is_uri
 from .export import StudyExport
-from .opening import is_uri
 
 _OURS = "activemem"
 """The attribute that marks our data: on a study its title, on a trial its attempts."""

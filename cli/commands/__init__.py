@@ -1,16 +1,14 @@
 """Commands: one file for each group, which parses arguments and delegates.
 
-`catalog` lists and shows all names for studies. The groups are `recipe`, `block`, `study`, `probe`, `model`,
-`table`, `curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` and
-`study_coordinates` are more commands of `study`.
+`catalog` lists and shows all names for studies. The groups are `recipe`, `block`, `study`, `probe`,
+`model`, `table`, `curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` has
+more commands of `study`.
 """
 
 from collections.abc import Callable, Mapping
 
 import typer
 
-from ..agent_guide import agent_guide
-from ..serve import serve
 from . import (
     block,
     catalog,
@@ -25,12 +23,13 @@ from . import (
     report,
     store,
     study,
-    study_coordinates,
     study_search,
     table,
 )
+from .catalog import agent_guide
+from .report import serve
 
-__all__ = ["PANELS", "study_coordinates", "study_search"]
+__all__ = ["PANELS", "study_search"]
 
 PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
     "Recipes and studies": {"recipe": recipe.app, "block": block.app, "study": study.app},

@@ -41,7 +41,7 @@ def verify(
     1 if a check fails.
     """
     from ...blocks.testing.passport import verify_block
-    from ..views.passports import format_passport
+    from ..views.blocks import format_passport
 
     found = verify_block(name, against=against, width=d_model)
     if as_json:

@@ -1,7 +1,8 @@
-"""`activemem list` and `activemem show`: the names that recipes and studies can use."""
+"""`activemem list`, `activemem show` and `activemem agent-guide`: names for recipes and studies, and a guide."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Annotated
 
 import typer
@@ -91,3 +92,8 @@ def _check_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ActivememError(f"unknown kind '{kind}'{nearest_hint(kind, KINDS)}")
     return kind
+
+
+def agent_guide() -> None:
+    """Print a guide for coding agents: how to plan and run studies."""
+    print_stdout(files("activemem.cli").joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())

@@ -20,7 +20,7 @@ def show(as_json: JsonOption = False) -> None:
     (ACTIVEMEM_RESULTS and the like), and the nearest activemem.toml upward from the working directory.
     Otherwise the default applies.
     """
-    from ...tracking.opening import is_uri
+    from ...tracking.contract import is_uri
     from ..machine_settings import SETTING_NAMES, load_settings
 
     found = load_settings()

@@ -234,7 +234,7 @@ class _Report:
 def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:
     from ...engine.probes.encoders import NO_ENCODER
     from ...engine.probes.tuning import NO_TRANSLATION
-    from ..views.trial_names import TrialNameColumns
+    from ..views.trial_lines import TrialNameColumns
 
     counts, left, failed = Counter[str](), dict[str, str](), False
     columns = TrialNameColumns(study.trials)

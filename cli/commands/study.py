@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...tracking.opening import EXPORT_NAMES, SEARCH_EXPORT
+from ...tracking.contract import EXPORT_NAMES, SEARCH_EXPORT
 from ..help_panels import EVERY_DAY, PanelCommand
 from ..options import (
     AddressOption,
@@ -121,7 +121,7 @@ def run(
     trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C or
     SIGTERM, which end the run cleanly. Machine failures are not stored.
     """
-    from ..live.until_decided import run_from_options
+    from ..live.run import run_from_options
     from ..plugin_loading import given_plugins
 
     # Typer has read one value for each parameter above, whose names are those of RunOptions
@@ -276,8 +276,8 @@ def export(
     Data that the program already has, from an earlier export or from the run itself, are skipped. The export
     to optuna writes a search into an SQLite file, as points with their parameters and values.
     """
+    from ...tracking.contract import open_trackers
     from ...tracking.export import export_study
-    from ...tracking.opening import open_trackers
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
     from ..views.status import format_exported

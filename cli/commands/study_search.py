@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import JsonOption, OverridesOption, ResultsOption
+from ..options import DataOption, JsonOption, OverridesOption, ResultsOption
 from ..output import (
     EXIT_FAILED,
     EXIT_WRONG_INPUT,
@@ -19,6 +19,7 @@ from ..output import (
     print_json_line,
     print_stderr,
     print_stdout,
+    print_waiting,
 )
 from .study import StudyFile, StudyName, app
 
@@ -328,3 +329,36 @@ def _lines() -> Iterator[tuple[int, str]]:
     for number, line in enumerate(sys.stdin, start=1):
         if line.strip():
             yield number, line
+
+
+@app.command()
+def coordinates(
+    study: StudyFile,
+    *,
+    steps: Annotated[
+        int, typer.Option("--steps", min=1, metavar="N", help="The number of training steps of each model.")
+    ] = 5,
+    overrides: OverridesOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train each size of a ladder for a few steps and print how much the activations of each layer change.
+
+    With μP (mup in [model]) each layer changes by the same amount at all widths. The best learning rate is
+    then the same for all widths. Without μP the changes grow with the width. Nothing is stored.
+    """
+    from ...engine.probes.coordinates import coordinate_check
+    from ...studies.study import load_study
+    from ..coordinates import coordinates_page, format_coordinates, ladder_groups
+    from ..machine_settings import load_settings
+
+    found = load_study(study, overrides or ())
+    print_waiting(f"training each size for {steps} steps")
+    folder = load_settings({"data": data}).data
+    checks = {
+        group: coordinate_check(by_width, steps, folder) for group, by_width in ladder_groups(found).items()
+    }
+    if as_json:
+        print_json(coordinates_page(found, steps, checks))
+    else:
+        print_stdout(format_coordinates(found, steps, checks))

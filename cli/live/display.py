@@ -26,8 +26,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
 from ..views import trial_lines
-from ..views.trial_lines import Headline
-from ..views.trial_names import TrialNames
+from ..views.trial_lines import Headline, TrialNames
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 

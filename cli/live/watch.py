@@ -23,8 +23,7 @@ from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.status import explain_failures, format_best_points, format_failures
-from ..views.trial_lines import headline_of
-from ..views.trial_names import TrialNameColumns
+from ..views.trial_lines import TrialNameColumns, headline_of
 from .display import draw, drawing
 
 MAX_SILENCE_S = 600.0

@@ -23,6 +23,7 @@ from ...studies.text.units import (
 )
 
 if TYPE_CHECKING:
+    from ...blocks.testing.passport import Passport
     from ..pages import BlockEntry, BlockPage
 
 _MAX_SIGNATURE_WIDTH = 30
@@ -159,3 +160,25 @@ def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
 def _wrapped(text: str, indent: int) -> list[str]:
     first, others = " " * indent, " " * (indent + 2)
     return wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+
+
+_MARKS = {True: "pass", False: "FAIL", None: "–"}
+
+
+def format_passport(passport: Passport) -> str:
+    """Return the block, and a line for each check with its result and its finding."""
+    width = max(len(check.name) for check in passport.checks)
+    rows = [
+        passport.block if passport.against is None else f"{passport.block}, against {passport.against}",
+        "",
+    ]
+    for check in passport.checks:
+        start = f"  {check.name:<{width}}  {_MARKS[check.passed]:<4}  "
+        rows += wrap(
+            check.finding,
+            WIDTH,
+            initial_indent=start,
+            subsequent_indent=" " * len(start),
+            break_on_hyphens=False,
+        )
+    return "\n".join(rows)

@@ -22,7 +22,7 @@ from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..missing_results import failure_help
 from ..output import output_width
 from . import trial_lines
-from .trial_names import TrialNameColumns
+from .trial_lines import TrialNameColumns
 
 if TYPE_CHECKING:
     from ...tracking.export import StudyExport

@@ -21,8 +21,7 @@ from ...errors import ActivememError
 from ...grammar import ModelConfig, analyse
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.resolve.costs import model_config
-from ...studies.schema.settings import ModelSettings, TrialSettings, read_recipe
-from ...studies.schema.training import Precision
+from ...studies.schema.settings import ModelSettings, Precision, TrialSettings, read_recipe
 
 AnyModel = Model | TransductionModel
 """A model of one sequence, or of a source and a target."""

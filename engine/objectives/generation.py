@@ -21,8 +21,7 @@ from ...studies.catalog.tasks import (
     SizeChoice,
     TranslationSettings,
 )
-from ...studies.schema.settings import TrialSettings
-from ...studies.schema.training import TrainSettings
+from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..data.sentence_pairs import PairBatch, PairSplit, ParallelText, iter_pair_eval, open_pairs
 from ..data.token_files import Split
 from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linearised

@@ -14,8 +14,7 @@ from torch.nn import functional
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, TaskKind
-from ...studies.schema.settings import TrialSettings
-from ...studies.schema.training import TrainSettings
+from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..core.process import derive_seed
 from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batches
 from ..data.vocabularies import vocabulary_to_dict

@@ -20,8 +20,7 @@ from ...blocks.models.base_model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
 from ...studies.planning.memory_estimates import NUMBER, WeightState
-from ...studies.schema.settings import TrialSettings
-from ...studies.schema.training import CHANGEABLE, ParameterGroupSettings
+from ...studies.schema.settings import CHANGEABLE, ParameterGroupSettings, TrialSettings
 from ..core.models import meta_model
 from .rules import SGD, Adam, Lion, Muon, muon_maps
 

@@ -27,8 +27,7 @@ from ...blocks.core.initialisation import find_weights
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import ActivememError
 from ...studies.catalog.tasks import ModelInterface
-from ...studies.schema.settings import TrialSettings
-from ...studies.schema.training import Compile, TrainSettings
+from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.interruption import raise_if_stopped
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ...blocks.reach_check import ROUNDING
 from ...errors import ActivememError
 from ...studies.catalog.metrics import METRICS
-from ...studies.schema.training import EarlyStoppingSettings, TrainSettings
+from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
 from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast, float32_products
 from ..objectives.base import CausalView, Metrics, Objective

@@ -2,5 +2,5 @@
 
 `studies.searches` defines the points. `noise` estimates how much of the best points' lead is noise, and
 which differences the spread over seeds hides. `promotion` writes the study that confirms the best points
-on fresh seeds, and `path_study` the study of the path to the best point.
+on fresh seeds, and the study of the path to the best point.
 """

@@ -1,7 +1,7 @@
 """Readers of the user's own data files; faults are reported with file, line and column.
 
-`own_corpus` reads the table `corpus = { … }` and the key `tokenizer`. `texts` reads a text, `documents` the
-shards of a large one; `tables` reads labelled sequences and sentence pairs, and `tokenizers` the files of
-pretrained tokenizers. `reader` reads each file once, and `folders` lists the files of a path. `cells` and
-`columnar` read columns, `rows` checks their values, and `summary` has the facts for a plan.
+`own_corpus` reads the table `corpus = { … }` and the key `tokenizer`. `texts` reads a text, or the shards
+of a large one; `tables` reads labelled sequences and sentence pairs, and `tokenizers` the files of
+pretrained tokenizers. `reader` finds the files of a path and reads each once. `cells` and `columnar` read
+columns, `rows` checks their values, and `summary` has the facts for a plan.
 """

@@ -23,12 +23,11 @@ from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText,
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
 from .cells import MAX_DATA_VARIABLE
-from .documents import read_own_documents
 from .reader import CORPUS, Reader
 from .rows import CLASSES, NUMBERS, TAGS
 from .summary import CorpusSummary, PieceBounds
 from .tables import read_pairs, read_sequences
-from .texts import read_own_text
+from .texts import read_own_documents, read_own_text
 from .tokenizers import TOKENIZER, read_tokenizer
 
 _MIN_BYTES = 1_000_000

@@ -1,15 +1,127 @@
-"""Reader of one corpus's files, each read once; faults are reported at the key that names the file."""
+"""Reader of one corpus's files, each found once and read once; faults are reported at the key of the file."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .cells import digest_limited, read_limited
+from .cells import digest_limited, quoted, read_limited
+from .rows import split_named
 from .summary import CorpusSummary
+
+_FORMS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+}
+_SPLIT = re.compile(r"^([a-z]+)(?=$|[-_.])")
+
+_SHARD = re.compile(r"-[0-9]+-of-[0-9]+$")
+
+Files = Mapping[str, Sequence[Path]]
+"""The files of each split by name; a single file, or a folder without splits, is all for training."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFiles:
+    """The format and files of a path, and the names of splits that are left out."""
+
+    form: str
+    files: Files
+    left_out: Sequence[str] = ()
+
+
+def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
+    """Return the files of a path; raise CorpusError. `names` maps splits to unusual names in it."""
+    if not path.is_dir():
+        form = _FORMS.get(path.suffix.lower())
+        if form is None:
+            raise CorpusError(
+                f"{path}: expected a file that ends in {', '.join(_FORMS)}, got '{path.suffix}'"
+            )
+        return FoundFiles(form=form, files={"train": [path]})
+    if (path / "dataset_dict.json").is_file():
+        listed = _strings(path / "dataset_dict.json", "splits")
+        splits = {name: _arrow_files(path / name) for name in listed}
+        return _by_split(path, "arrow", splits, names)
+    if (path / "state.json").is_file():
+        return FoundFiles(form="arrow", files={"train": _arrow_files(path)})
+    found = sorted(path.rglob("*.parquet"))
+    if not found:
+        raise CorpusError(
+            f"{path}: expected a folder as save_to_disk of Hugging Face datasets writes it, or one with "
+            "Parquet files, got neither"
+        )
+    splits: dict[str, list[Path]] = {}
+    for each in found:
+        inside = each.relative_to(path)
+        splits.setdefault(_full_name(inside) if names else _split_in_name(inside), []).append(each)
+    return _by_split(path, "parquet", splits, names)
+
+
+def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | None) -> FoundFiles:
+    known = ", ".join(map(quoted, found)) or "none"
+    if names:
+        if lacking := [name for name in names.values() if name not in found]:
+            raise CorpusError(f"{path}: expected splits called {', '.join(lacking)}, got {known}")
+        splits = {split: found[name] for split, name in names.items()}
+        return FoundFiles(
+            form=form, files=splits, left_out=[name for name in found if name not in names.values()]
+        )
+    splits = {split: files for name, files in found.items() if (split := split_named(name)) is not None}
+    if "train" not in splits:
+        raise CorpusError(
+            f"{path}: expected a split train, got {known}; name the splits, as in splits = {{ train = "
+            f'"{quoted(next(iter(found), "train"))}" }}'
+        )
+    left_out = [name for name in found if split_named(name) is None]
+    return FoundFiles(form=form, files=splits, left_out=left_out)
+
+
+def _split_in_name(path: Path) -> str:
+    for name in (path.name, *(folder.name for folder in path.parents)):
+        begins = _SPLIT.match(name.lower())
+        if begins and split_named(begins[1]):
+            return begins[1]
+    return "train"
+
+
+def _full_name(path: Path) -> str:
+    """Return the full name of a split: validation_matched of validation_matched-00000-of-00001.parquet.
+
+    Files named by a number only are named by their folder.
+    """
+    name = _SHARD.sub("", path.stem)
+    return path.parent.name if name.isdecimal() and path.parent.name else name
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    return [folder / name for name in _strings(folder / "state.json", "_data_files")]
+
+
+def _strings(path: Path, key: str) -> list[str]:
+    """Return the names that a file of `datasets` lists under a key; raise CorpusError for other files."""
+    try:
+        listed = json.loads(read_limited(path))[key]
+        names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
+        if outside := [name for name in names if Path(name).name != name]:
+            raise ValueError(f"the path {quoted(outside[0])} outside its folder")
+        return names
+    except CorpusError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorpusError(f"{path}: expected what save_to_disk writes, with {key}, got: {error}") from error
+
 
 CORPUS: KeyPath = ("task", "corpus")
 """The key whose table names files."""

@@ -15,8 +15,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .cells import MOST_FAULTS, RowsError, quoted
-from .folders import find_files
-from .reader import CORPUS, Reader
+from .reader import CORPUS, Reader, find_files
 from .rows import (
     NUMBERS,
     PAIRS,

@@ -28,8 +28,7 @@ from ..catalog.tasks import (
     TaskSpec,
 )
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
-from .settings import TrialSettings
-from .training import GradientMeasure, TrainSettings
+from .settings import GradientMeasure, TrainSettings, TrialSettings
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:

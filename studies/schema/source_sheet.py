@@ -14,8 +14,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .settings import DecodeSettings, ModelSettings
-from .training import TrainSettings
+from .settings import DecodeSettings, ModelSettings, TrainSettings
 
 TABLE = "source"
 

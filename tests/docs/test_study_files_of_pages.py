@@ -16,7 +16,7 @@ from activemem.storage import Store
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.kinds import find_kind, kinds_of
-from activemem.studies.schema import search_settings, settings, training
+from activemem.studies.schema import search_settings, settings
 from activemem.studies.study import load_study
 from activemem.studies.text.strict_model import StrictModel
 
@@ -127,7 +127,7 @@ def tables_in(kind):
     [
         ("study", settings.StudySettings),
         ("model", settings.ModelSettings),
-        ("train", training.TrainSettings),
+        ("train", settings.TrainSettings),
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),
         ("search", search_settings.SearchSettings),

@@ -2,8 +2,7 @@
 
 from activemem.engine.core.events import EpochFinished, Listener, Started
 from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking
-from activemem.tracking.trials import tracked_trial
+from activemem.tracking.feed import Tracking, tracked_trial
 
 from .recorder import Recorder
 

@@ -4,7 +4,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from activemem.tracking import opening
+from activemem.tracking import contract as opening
 from activemem.tracking.contract import TrackingError
 
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
-from ..opening import is_uri
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError, is_uri
 
 _TRIAL, _STATUS, _REASON = "activemem.trial", "activemem.status", "activemem.reason"
 _TABLES = "tables"

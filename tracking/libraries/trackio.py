@@ -12,8 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
-from ..opening import is_uri
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError, is_uri
 
 _FINAL, _TABLES = "final/", "tables"
 _NO_METRICS = ("step", "timestamp")

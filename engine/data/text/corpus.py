@@ -16,7 +16,7 @@ from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile
 from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
 from ....studies.own_data.cells import RowsError
-from ....studies.own_data.documents import iter_documents
+from ....studies.own_data.texts import iter_documents
 from ...corpora.files import DataError, dataset_folder, find_own_file, read_source
 from ..token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
 from .file_tokenizers import MARK, encode_units, library_version, train_byte_bpe

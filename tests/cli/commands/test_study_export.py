@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.tracking import opening
+from activemem.tracking import contract as opening
 
 from ..store_factories import make_partial_store
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from activemem.cli.live.display import STOPPING_MESSAGE, Display, LineDisplay
-from activemem.cli.views.trial_lines import Headline
-from activemem.cli.views.trial_names import TrialNameColumns
+from activemem.cli.views.trial_lines import Headline, TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.progress import StudyProgress
 from activemem.studies.study import load_study

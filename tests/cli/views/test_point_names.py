@@ -1,6 +1,6 @@
 """Each point of a search is named by its own values, independent of other points."""
 
-from activemem.cli.views.trial_names import PointNames
+from activemem.cli.views.trial_lines import PointNames
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from activemem.cli.views import trial_lines
-from activemem.cli.views.trial_lines import Headline
-from activemem.cli.views.trial_names import TrialNameColumns
+from activemem.cli.views.trial_lines import Headline, TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.progress import StudyProgress
 from activemem.studies.study import load_study

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.cli.views.trial_names import TrialNameColumns
+from activemem.cli.views.trial_lines import TrialNameColumns
 
 from ..trial_factories import make_trial as small
 

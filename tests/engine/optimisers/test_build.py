@@ -13,8 +13,7 @@ from activemem.engine.optimisers.build import OptimizerError, build_optimizer
 from activemem.engine.optimisers.rules import muon_maps, orthogonalise
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.schema.training import TrainSettings
+from activemem.studies.schema.settings import TrainSettings, TrialSettings
 
 RECIPE = "sa(heads=2, head_width=4) + conv(k=3) >> ff(8)"
 

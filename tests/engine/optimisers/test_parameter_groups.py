@@ -16,8 +16,7 @@ from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.resolve.trial import trial_id
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.schema.training import ParameterGroupSettings
+from activemem.studies.schema.settings import ParameterGroupSettings, TrialSettings
 from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text

@@ -13,8 +13,7 @@ from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.schema.epoch_metrics import epoch_metrics
-from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.schema.training import EarlyStoppingSettings
+from activemem.studies.schema.settings import EarlyStoppingSettings, TrialSettings
 from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text

@@ -7,8 +7,7 @@ import pytest
 
 from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
-from activemem.studies.planning.stored_bits_per_byte import with_bits_per_byte
-from activemem.studies.planning.trial_values import final_value
+from activemem.studies.planning.trial_values import final_value, with_bits_per_byte
 from activemem.studies.study import load_study
 
 RESULTS = Path(__file__).parents[3] / "studies" / "results"

@@ -5,11 +5,9 @@ import math
 import pytest
 
 from activemem.engine.core.events import Ended, EpochFinished, Listener, Started
-from activemem.tracking.contract import Known
+from activemem.tracking.contract import Known, open_trackers
 from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking
-from activemem.tracking.opening import open_trackers
-from activemem.tracking.trials import tracked_trial
+from activemem.tracking.feed import Tracking, tracked_trial
 
 accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 tensor_util = pytest.importorskip("tensorboard.util.tensor_util")

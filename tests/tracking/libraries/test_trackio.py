@@ -6,11 +6,9 @@ from importlib.util import find_spec
 import pytest
 
 from activemem.engine.core.events import EpochFinished, Listener, Started
-from activemem.tracking.contract import Known, TrackedEnd, TrackingError
+from activemem.tracking.contract import Known, TrackedEnd, TrackingError, open_trackers
 from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking
-from activemem.tracking.opening import open_trackers
-from activemem.tracking.trials import tracked_trial
+from activemem.tracking.feed import Tracking, tracked_trial
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),

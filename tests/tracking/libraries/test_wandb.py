@@ -5,12 +5,10 @@ import math
 import pytest
 
 from activemem.engine.core.events import Ended, EpochFinished, Listener, Started
-from activemem.tracking.contract import Known, TrackingError
+from activemem.tracking.contract import Known, TrackingError, open_trackers
 from activemem.tracking.export import StudyExport, export_study
-from activemem.tracking.feed import Tracking
+from activemem.tracking.feed import Tracking, tracked_trial
 from activemem.tracking.libraries import wandb as offline
-from activemem.tracking.opening import open_trackers
-from activemem.tracking.trials import tracked_trial
 
 wandb = pytest.importorskip("wandb", reason="Weights & Biases is not among what the tests install")
 records = pytest.importorskip("wandb.proto.wandb_internal_pb2")
