@@ -1,4 +1,4 @@
-"""`activemem list`, `activemem show` and `activemem agent-guide`: names for recipes and studies, and a guide."""
+"""The commands `activemem list`, `show` and `agent-guide`: names for recipes and studies, and a guide."""
 
 from __future__ import annotations
 
