@@ -267,24 +267,6 @@ class Weights:
         self.model.load_state_dict(weights)
         self.model.after_optimiser_step()
 
-    @contextmanager
-    def with_room(self) -> Iterator[None]:
-        """Move gradients and optimiser state off the device within a context that takes no steps."""
-        self.clear_gradients()
-        places = [
-            (state, name, kept.device)
-            for state in self.optimizer.state.values()
-            for name, kept in state.items()
-            if isinstance(kept, Tensor)
-        ]
-        try:
-            for state, name, _ in places:
-                state[name] = state[name].cpu()
-            yield
-        finally:
-            for state, name, device in places:
-                state[name] = state[name].to(device)
-
     def named(self) -> Mapping[str, Tensor]:
         """Return the weights used for evaluation, by name; averages are on the CPU."""
         with self.evaluated() as model:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Mapping
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -38,35 +38,23 @@ class LeakError(ActivememError):
 
 
 @torch.no_grad()
-def check_future_is_hidden(
-    model: nn.Module, view: CausalView, with_room: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> None:
+def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
     """Raise LeakError if replacing later inputs changes an output of the model.
 
     A copy of the model computes in double precision, so an output stays the same only if the model does not
     see the replaced inputs. The sequence is real; a fixed seed draws the replacements. The copy takes twice
-    the memory of the weights. If a GPU lacks it, the check runs in the context `with_room`, and finally on
-    the CPU.
+    the memory of the weights; if a GPU lacks it, the check runs on the CPU.
     """
-    here = view.inputs.device
-    if _is_checked(here, model, view):
-        return
-    with with_room():
-        free_memory()
-        if _is_checked(here, model, view):
-            return
-    _log.warning("the check for future inputs runs on the CPU: device memory is short")
-    _check_on(_CPU, model, view)
-
-
-def _is_checked(device: torch.device, model: nn.Module, view: CausalView) -> bool:
     try:
-        _check_on(device, model, view)
+        _check_on(view.inputs.device, model, view)
     except RuntimeError as error:
         if not may_be_out_of_memory(error):
             raise
-        return False
-    return True
+    else:
+        return
+    free_memory()  # now that no frame of what has failed is left
+    _log.warning("the check for future inputs runs on the CPU: device memory is short")
+    _check_on(_CPU, model, view)
 
 
 def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
@@ -258,7 +246,7 @@ def evaluate_epoch(
                 is_last or stopping.epoch.bit_count() == 1
             )  # a block may learn to look ahead only later
             if is_checked and (view := objective.causal_view()) is not None:
-                check_future_is_hidden(model, view, weights.with_room)
+                check_future_is_hidden(model, view)
             if callbacks:
                 metrics = {**trained, **measured}
                 measured |= callbacks.after_epoch(model, stopping.epoch, step, metrics, last=is_last)
