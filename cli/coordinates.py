@@ -12,6 +12,9 @@ from ..studies.study import Study
 from ..studies.text.units import WIDTH, plural, side_by_side
 from .pages import StudyCoordinatesPage
 
+STEPS = 5
+"""The number of training steps of each model."""
+
 Checks = Mapping[str, Sequence[LayerChange]]
 """The layers of each model that is compared across widths, by the levels of non-size factors."""
 
@@ -46,13 +49,13 @@ def verdict(layers: Sequence[LayerChange]) -> str:
     return "; ".join(found) or "flat: one rate suits all widths"
 
 
-def format_coordinates(study: Study, steps: int, checks: Checks) -> str:
+def format_coordinates(study: Study, checks: Checks) -> str:
     """Return a table for each model: layers by width, with the exponents, and the verdict."""
-    return "\n".join(_lines(study, steps, checks))
+    return "\n".join(_lines(study, checks))
 
 
-def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
-    yield f"{study.name} · mean change of the activations in {plural(steps, 'step')}, by d_model"
+def _lines(study: Study, checks: Checks) -> Iterator[str]:
+    yield f"{study.name} · mean change of the activations in {plural(STEPS, 'step')}, by d_model"
     for group, layers in checks.items():
         yield ""
         if group:
@@ -75,7 +78,7 @@ def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
         yield from (f"  {row}" for row in block)
 
 
-def coordinates_page(study: Study, steps: int, checks: Checks) -> StudyCoordinatesPage:
+def coordinates_page(study: Study, checks: Checks) -> StudyCoordinatesPage:
     """Return a coordinate check for programs."""
     models = [
         {
@@ -87,4 +90,4 @@ def coordinates_page(study: Study, steps: int, checks: Checks) -> StudyCoordinat
         }
         for group, layers in checks.items()
     ]
-    return StudyCoordinatesPage(study=study.name, steps=steps, models=models)
+    return StudyCoordinatesPage(study=study.name, steps=STEPS, models=models)

@@ -151,25 +151,6 @@ BudgetOption = Annotated[
     ),
 ]
 
-DeviceMemoryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--device-memory",
-        metavar="SIZE",
-        help="Show how many concurrent trials fit into this much device memory, for example 24GB or 80GiB.",
-    ),
-]
-
-
-def read_device_memory(size: str | None) -> int | None:
-    """Return a memory size in bytes; None without one. Raise BadParameter for an invalid size."""
-    from .machine_settings import read_bytes
-
-    try:
-        return None if size is None else read_bytes(size)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--device-memory") from None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

@@ -30,7 +30,7 @@ from ..studies.expansions.ladder import PlannedRung, planned_rungs
 from ..studies.plan_text import count_to_run
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
-from ..studies.planning.plan import DeviceRoom, InsufficientReach, ModelCost, Plan, ReachLimit
+from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLimit
 from ..studies.planning.reused_trials import ShorterTrial, StaleTrial
 from ..studies.planning.status import StudyStatus
 from ..studies.planning.time_estimates import TimeEstimate
@@ -308,7 +308,6 @@ class StudyPlanPage(Page):
     reach_limits: Sequence[ReachLimit]
     insufficient_reach: Sequence[InsufficientReach]
     memory: Mapping[str, Any] | None
-    device: DeviceRoom | None
     data: DataFacts
     flops: float
     test: TrialTest | None
@@ -333,7 +332,6 @@ class StudyPlanPage(Page):
             ladder=planned_rungs(study),
             rungs=rung_costs(study),
             memory=plan.memory and {"label": plan.memory[0], **asdict(plan.memory[1])},
-            device=machine and machine.device,
             groups=[
                 {**each.group.model_dump(), "weights": each.weights, "numbers": each.numbers, "of": each.of}
                 for each in (machine.groups if machine else ())

@@ -33,6 +33,10 @@ Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min
 """The values that map to 0 and 1."""
 
 
+RESAMPLES, BOOTSTRAP_SEED = 9_999, 0
+"""The number of bootstrap resamples, and their seed."""
+
+
 class ScoreKeys(ResultKeys):
     """The keys of results over several tasks."""
 
@@ -44,10 +48,6 @@ class ScoreKeys(ResultKeys):
     """the values that map to 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
-    resamples: int = Field(default=9_999, ge=100, le=1_000_000)
-    """the number of bootstrap resamples"""
-    bootstrap_seed: int = Field(default=0, ge=0)
-    """the seed of the resampling"""
 
     @property
     def methods(self) -> tuple[str, str]:

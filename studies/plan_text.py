@@ -121,7 +121,6 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
         text += ", with most activations recomputed" if machine and machine.activation_checkpointing else ""
-        text += f"; {machine.room}" if machine and machine.room else ""
         yield "memory", text
     if plan.test is not None:
         yield "test", _test(plan.test)

@@ -96,10 +96,6 @@ def lm_eval(
         str | None,
         typer.Option("--folder", metavar="PATH", help="Use the tasks of this folder of YAML files only."),
     ] = None,
-    examples: Annotated[
-        int | None,
-        typer.Option("--examples", min=1, metavar="N", help="Use the first N examples of each task."),
-    ] = None,
     results: ResultsOption = None,
 ) -> None:
     """Score a study's stored language models on tasks of lm_eval, and store the scores.
@@ -120,7 +116,7 @@ def lm_eval(
     from ...engine.probes.lm_evaluation import evaluate_study
 
     place = None if folder is None else Path(folder)
-    found = evaluate_study(last_run, settings.store, tasks, place, examples=examples)
+    found = evaluate_study(last_run, settings.store, tasks, place)
     if _report_probes(last_run, found).failed:
         raise typer.Exit(EXIT_FAILED)
 

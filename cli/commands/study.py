@@ -14,7 +14,6 @@ from ..options import (
     AddressOption,
     BudgetOption,
     CheckpointEveryOption,
-    DeviceMemoryOption,
     JsonOption,
     KeepStaleOption,
     LocalOption,
@@ -28,7 +27,6 @@ from ..options import (
     RunOptions,
     ShardOption,
     UntilDecidedOption,
-    read_device_memory,
 )
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
 
@@ -48,7 +46,6 @@ def plan(
     *,
     overrides: OverridesOption = None,
     only: OnlyOption = None,
-    device_memory: DeviceMemoryOption = None,
     on: Annotated[
         str | None,
         typer.Option("--on", metavar="GPU", help="Estimate the time on this GPU, for example h100."),
@@ -71,12 +68,11 @@ def plan(
     from ..machine_settings import load_settings
     from ..missing_results import train_command
 
-    size = read_device_memory(device_memory)
     configured = load_settings({"results": results})
     store = configured.store
     found = follow_rounds(load_study(study, overrides or ()), store)
     selected = select_trials(found, only) if only else None
-    planned = plan_study(found, store, configured.machine, selected, device_bytes=size)
+    planned = plan_study(found, store, configured.machine, selected)
     noise = StudyResults(found, store).noise
     if as_json:
         from ..pages import StudyPlanPage

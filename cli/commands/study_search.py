@@ -335,9 +335,6 @@ def _lines() -> Iterator[tuple[int, str]]:
 def coordinates(
     study: StudyFile,
     *,
-    steps: Annotated[
-        int, typer.Option("--steps", min=1, metavar="N", help="The number of training steps of each model.")
-    ] = 5,
     overrides: OverridesOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -349,16 +346,16 @@ def coordinates(
     """
     from ...engine.probes.coordinates import coordinate_check
     from ...studies.study import load_study
-    from ..coordinates import coordinates_page, format_coordinates, ladder_groups
+    from ..coordinates import STEPS, coordinates_page, format_coordinates, ladder_groups
     from ..machine_settings import load_settings
 
     found = load_study(study, overrides or ())
-    print_waiting(f"training each size for {steps} steps")
+    print_waiting(f"training each size for {STEPS} steps")
     folder = load_settings({"data": data}).data
     checks = {
-        group: coordinate_check(by_width, steps, folder) for group, by_width in ladder_groups(found).items()
+        group: coordinate_check(by_width, STEPS, folder) for group, by_width in ladder_groups(found).items()
     }
     if as_json:
-        print_json(coordinates_page(found, steps, checks))
+        print_json(coordinates_page(found, checks))
     else:
-        print_stdout(format_coordinates(found, steps, checks))
+        print_stdout(format_coordinates(found, checks))

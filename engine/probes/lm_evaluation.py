@@ -34,13 +34,12 @@ def evaluate_study(
     tasks: Sequence[str],
     folder: Path | None = None,
     *,
-    examples: int | None = None,
     machine: Machine = ONE_CPU,
 ) -> Iterator[ProbeResult]:
     """Score each kept language model of a study on tasks, and store the scores as its metrics.
 
     A score is the metric `lm_eval[TASK,SCORE]`. Tasks are those of `folder` and, without one, of lm_eval.
-    Only the first `examples` of each task are used, if given. The scores of an earlier call are replaced.
+    The scores of an earlier call are replaced.
     Raise EvaluationError if a package or a task is missing.
     """
     try:
@@ -61,14 +60,14 @@ def evaluate_study(
         elif trial.id not in kept:
             yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
-            score = partial(_scores, store.files.weights_file(trial.id), tasks, manager, examples)
+            score = partial(_scores, store.files.weights_file(trial.id), tasks, manager)
             probed = within_limit(trial, machine, score)
             if probed.reason is None:
                 store.write_probes(trained.row, trained.metric_rows(probed.metrics))
             yield probed
 
 
-def _scores(weights: Path, tasks: Sequence[str], manager: Any, examples: int | None) -> Mapping[str, float]:  # noqa: ANN401  lm_eval has no types
+def _scores(weights: Path, tasks: Sequence[str], manager: Any) -> Mapping[str, float]:  # noqa: ANN401  lm_eval has no types
     from lm_eval import simple_evaluate  # noqa: PLC0415  an extra
     from lm_eval.models.huggingface import HFLM  # noqa: PLC0415  as above
 
@@ -85,9 +84,7 @@ def _scores(weights: Path, tasks: Sequence[str], manager: Any, examples: int | N
             batch_size=16,
             add_bos_token=False,
         )
-        found = simple_evaluate(
-            model, tasks=list(tasks), task_manager=manager, limit=examples, bootstrap_iters=0
-        )
+        found = simple_evaluate(model, tasks=list(tasks), task_manager=manager, bootstrap_iters=0)
     assert found is not None, "one process has all results"
     return {
         f"lm_eval[{task},{name.removesuffix(',none').replace(',', '.')}]": float(value)

@@ -15,7 +15,7 @@ from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
 from ...studies.catalog.tasks import AlgorithmicSettings, GeneratedTask
 from ...studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gpu, step_memory
-from ...studies.planning.plan import DeviceRoom, MachineNotes, Plan, make_plan, most_at_once
+from ...studies.planning.plan import MachineNotes, Plan, make_plan, most_at_once
 from ...studies.planning.time_estimates import max_seconds_in_process, steps_to_measure, trial_seconds
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import settings_to_json
@@ -56,13 +56,8 @@ def plan_study(
     store: Store,
     machine: Machine | None = None,
     only: Collection[str] | None = None,
-    *,
-    device_bytes: int | None = None,
 ) -> Plan:
-    """Return the plan of a study, or of some trials of a grid, with a store and the devices of this machine.
-
-    `device_bytes` adds how many trials fit on a device of this size.
-    """
+    """Return the plan of a study, or of some trials of a grid, with a store and this machine's devices."""
     machine = machine or Machine()
     checkpoints = machine.activation_checkpointing
     plan = make_plan(
@@ -74,36 +69,20 @@ def plan_study(
         locate=lambda dataset: describe_location(check_availability(dataset, machine.data)),
     )
     at_once = count_at_once(plan, machine, store)
-    return on_machine(plan, machine, at_once=at_once, device_bytes=device_bytes)
+    return on_machine(plan, machine, at_once=at_once)
 
 
-def on_machine(
-    plan: Plan,
-    machine: Machine,
-    *,
-    at_once: int | None = None,
-    device_bytes: int | None = None,
-) -> Plan:
+def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
     """Return a plan with notes on the machine.
 
     At most `at_once` of the trials can train at once; None is any number.
     """
-    device, room = None, ""
-    if plan.memory is not None and device_bytes is not None:
-        held = plan.memory[1]
-        found = _room(held, device_bytes, machine.gpus)
-        parts = held.parts_that_fit(device_bytes)
-        device = DeviceRoom(bytes=device_bytes, trials=found.trials, fit=found.by_memory, parts=parts)
-        cpus = f" with {found.trials * machine.cpus:g} CPUs" if found.trials > 1 else ""
-        room = _at_once(held, device_bytes, found, machine.gpus, cpus)
     notes = MachineNotes(
         total=_total_time(plan, machine),
         where=describe_device(plan, machine, at_once),
-        room=room,
         packs=_describe_packs(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
         groups=_group_sizes(plan.study),
-        device=device,
     )
     return replace(plan, machine=notes)
 
@@ -236,11 +215,6 @@ def _shared(
 def _trials_per_gpu(gpus: Gpus) -> int | None:
     """Return how many trials a share of a GPU allows; None if no share is set."""
     return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
-
-
-def _room(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
-    """Return how many trials with this share of a GPU fit it and this machine's CPUs."""
-    return room_on_gpu(held, device_bytes, asked=_trials_per_gpu(gpus))
 
 
 def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:

@@ -12,7 +12,7 @@ from ...studies.presentation.kinds import Beside, KeyFault, TableKind, describe_
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.text.units import number_range, plural
-from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
+from ..scores import BOOTSTRAP_SEED, RESAMPLES, ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
 from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
@@ -105,7 +105,7 @@ def _cells(
     statistics: dict[str, Statistic] = {"iqm": INTERQUARTILE_MEAN, "mean": MEAN, "median": MEDIAN}
     if spec.target is not None:
         statistics["gap"] = optimality_gap(spec.target, sign=scores.sign)
-    found = aggregate_all(runs, statistics, resamples=spec.resamples, seed=spec.bootstrap_seed)
+    found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
     count = sum(map(len, runs))
     yield from (_cell(each, number, count) for each in found.values())
     if spec.baseline is None:
@@ -115,7 +115,7 @@ def _cells(
         yield Cell(status=CellStatus.DONE)
         return
     better = probability_of_improvement(
-        runs, scores.runs[baseline], sign=scores.sign, resamples=spec.resamples, seed=spec.bootstrap_seed
+        runs, scores.runs[baseline], sign=scores.sign, resamples=RESAMPLES, seed=BOOTSTRAP_SEED
     )
     yield _cell(better, Metric(name=BETTER, title=BETTER, decimals=2), count)
 
@@ -147,7 +147,7 @@ def _sentences(
         )
     yield (
         "In brackets: 95 % interval by a bootstrap of the seeds within tasks"
-        f" ({spec.resamples:,} resamples, seed {spec.bootstrap_seed}), with Student's t for few seeds;"
+        f" ({RESAMPLES:,} resamples, seed {BOOTSTRAP_SEED}), with Student's t for few seeds;"
         " none without variation."
     )
     yield from subject.omitted(scores.gaps, scores.planned)

@@ -26,7 +26,6 @@ from ...studies.presentation.kinds import (
     Beside,
     Center,
     KeyFault,
-    Significance,
     Spread,
     TableKind,
     describe_mixed_levels,
@@ -98,9 +97,6 @@ class CellsTable(TableKind):
     against: Literal["baseline", "previous"] | None = None
     """the row to which rows of `changes` are compared: the baseline, or the previous row (default in a
     stepwise design)"""
-    significance: Significance = "star"
-    """the mark of a significant difference from the baseline: one star (p < 0.05 after correction), up to
-    three stars (0.05, 0.01, 0.001), the p-value, or none"""
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
     be smaller are marked ≈, and `study run --until-decided` adds seeds to undecided ones"""
@@ -225,7 +221,7 @@ class CellsTable(TableKind):
                 faults += _baseline_faults(self, levels)
             if self.rows in factors or self.rows == CHANGES:
                 faults += _group_faults(self, levels)
-        faults += [*_significance_faults(self), *_margin_faults(self)]
+        faults += _margin_faults(self)
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
     def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
@@ -268,16 +264,6 @@ def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) 
             path,
             "expected below or columns, since differences are already from the baseline, got difference",
         )
-
-
-def _significance_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    if spec.significance == "star":
-        return
-    asked = f'significance = "{spec.significance}"'
-    if spec.baseline is None and spec.rows != CHANGES:
-        yield ("significance",), f"expected a baseline with {asked}, which tests differences from it"
-    elif spec.center != "mean" and spec.significance != "none":
-        yield ("significance",), f'expected center = "mean" with {asked}, got "{spec.center}"'
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:

@@ -9,7 +9,7 @@ from ...studies.presentation.kinds import CurveKind, KeyFault, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_text, named_levels, one_line
 from ..curves.curve import Axis, Curve, Line, Panel, Point
-from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
+from ..scores import BOOTSTRAP_SEED, RESAMPLES, ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
 from .line import Lines
 
@@ -104,7 +104,7 @@ def _points(
     for number, threshold in enumerate(thresholds):
         open_tasks = sum(min(task) <= threshold <= max(task) and min(task) < max(task) for task in runs)
         statistics[str(number)] = share_above(threshold, sign=sign, deciding=max(open_tasks, 1))
-    found = aggregate_all(runs, statistics, resamples=spec.resamples, seed=spec.bootstrap_seed)
+    found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
     count = sum(map(len, runs))
     for threshold, each in zip(thresholds, found.values(), strict=True):
         yield Point(x=threshold, y=each.value, low=each.low, high=each.high, n=count)
@@ -120,8 +120,8 @@ def _notes(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Itera
     yield from scale_sentences(spec, subject)
     yield (
         f"Line: mean over {len(scores.tasks)} tasks of the share of {seeds} seeds; band: 95 % interval of"
-        f" each point by a bootstrap of the seeds within tasks ({spec.resamples:,} resamples,"
-        f" seed {spec.bootstrap_seed}), none if all seeds of each task agree."
+        f" each point by a bootstrap of the seeds within tasks ({RESAMPLES:,} resamples,"
+        f" seed {BOOTSTRAP_SEED}), none if all seeds of each task agree."
     )
     if lost:
         yield f"Without a value for some task: {', '.join(lost)}."

@@ -305,9 +305,7 @@ class TableCells:
             at_least=tally.bound(self.spec.center) if tally.limits and estimate is None else None,
             spread=spread,
             interval=interval,
-            difference_text=_difference_text(
-                difference, metric, significance_text(decided, self.spec.significance)
-            ),
+            difference_text=_difference_text(difference, metric, significance_text(decided)),
             difference=difference.mean if difference else None,
             difference_half_width=difference.half_width if difference else None,
             is_significant=decided is not None and decided.differs,

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.presentation.kinds import Center, Significance, describe_levels
+from ...studies.presentation.kinds import Center, describe_levels
 from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
 from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, number_range, plural
-from ..claims.terminal import format_p
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -60,12 +59,6 @@ class ColumnDifferences:
 
 WITHIN = "≈"
 """The sign of a difference shown to be smaller than the margin."""
-
-_STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
-    "star": (SIGNIFICANCE_LEVEL,),
-    "stars": (SIGNIFICANCE_LEVEL, 0.01, 0.001),
-}
-"""The levels of p; a difference has one star for each level that its p is below."""
 
 
 def column_differences(
@@ -166,20 +159,15 @@ def _of_centers(
     return found
 
 
-def significance_text(decided: DecidedDifference | None, significance: Significance) -> str:
-    """Return the text after a difference: stars, or p after a comma, and ≈ if it is too small to matter."""
+def significance_text(decided: DecidedDifference | None) -> str:
+    """Return the text after a difference: a star if it is significant, and ≈ if it is too small to matter."""
     if decided is None or decided.p is None:
         return ""
-    small = f" {WITHIN}" if decided.is_within else ""
-    if significance == "none":
-        return small
-    if significance == "p":
-        return f", {format_p(decided.p)}{small}"
-    return "*" * sum(decided.p < level for level in _STAR_LEVELS[significance]) + small
+    return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")
 
 
 def differences_sentences(
-    columns: Sequence[ColumnDifferences], baseline: str, significance: Significance, counts: Sequence[int]
+    columns: Sequence[ColumnDifferences], baseline: str, counts: Sequence[int]
 ) -> list[str]:
     """Return the sentences about the differences in parentheses and their tests."""
     shown = [column for column in columns if column.by_row]
@@ -192,9 +180,8 @@ def differences_sentences(
     sentences = [
         f"In parentheses: difference from {baseline}, paired by seed, ± half of its {interval} % interval."
     ]
-    if significance != "none":
-        sentences.append(_test_sentence(tested, significance))
-    if any(column.choices > 1 for column in tested) and significance != "none":
+    sentences.append(_test_sentence(tested))
+    if any(column.choices > 1 for column in tested):
         sentences.append(
             "Rows were selected with these seeds as the best of their rounds: "
             "p is multiplied by the number of "
@@ -203,16 +190,14 @@ def differences_sentences(
     return [*sentences, *_margin_sentences(tested)]
 
 
-def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significance) -> str:
+def _test_sentence(tested: Sequence[ColumnDifferences]) -> str:
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
     how = test_words([each.shown for column in tested for each in column.decided.values()], over)
     limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
     rule = f"{how}; Holm over the {family}{limits}"
-    levels = _STAR_LEVELS.get(significance, ())
-    stars = ", ".join(f"{'*' * count}: p < {level}" for count, level in enumerate(levels, start=1))
-    return f"{stars} ({rule})." if stars else f"p: {rule}."
+    return f"*: p < {SIGNIFICANCE_LEVEL} ({rule})."
 
 
 def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
@@ -358,7 +343,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
     differences = tuple(made.differences.values())
-    sentences += differences_sentences(differences, made.baseline, spec.significance, counts)
+    sentences += differences_sentences(differences, made.baseline, counts)
     sentences += _best(spec, columns, cells, made.best_of_columns)
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):

@@ -194,34 +194,17 @@ class ModelCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRoom:
-    """The number of trials that fit a device with `bytes` bytes of memory.
-
-    The device trains `trials` at once: as many as `gpus` sets, if it is set. Otherwise it is the number
-    allowed by its memory and its CPUs, at least one. `fit` is the number that fits its memory. `parts` is the
-    number of parts of a batch in which one trial fits, null if no number suffices.
-    """
-
-    bytes: int
-    trials: int
-    fit: int
-    parts: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotes:
-    """Sentences about the machine that will train: total time, device, room for trials, and packs.
+    """Sentences about the machine that will train: total time, device and packs.
 
-    `groups` has the sizes of groups of weights, `device` the fit on a device of a given size.
+    `groups` has the sizes of groups of weights.
     """
 
     total: str
     where: str
-    room: str
     packs: str
     activation_checkpointing: bool
     groups: Sequence[GroupSize]
-    device: DeviceRoom | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -41,9 +41,6 @@ Center = Literal["mean", "median", "iqm"]
 Spread = Literal["sd", "se", "ci"]
 """The spread around a centre: standard deviation, standard error, or confidence interval."""
 
-Significance = Literal["star", "stars", "p", "none"]
-"""How the p-value of a difference is shown: one star, up to three stars, the value, or nothing."""
-
 Role = Literal["table", "curve"]
 """The array of tables in a study file that defines the result."""
 

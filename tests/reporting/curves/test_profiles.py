@@ -22,7 +22,6 @@ PROFILE = {
     "series": "mixer",
     "tasks": "task",
     "bounds": {"max_length": [0, 10]},
-    "resamples": 300,
 }
 
 

@@ -1,7 +1,6 @@
 """Tables of changes: baselines first, other cells by their differences, and tests."""
 
 import random
-import re
 
 import pytest
 
@@ -176,29 +175,3 @@ def test_what_cannot_be_taken_apart_is_told(recipe, factors, message):
     with pytest.raises(StudyError) as caught:
         load_study(study_text(study={"ablate": "parts"}, model={"recipe": recipe}, factors=factors))
     assert any(message in fault.message for fault in caught.value.faults), caught.value
-
-
-@pytest.mark.parametrize(
-    ("significance", "after", "told"),
-    [
-        ("star", "*", "*: p < 0.05 (t with"),
-        ("stars", "***", "*: p < 0.05, **: p < 0.01, ***: p < 0.001 (t with"),
-        ("p", ", p < .001", "p: t with"),
-        ("none", "", ""),
-    ],
-)
-def test_p_is_told_as_it_is_asked_for(tmp_path, significance, after, told):
-    study = ablation(table=TABLE | {"significance": significance})
-    table = made(study, tmp_path, lambda levels: 1.0 + (levels["norm"] == "post"))
-    text = table.cells[1][0].difference_text
-    assert re.fullmatch(r"\+0\.99\d* ± 0\.0\d*" + re.escape(after), text)
-    said = [sentence for sentence in table.caption[2:] if told and sentence.startswith(told)]
-    assert bool(said) is (significance != "none")
-
-
-def test_p_is_told_of_differences_from_a_baseline_of_means_alone():
-    table = {"name": "a", "rows": "norm", "value": "loss", "select": {"p": 0.0}, "significance": "p"}
-    told = ["expected a baseline with significance = ", "expected center = .mean. with"]
-    for keys, message in zip(({}, {"baseline": "pre", "center": "median"}), told, strict=True):
-        with pytest.raises(StudyError, match=message):
-            ablation(factors={"norm": ["pre", "post"], "p": [0.0]} | {"mixer": ["sa"]}, table=table | keys)
