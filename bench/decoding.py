@@ -18,7 +18,7 @@ from torch import Tensor
 
 from activemem.blocks.models.seq2seq_model import TransductionModel
 from activemem.blocks.models.sequence_model import build
-from activemem.engine.decoding.decode import decode
+from activemem.engine.decoding.searches import decode
 
 RECIPES = (
     "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)",

@@ -1,6 +1,6 @@
 """Transducers map a source to a target of another length.
 
-`seq2seq` is an encoder with one of the `decoders`, and `neural_gpu` the family that works on an image.
+`seq2seq` is an encoder with one of several decoders, and `neural_gpu` the family that works on an image.
 """
 
 from . import neural_gpu, seq2seq  # each registers its blocks

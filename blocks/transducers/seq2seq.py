@@ -1,21 +1,347 @@
-"""`seq2seq`: an encoder reads the source, a decoder writes the target."""
+"""Encoders with a decoder, which writes a target from the encoded source.
+
+A decoder is a recurrent block with or without attention to the source, or a stack that attends to it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Generic, cast
 
+import torch
 from torch import Tensor, nn
 
 from ...grammar import nodes
-from ...grammar.seq2seq import is_recurrent, recurrent_units
+from ...grammar.seq2seq import cross_attention_heads, is_recurrent, recurrent_units
+from ...grammar.vocabulary.output_kinds import mixes_positions
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
-from ..core.block import BuildError, Context, build_block
+from ..core.block import BuildError, Context, StreamChunk, build_block
+from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.positional_encoding import PositionalEncoding
-from ..core.residual_stack import SideInputs, build_body, build_final_norm
-from ..core.transducer import State, Transducer, register_transducer
-from ..layers.recurrent import Recurrent
-from .decoders import ALIGNMENTS, AnyDecoder, EncodedSource, RecurrentDecoder, StackDecoder
+from ..core.positional_encoding import PositionalEncoding, sinusoidal_encoding
+from ..core.residual_stack import ResidualStep, SideInputs, Sublayer, build_body, build_final_norm, recomputed
+from ..core.transducer import State, StateT, Transducer, register_transducer
+from ..layers.attention import attend
+from ..layers.recurrent import Recurrent, RecurrentState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedSource(State):
+    """An encoded source: its input vectors and the encoder's outputs, each (batch, n, width).
+
+    The outputs may have another width. `mask` (batch, n) is true at valid positions; `final_state` is the
+    last state of a recurrent encoder.
+    """
+
+    inputs: Tensor
+    outputs: Tensor
+    mask: Tensor | None
+    final_state: RecurrentState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysValues(State):
+    """The attended vectors and their keys, each (batch, n, width).
+
+    `padding` (batch, n) is true at padding.
+    """
+
+    keys: Tensor
+    values: Tensor
+    padding: Tensor | None
+
+
+class Alignment(nn.Module, ABC):
+    """Attention to an encoder's outputs, or to its inputs with position vectors appended.
+
+    The position vectors are a timing signal of `positions` channels. They only affect the scores; the means
+    are over the plain inputs. With 0 `positions`, attention reads the encoder's outputs.
+    """
+
+    def __init__(self, *, width: int, positions: int, dropout: float) -> None:
+        super().__init__()
+        self.positions = positions
+        self.keys = Linear(width + positions, width, bias=False)
+        self.dropout = Dropout(dropout)
+
+    @abstractmethod
+    def scores(self, states: Tensor, keys: Tensor) -> Tensor:
+        """Return scores (batch, m, n) of states (batch, m, width) and keys (batch, n, width)."""
+
+    def project_source(self, source: EncodedSource) -> KeysValues:
+        """Return the keys of a source, computed once."""
+        values = source.inputs if self.positions else source.outputs
+        known = values
+        if self.positions:
+            signal = sinusoidal_encoding(values.shape[1], self.positions, like=values)
+            known = torch.cat([values, signal.expand(len(values), -1, -1)], 2)
+        padding = None if source.mask is None else ~source.mask
+        if padding is not None:
+            values = values.masked_fill(padding.unsqueeze(-1), 0.0)
+        return KeysValues(keys=self.keys(known), values=values, padding=padding)
+
+    def weights(self, states: Tensor, source: KeysValues) -> Tensor:
+        """Return the weights of each state (batch, m, width) on each position, (batch, m, n)."""
+        scores = self.scores(states, source.keys)
+        if source.padding is not None:
+            scores = scores.masked_fill(source.padding[:, None, :], -torch.inf)
+        return torch.softmax(scores, -1)
+
+    def forward(self, states: Tensor, source: KeysValues) -> Tensor:
+        """Return the weighted means of the source, (batch, m, width)."""
+        return self.dropout(self.weights(states, source)) @ source.values
+
+
+class Luong(Alignment):
+    """score = h′ᵀ W m (Luong et al. 2015, equation 8, "general")."""
+
+    def scores(self, states: Tensor, keys: Tensor) -> Tensor:
+        return states @ keys.transpose(1, 2)
+
+
+class Bahdanau(Alignment):
+    """score = vᵀ tanh(W_k m + W_q h′) (Bahdanau et al. 2015, section A.1.2)."""
+
+    def __init__(self, *, width: int, positions: int, dropout: float) -> None:
+        super().__init__(width=width, positions=positions, dropout=dropout)
+        self.queries = Linear(width, width, bias=False)
+        self.vector = Linear(width, 1, bias=False)
+
+    def scores(self, states: Tensor, keys: Tensor) -> Tensor:
+        pairs = self.queries(states).unsqueeze(2) + keys.unsqueeze(1)  # (batch, m, n, width)
+        return self.vector(torch.tanh(pairs)).squeeze(-1)
+
+
+ALIGNMENTS: dict[str, type[Alignment]] = {"luong": Luong, "bahdanau": Bahdanau}
+
+
+class CrossAttention(ResidualStep):
+    """A residual step whose f is attention to the source.
+
+    Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
+    """
+
+    def __init__(self, heads: int, head_width: int, context: Context) -> None:
+        super().__init__()
+        width = context.width
+        self.heads = heads
+        self.queries = Linear(width, heads * head_width, bias=False)
+        self.keys_values = Linear(width, heads * head_width, bias=False, maps=2)
+        self.output = Linear(heads * head_width, width, bias=False)
+        self._add_norm_and_dropout(context)
+        self.attention_dropout = Dropout(context.config.attention_dropout)
+
+    def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Return keys and values of a source (batch, n, width), each (batch, heads, n, head_width)."""
+        found = self.keys_values(source).unflatten(2, (2, self.heads, -1))
+        keys, values = found.permute(2, 0, 3, 1, 4).unbind(0)
+        return keys, values
+
+    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        """Take one step of the residual stream (batch, m, width); `mask` (batch, n) belongs to the source."""
+        return self._step(x, self._attend, keys_values, mask)
+
+    def _attend(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        queries = self.queries(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
+        y = attend(queries, *keys_values, mask, self.attention_dropout)
+        return self.output(y.transpose(1, 2).flatten(2))
+
+
+class Decoder(nn.Module, ABC, Generic[StateT]):
+    """A map from an encoded source and the outputs so far to the next output."""
+
+    output_width: int
+
+    @abstractmethod
+    def begin(self, source: EncodedSource) -> StateT:
+        """Return the state before the first output."""
+
+    @abstractmethod
+    def forward(self, state: StateT, target: Tensor) -> Tensor:
+        """Return all outputs (batch, m, outputs) for a target (batch, m, width), from the start."""
+
+    @abstractmethod
+    def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
+        """Return one output (batch, outputs) after the previous one (batch, width), and the next state."""
+
+    def attention_weights(self, state: StateT) -> Tensor | None:
+        """Return the attention of the last output to each position of the source, (batch, n)."""
+        return None
+
+
+AnyDecoder = Decoder[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentDecoderState(State):
+    """The state of a recurrent decoder, and the vectors that it attends to, if any.
+
+    With input feeding, `context` (batch, 1, units) is the last mean.
+    """
+
+    recurrent_state: RecurrentState
+    source: KeysValues | None
+    context: Tensor | None
+
+
+class RecurrentDecoder(Decoder[RecurrentDecoderState]):
+    """A recurrent block that starts with the encoder's last state, or with zeros.
+
+    An output is h′ or, with attention, [c ; h′], where c is the mean attended to by h′; dropout is applied to
+    it. With a map `merge`, the next input is computed from the input and c, which is 0 at first (input
+    feeding: Luong et al. 2015, section 3.3; Vinyals et al. 2015, section 2.1).
+    """
+
+    def __init__(
+        self, *, block: Recurrent, alignment: Alignment | None, merge: Linear | None, dropout: float
+    ) -> None:
+        super().__init__()
+        self.block = block
+        self.alignment = alignment
+        self.merge = merge
+        self.dropout = Dropout(dropout)
+        self.output_width = block.width * (1 if alignment is None else 2)
+
+    def begin(self, source: EncodedSource) -> RecurrentDecoderState:
+        carried = self.block.zero_state(source.inputs) if source.final_state is None else source.final_state
+        attended = None if self.alignment is None else self.alignment.project_source(source)
+        nothing = (
+            None if self.merge is None else source.outputs.new_zeros(len(source.outputs), 1, self.block.width)
+        )
+        return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
+
+    def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
+        """Run the recurrence first, then attend; step by step with input feeding."""
+        return self._advance(state, target)[0]
+
+    def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
+        outputs, state = self._advance(state, previous.unsqueeze(1))
+        return outputs.squeeze(1), state
+
+    def attention_weights(self, state: RecurrentDecoderState) -> Tensor | None:
+        """Return the weights (batch, n) of the last h′; None without attention."""
+        if self.alignment is None or state.source is None:
+            return None
+        hidden = state.recurrent_state.tensors[0][:, -1:]  # of the last layer: (batch, 1, width)
+        return self.alignment.weights(hidden, state.source).squeeze(1)
+
+    def alignment_matrix(self, state: RecurrentDecoderState, target: Tensor) -> Tensor | None:
+        """Return the attention of each output to the source, (batch, m, n), or None."""
+        if self.alignment is None or state.source is None:
+            return None
+        return self.alignment.weights(self._run(state, target)[0], state.source)
+
+    def _advance(self, state: RecurrentDecoderState, target: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
+        hidden, context, state = self._run(state, target)
+        return self.dropout(hidden if context is None else torch.cat([context, hidden], -1)), state
+
+    def _run(
+        self, state: RecurrentDecoderState, target: Tensor
+    ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
+        """Return all h′ and c (batch, m, units; c is None without attention), and the new state."""
+        if self.merge is None:
+            return self._attend(state, target)
+        found: list[tuple[Tensor, Tensor]] = []
+        for each in target.split(1, 1):
+            assert state.context is not None, "the first context is zeros, not None"
+            hidden, context, state = self._attend(state, self.merge(torch.cat([each, state.context], -1)))
+            assert context is not None, "only a decoder with attention feeds its context back"
+            state = replace(state, context=context)
+            found.append((hidden, context))
+        hidden, context = (torch.cat(each, 1) for each in zip(*found, strict=True))
+        return hidden, context, state
+
+    def _attend(
+        self, state: RecurrentDecoderState, target: Tensor
+    ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
+        hidden, carried = self.block.run(target, state.recurrent_state)
+        state = replace(state, recurrent_state=carried)
+        if self.alignment is None or state.source is None:
+            return hidden, None, state
+        return hidden, self.alignment(hidden, state.source), state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackDecoderState(State):
+    """The source's keys and values by layer, and the states of a stack's blocks."""
+
+    source: tuple[tuple[Tensor, Tensor] | None, ...]
+    mask: Tensor | None
+    past_length: int = 0
+    block_states: tuple[Tensor | None, ...] = ()
+
+
+class StackDecoder(Decoder[StackDecoderState]):
+    """A causal residual stack with a cross-attention after each sub-layer that mixes positions.
+
+    The cross-attention is a separate sub-layer, with heads by `cross_attention_heads`, and with norm,
+    residual and dropout like any other. Sub-layers with tied weights share their cross-attention. With
+    pre-norm a last normalisation follows.
+    """
+
+    def __init__(self, node: nodes.Node, context: Context) -> None:
+        super().__init__()
+        self.body = build_body(node, context)
+        heads = iter([cross_attention_heads(each) for each in _mixing(node)])
+        self.crossings = nn.ModuleList(
+            CrossAttention(*next(heads), context)
+            if isinstance(layer, Sublayer) and layer.mixes
+            else nn.Identity()
+            for layer in self.body.layers
+        )
+        self.norm = build_final_norm(context.config)
+        self.positions = PositionalEncoding(context.config)
+        self.output_width = context.width
+
+    def begin(self, source: EncodedSource) -> StackDecoderState:
+        made = tuple(
+            crossing.project_source(source.outputs) if isinstance(crossing, CrossAttention) else None
+            for crossing in self.crossings
+        )
+        return StackDecoderState(source=made, mask=source.mask)
+
+    def forward(self, state: StackDecoderState, target: Tensor) -> Tensor:
+        return self._layers(state, target, None)
+
+    def step(self, state: StackDecoderState, previous: Tensor) -> tuple[Tensor, StackDecoderState]:
+        chunk = StreamChunk(state.block_states, with_grad=True)
+        y = self._layers(state, previous.unsqueeze(1), chunk).squeeze(1)
+        return y, replace(state, past_length=state.past_length + 1, block_states=chunk.next_states())
+
+    def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
+        x, signal = self.positions(x, state.past_length)
+        for place in self.body.order:
+            x = self.body.apply_layer(place, x, SideInputs(signal=signal, chunk=chunk))
+            known = state.source[place]
+            if known is not None:
+                x = self._cross(cast("CrossAttention", self.crossings[place]), x, known, state.mask)
+        return x if self.norm is None else self.norm(x)
+
+    def _cross(
+        self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> Tensor:
+        """Apply a cross-attention, recomputed in the backward pass if sub-layers are."""
+        if not self.body.recomputes:
+            return crossing(x, known, mask)
+
+        def apply(x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            return crossing(x, (keys, values), mask)
+
+        return recomputed(apply, apply, x, *known)
+
+
+def _mixing(node: nodes.Node) -> list[nodes.Node]:
+    """Return the sub-layers of a stack that mix positions and have separate weights, in order."""
+    match node:
+        case nodes.SeriesNode():
+            return [found for part in node.parts for found in _mixing(part)]
+        case nodes.RepeatNode(count=int() as count):
+            return _mixing(node.body) * count
+        case nodes.TiedNode():
+            return _mixing(node.body.body)
+        case _:
+            return [node] if mixes_positions(node) else []
 
 
 class StackEncoder(nn.Module):

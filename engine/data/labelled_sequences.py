@@ -25,7 +25,7 @@ from ..core.process import derive_seed
 from ..corpora.files import DataError, iter_own_rows
 from .token_files import Split, encoded_folder, open_numbers, prepared, smallest_dtype, write_numbers
 from .vocabularies import learn_vocabulary, load_vocabulary
-from .vocabularies.base import Vocabulary
+from .vocabularies.words import Vocabulary
 
 FORMAT = 1
 """The version of the files, raised when their layout or content changes."""

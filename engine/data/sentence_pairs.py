@@ -23,7 +23,7 @@ from ..core.process import derive_seed
 from ..corpora.files import DataError, dataset_folder, iter_lines, iter_own_rows
 from .token_files import Split, encoded_folder, open_split, prepared, smallest_dtype
 from .vocabularies import learn_vocabulary, load_vocabulary
-from .vocabularies.base import END, Vocabulary
+from .vocabularies.words import END, Vocabulary
 
 
 def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:

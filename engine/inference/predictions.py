@@ -21,8 +21,8 @@ from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.model_file import ModelFile
 from ..data.vocabularies import vocabulary_from_dict
-from ..data.vocabularies.base import END, FIRST_SYMBOL, START, Vocabulary
-from ..decoding.length_search import LengthLine, SizeSearch
+from ..data.vocabularies.words import END, FIRST_SYMBOL, START, Vocabulary
+from ..decoding.searches import LengthLine, SizeSearch
 from ..objectives.generation import (
     Decoding,
     TreeCosts,

@@ -17,10 +17,10 @@ from ...errors import ActivememError
 from ..core.interruption import TimeLimitPassed
 from ..core.models import float32_products
 from ..objectives.base import Objective, Stackable, on_device
-from ..optimisers.rules import SGD, Adam, Lion
+from ..optimisers.build import SGD, Lion
 from ..trial.training import Training
 
-_BY_NUMBER = (Adam, torch.optim.Adagrad, SGD, Lion)
+_BY_NUMBER = (torch.optim.Adam, torch.optim.Adagrad, SGD, Lion)
 """Element-wise rules: each parameter depends only on its own gradient and state."""
 
 _STEP = "step"

@@ -26,7 +26,7 @@ from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import DataError
 from ..data.sentence_pairs import PairSplit
-from ..data.vocabularies.base import FIRST_SYMBOL
+from ..data.vocabularies.words import FIRST_SYMBOL
 from ..objectives.generation import PairData
 from ..tasks.memory_degradation import fixed_bigrams
 from ..trial.failures import MachineError, is_out_of_memory, machine_failure, note_lost_gpu

@@ -3,7 +3,7 @@
 `resumable_attempt` claims a trial, and is the state machine of an attempt. `training` has the training loop,
 and `evaluation` what follows each epoch, including the end of a training. `checkpoints` stores what it
 resumes from, and `outcome` writes its row. `failures` recognises failures that are not the trial's fault and
-deaths of processes, and retries a trial with less memory. `schedules` implements a choice of [train].
-`training_parts` has the optional parts of a training: loss terms, callbacks and the norm of gradients. They
-change no bit of a training that does not use them. `conformance` checks loss terms and callbacks.
+deaths of processes, and retries a trial with less memory. `training_parts` has the learning-rate schedule and
+the optional parts of a training: loss terms, callbacks and the norm of gradients. Those change no bit of a
+training that does not use them. `conformance` checks loss terms and callbacks.
 """

@@ -23,8 +23,7 @@ from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights
 from .evaluation import LeakError, Stopping, ends_training, evaluate_epoch
-from .schedules import Schedule
-from .training_parts import Callbacks, GradientNorm, LossTerms, to_device
+from .training_parts import Callbacks, GradientNorm, LossTerms, Schedule, to_device
 
 
 class Work:

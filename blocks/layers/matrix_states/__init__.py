@@ -1,11 +1,10 @@
 """Recurrences whose state is a fixed-size matrix for each head: trained in chunks, generated step by step.
 
 - `recurrent_heads` has the parts around a recurrence.
-- `linear_recurrences` has recurrences whose state is kept or decays. `chunked_recurrence` computes them, or
-  `shared_key_sums` where heads share queries and keys.
+- `linear_recurrences` has recurrences whose state is kept or decays, and mLSTM's exponential gates.
+  `chunked_recurrence` computes them, or `shared_key_sums` where heads share queries and keys.
 - `delta_rule` has recurrences that correct their state.
 - `mamba3` has writes at two positions, and turned keys.
-- `mlstm` has exponential gates.
 - `inner_model` has a state that is itself a model that learns.
 """
 
@@ -14,7 +13,6 @@ from . import (
     inner_model,
     linear_recurrences,
     mamba3,
-    mlstm,
 )  # each registers its blocks
 
-__all__ = ["delta_rule", "inner_model", "linear_recurrences", "mamba3", "mlstm"]
+__all__ = ["delta_rule", "inner_model", "linear_recurrences", "mamba3"]

@@ -10,9 +10,18 @@ from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
-from ...core.initialisation import Linear, WeightRole, roles
+from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from ..head_parts import turn
-from .chunked_recurrence import LEAST_LOG_DECAY, run_in_chunks, run_vector_decays
+from .chunked_recurrence import (
+    LEAST_LOG_DECAY,
+    add_states,
+    hand_on,
+    join_chunks,
+    longest_chunk,
+    run_in_chunks,
+    run_vector_decays,
+    split_chunks,
+)
 from .recurrent_heads import HeadRates, LinearRecurrence
 from .shared_key_sums import sum_with_shared_keys
 
@@ -117,3 +126,123 @@ class StateSpaceDuality(LinearRecurrence):
         return sum_with_shared_keys(
             q, k, v, steps=steps, log_decay=log_decay, skip=skip, state=state, keep=keep
         )
+
+
+class ExponentialGates(Initialisable):
+    """The log input gate and log forget gate of each head.
+
+    The forget gate is a sigmoid with offsets evenly spaced from 3 to 6, or an exponential with offsets 0; the
+    input gate's offsets are drawn as N(0, 0.1²).
+    """
+
+    weight_roles = roles(input_offset=WeightRole.BIAS, forget_offset=WeightRole.BIAS)
+
+    def __init__(self, width: int, heads: int, std: float | None, *, bounded: bool) -> None:
+        super().__init__()
+        self.bounded = bounded
+        self.map = Linear(width, heads, bias=False, maps=2, std=std)
+        self.input_offset = nn.Parameter(torch.empty(heads))
+        self.forget_offset = nn.Parameter(torch.empty(heads))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        nn.init.normal_(self.input_offset, std=0.1, generator=generator)
+        with torch.no_grad():
+            begin = torch.linspace(3.0, 6.0, len(self.forget_offset))
+            self.forget_offset.copy_(begin if self.bounded else torch.zeros_like(begin))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the log gates, (batch, length, heads) each."""
+        written, forgotten = self.map(x).chunk(2, -1)
+        log_input, raw = written + self.input_offset, forgotten + self.forget_offset
+        return log_input, functional.logsigmoid(raw) if self.bounded else raw
+
+
+def run_stabilised(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    log_input: Tensor,
+    log_forget: Tensor,
+    state: tuple[Tensor, Tensor] | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+    """Return the readings (batch, length, heads, values), the stabilisers, and the last state if `keep`.
+
+    q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
+    heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). Readings and
+    memory are divided by the exponential of the stabiliser.
+    """
+    length, most_positions = q.shape[1], longest_chunk(q.shape[3])
+    q, k, v = (split_chunks(each, most_positions) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
+    gates = torch.stack([log_forget, log_input], -1)
+    forgotten, written = split_chunks(gates, most_positions).unbind(-1)  # (chunks, batch, heads, size)
+    total = forgotten.cumsum(-1)
+    pairs = _pairs(total, written)
+    left = total[..., -1:] - total + written  # of what each position writes, behind its chunk
+    with torch.no_grad():
+        all_stable = _stabilisers(total[..., -1], left.amax(-1), None if state is None else state[1])
+        before, behind = all_stable[:-1], all_stable[1:]
+        most = torch.maximum(pairs.amax(-1), before.unsqueeze(-1) + total)
+    within = (q @ k.transpose(-1, -2) * (pairs - most.unsqueeze(-1)).exp()) @ v
+    count = len(q) if keep else len(q) - 1
+    shares = (left[:count] - behind[:count].unsqueeze(-1)).exp().unsqueeze(-1)
+    added = (k[:count] * shares).transpose(-1, -2) @ v[:count]
+    kept = before[:count] + total[:count, ..., -1] - behind[:count]
+    states, last = hand_on(added, kept[..., None, None], None if state is None else state[0], keep=keep)
+    first = len(q) - len(states)
+    read = (before[first:].unsqueeze(-1) + total[first:] - most[first:]).exp()
+    within = add_states(within, q[first:] * read.unsqueeze(-1), states)
+    stabiliser = join_chunks(most.unsqueeze(-1), length).squeeze(-1)
+    return join_chunks(within, length), stabiliser, None if last is None else (last, behind[-1])
+
+
+def _pairs(total: Tensor, written: Tensor) -> Tensor:
+    """Return the log weight of each earlier position at each position: (…, size) to (…, size, size)."""
+    size = total.shape[-1]
+    later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
+    return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)
+
+
+def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
+    """Return the largest log weight before each chunk and after the last, (chunks + 1, batch, heads)."""
+    found = [torch.full_like(end[0], -torch.inf) if start is None else start]
+    for left, most in zip(end.unbind(0), written.unbind(0), strict=True):
+        found.append(torch.maximum(most, left + found[-1]))
+    return torch.stack(found)
+
+
+@register_block("mlstm")
+class MatrixLSTM(LinearRecurrence):
+    """C_t = f_t C_{t−1} + i_t k_t v_tᵀ, read over the larger of 1 and n_tᵀ q_t (Beck et al. 2024)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        std, bounded = context.config.attention_std, as_word(settings, "forget") == "sigmoid"
+        self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
+
+    def split_state(self, state: Tensor) -> Tensor:
+        """Return (batch, heads, ·): memory, sum of its keys as the last column, and stabiliser."""
+        return state.unflatten(1, (self.heads, -1))
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        q, k = qk.unbind(2)
+        log_input, log_forget = (each.to(x.dtype) for each in self.gates(x))
+        held = None
+        if state is not None:
+            held = (state[..., :-1].unflatten(2, (self.key_width, -1)), state[..., -1])
+        y, stabiliser, last = run_stabilised(
+            q,
+            k * self.head_width**-0.5,
+            functional.pad(v, (0, 1), value=1.0),
+            log_input=log_input,
+            log_forget=log_forget,
+            state=held,
+            keep=keep,
+        )
+        read = y[..., :-1] / torch.maximum(y[..., -1:].abs(), (-stabiliser).exp().unsqueeze(-1))
+        if last is None:
+            return read, None
+        return read, torch.cat([last[0].flatten(2), last[1].unsqueeze(-1)], -1)

@@ -1,10 +1,10 @@
 """Recurrences whose state is a vector, or a few numbers for each channel.
 
 `scan` computes recurrences in which each channel decays separately, for all positions at once. It also reads
-states that are too large to keep. `recurrent_channels` has these blocks, and `slstm` is computed step by
+states that are too large to keep. `recurrent_channels` has these blocks, and sLSTM, which is computed step by
 step.
 """
 
-from . import recurrent_channels, slstm  # each registers its blocks
+from . import recurrent_channels  # registers its blocks
 
-__all__ = ["recurrent_channels", "slstm"]
+__all__ = ["recurrent_channels"]

@@ -19,8 +19,7 @@ from ....studies.own_data.cells import RowsError
 from ....studies.own_data.texts import iter_documents
 from ...corpora.files import DataError, dataset_folder, find_own_file, read_source
 from ..token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
-from .file_tokenizers import MARK, encode_units, library_version, train_byte_bpe
-from .symbols import TextSymbols
+from .symbols import MARK, TextSymbols, encode_units, library_version, train_byte_bpe
 from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
 FORMAT = 3

@@ -1,6 +1,6 @@
 """Vocabularies, which map the symbols of sentences to numbers; each is learnt once and stored.
 
-`base` is their interface; `words` (with bytes), `spelled_words` and `subwords` are the kinds.
+`words` has their interface, words and bytes; `spelled_words` and `subwords` are other kinds.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .base import Vocabulary
 from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
-from .words import ByteVocabulary, SymbolVocabulary, WordVocabulary
+from .words import ByteVocabulary, SymbolVocabulary, Vocabulary, WordVocabulary
 
 _KINDS: dict[
     str,

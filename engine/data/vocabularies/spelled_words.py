@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
 from ...corpora.files import DataError
-from .base import FIRST_SYMBOL, Vocabulary, most_frequent
+from .words import FIRST_SYMBOL, Vocabulary, most_frequent
 
 PUNCTUATION = """.,!?"':;()«»“”‘’„…"""
 """Signs that are always symbols of their own; the first ten are those of the released program."""

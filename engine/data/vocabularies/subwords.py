@@ -10,7 +10,7 @@ from typing import Any
 import sentencepiece
 
 from ...corpora.files import DataError
-from .base import END, PADDING, START, UNKNOWN, Vocabulary
+from .words import END, PADDING, START, UNKNOWN, Vocabulary
 
 _MIN_PIECES = 300  # that a study can ask for
 

@@ -8,8 +8,7 @@ from torch import nn
 
 from activemem import build
 from activemem.blocks.core.initialisation import Linear, WeightRole, WeightRoleError, find_weights, initialise
-from activemem.engine.optimisers.build import build_optimizer
-from activemem.engine.optimisers.rules import muon_maps
+from activemem.engine.optimisers.build import build_optimizer, muon_maps
 from activemem.engine.optimisers.weights import clip_gradients_per_map
 from activemem.grammar.vocabulary.spec import REQUIRED, Role, builtin_names, lookup
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings

@@ -15,7 +15,7 @@ from activemem.blocks.testing.fixtures import (
     random_sequences,
     use_plain_operations,
 )
-from activemem.blocks.transducers.decoders import CrossAttention
+from activemem.blocks.transducers.seq2seq import CrossAttention
 from activemem.grammar import ModelConfig
 
 from .seq2seq_references import attended, crossed, layered

@@ -11,8 +11,7 @@ from torch.testing import assert_close
 from activemem.blocks.core.transducer import State
 from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.engine.decoding.decode import Decoded, decode
-from activemem.engine.decoding.searches import Bounds, Ranking, beam_search, greedy_search
+from activemem.engine.decoding.searches import Bounds, Decoded, Ranking, beam_search, decode, greedy_search
 
 from . import references as plain
 from .references import END, KINDS, SIZED, log_likelihood, make_model, make_sources

@@ -10,10 +10,8 @@ import torch
 from torch.testing import assert_close
 
 from activemem.engine.core.process import _glibc
-from activemem.engine.decoding import length_search
-from activemem.engine.decoding.decode import decode
-from activemem.engine.decoding.length_search import LengthLine, SizeSearch
-from activemem.engine.decoding.searches import OutputCosts
+from activemem.engine.decoding import searches
+from activemem.engine.decoding.searches import LengthLine, OutputCosts, SizeSearch, decode
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources
@@ -71,7 +69,7 @@ def test_every_size_from_the_source_to_twice_it_is_tried_at_once(kind):
 def test_it_is_the_same_in_small_parts(kind, beam, monkeypatch):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     at_once = decode(model, sources, max_length=20, beam=beam, try_lengths=True)
-    monkeypatch.setattr(length_search, "MAX_POSITIONS", 16)
+    monkeypatch.setattr(searches, "MAX_POSITIONS", 16)
     in_parts = decode(model, sources, max_length=20, beam=beam, try_lengths=True)
     assert [each.tokens for each in in_parts] == [each.tokens for each in at_once]
     assert_close([each.score for each in in_parts], [each.score for each in at_once])
@@ -106,7 +104,7 @@ def test_sizes_are_compared_without_penalties(kind):
 
 
 def test_parts_hold_as_many_outputs_as_fit_and_at_least_one():
-    rows = [part.tolist() for part in length_search._chunks(torch.tensor([5, 2, 9, 3, 2]), 8)]
+    rows = [part.tolist() for part in searches._chunks(torch.tensor([5, 2, 9, 3, 2]), 8)]
     assert rows == [[1, 4], [3], [0], [2]]
 
 
@@ -230,7 +228,7 @@ SEARCH = """
 import os, resource, torch
 from activemem.blocks.models.sequence_model import build
 from activemem.engine.core.process import prepare_cpu
-from activemem.engine.decoding.decode import decode
+from activemem.engine.decoding.searches import decode
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -5,11 +5,15 @@ from itertools import product
 import pytest
 import torch
 
-from activemem.engine.data.vocabularies.base import END, FIRST_SYMBOL, PADDING, START, UNKNOWN
-from activemem.engine.data.vocabularies.words import SymbolVocabulary
-from activemem.engine.decoding.decode import decode
-from activemem.engine.decoding.length_search import SizeSearch
-from activemem.engine.decoding.searches import Bounds, OutputCosts
+from activemem.engine.data.vocabularies.words import (
+    END,
+    FIRST_SYMBOL,
+    PADDING,
+    START,
+    UNKNOWN,
+    SymbolVocabulary,
+)
+from activemem.engine.decoding.searches import Bounds, OutputCosts, SizeSearch, decode
 from activemem.engine.objectives.generation import BRACKET_COST, TAG_COST, TreeCosts
 
 from ..decoding.references import SIZED, greedy, log_likelihood, make_model, make_sources

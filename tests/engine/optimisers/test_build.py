@@ -9,8 +9,7 @@ from pydantic import Field
 from torch import nn
 
 from activemem import PluginOptimizer, build, register_optimizer
-from activemem.engine.optimisers.build import OptimizerError, build_optimizer
-from activemem.engine.optimisers.rules import muon_maps, orthogonalise
+from activemem.engine.optimisers.build import OptimizerError, build_optimizer, muon_maps, orthogonalise
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
 from activemem.studies.schema.settings import TrainSettings, TrialSettings

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from activemem.engine.core.resources import Machine
-from activemem.engine.data.vocabularies.base import FIRST_SYMBOL
+from activemem.engine.data.vocabularies.words import FIRST_SYMBOL
 from activemem.engine.objectives.generation import PairData
 from activemem.engine.probes.encoders import EncoderProbe, quantiles, theta
 from activemem.engine.probes.study_probes import probe_study

@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from activemem.engine.core.events import Started
 from activemem.engine.run.driver import run_study
-from activemem.engine.trial.schedules import factor
+from activemem.engine.trial.training_parts import factor
 from activemem.storage import Store
 from activemem.studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
 from activemem.studies.planning.plan import make_plan

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from activemem import PluginSchedule, register_schedule
-from activemem.engine.trial.schedules import Schedule, factor
+from activemem.engine.trial.training_parts import Schedule, factor
 from activemem.studies.catalog.optimisers import SCHEDULES
 from activemem.studies.catalog.optimisers import OwnScheduleSettings as ScheduleSettings
 from activemem.studies.schema.settings import TrainSettings

@@ -8,8 +8,7 @@ import tokenizers
 
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
-from activemem.engine.data.text.file_tokenizers import train_byte_bpe
-from activemem.engine.data.text.symbols import TextSymbols
+from activemem.engine.data.text.symbols import TextSymbols, train_byte_bpe
 from activemem.engine.inference.trained_model import load_model
 from activemem.engine.run.driver import run_study
 from activemem.storage import Store
