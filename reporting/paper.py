@@ -112,7 +112,7 @@ def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
         cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
     ):
         return False
-    alike = (first.center, first.spread, set(first.keys)) == (second.center, second.spread, set(second.keys))
+    alike = (first.spread, set(first.keys)) == (second.spread, set(second.keys))
     return alike and not _own_rows(theirs, first) & _own_rows(theirs, second)
 
 

@@ -24,7 +24,6 @@ from ...studies.presentation.changes import (
 )
 from ...studies.presentation.kinds import (
     Beside,
-    Center,
     KeyFault,
     Spread,
     TableKind,
@@ -39,22 +38,13 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_text
 from ...studies.schema.settings import Level, Names
-from ...studies.text.strict_model import StrictModel, format_value
+from ...studies.text.strict_model import StrictModel
 from ...studies.text.toml_positions import KeyPath
 from ..tables.cells import TableCells
 from ..tables.table import Table
 
 if TYPE_CHECKING:
     from ...studies.study import Study
-
-
-class GroupSpec(StrictModel):
-    """`groups`: the headings over rows and columns, each with the levels or metrics under it."""
-
-    rows: dict[str, list[Any]] = Field(default={})
-    """headings of rows, each with a list of levels"""
-    columns: dict[str, list[Any]] = Field(default={})
-    """headings of columns, each with a list of levels or metrics"""
 
 
 class PublishedSpec(StrictModel):
@@ -66,8 +56,6 @@ class PublishedSpec(StrictModel):
     """the paper's names of rows by level, if they do not follow from the blocks"""
     columns: dict[str, str] = Field(default={})
     """the paper's names of columns, by level, metric or `"metric:level"`"""
-    show: Literal["below", "difference", "columns"] = "below"
-    """where the paper's numbers are shown: below ours, below with the difference, or in columns"""
 
 
 class CellsTable(TableKind):
@@ -84,8 +72,6 @@ class CellsTable(TableKind):
     """a metric or a cost, or a list of them, shown side by side"""
     published: PublishedSpec = PublishedSpec()
     """the paper's table by name, or a table with these keys"""
-    center: Center = "mean"
-    """the summary over all seeds; iqm is the interquartile mean"""
     spread: Spread = "sd"
     """the spread after the centre: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
@@ -100,8 +86,6 @@ class CellsTable(TableKind):
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
     be smaller are marked ≈, and `study run --until-decided` adds seeds to undecided ones"""
-    groups: GroupSpec = GroupSpec()
-    """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or list of levels to include"""
     over: Names = ()
@@ -170,12 +154,10 @@ class CellsTable(TableKind):
     def with_levels(self, design: Design) -> Self:
         """Return the keys with level names replaced by levels, also in headings and in the paper's names."""
         found, known = super().with_levels(design), design.known_levels
-        levels = selected_levels(found.select, known)
-        rows, columns = levels.get(self.rows, ()), levels.get(self.columns or "", ())
         row_texts, column_texts = (
             tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
         )
-        groups, published, baseline = self.groups, self.published, found.baseline
+        published, baseline = self.published, found.baseline
         if isinstance(self.baseline, Mapping):
             baseline = {
                 name: find_levels(level, known.get(name, ())) for name, level in self.baseline.items()
@@ -183,12 +165,6 @@ class CellsTable(TableKind):
         return found.model_copy(
             update={
                 "baseline": baseline,
-                "groups": GroupSpec(
-                    rows={heading: find_levels(named, rows) for heading, named in groups.rows.items()},
-                    columns={
-                        heading: find_levels(named, columns) for heading, named in groups.columns.items()
-                    },
-                ),
                 "published": published.model_copy(
                     update={
                         "rows": {
@@ -216,11 +192,8 @@ class CellsTable(TableKind):
                 faults += unselected_baseline_faults(self, design)
         elif not faults:
             faults += _mixed_level_faults(self, design)
-        if self.columns is None or self.columns in factors:
-            if self.rows in factors:
-                faults += _baseline_faults(self, levels)
-            if self.rows in factors or self.rows == CHANGES:
-                faults += _group_faults(self, levels)
+        if (self.columns is None or self.columns in factors) and self.rows in factors:
+            faults += _baseline_faults(self, levels)
         faults += _margin_faults(self)
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
@@ -258,12 +231,6 @@ def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) 
         return
     if message := level_name_fault(spec.baseline, levels[spec.rows], spec.rows):
         yield ("baseline",), message
-    if spec.published.show == "difference":
-        path = ("published", "show")
-        yield (
-            path,
-            "expected below or columns, since differences are already from the baseline, got difference",
-        )
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
@@ -272,8 +239,6 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
         return
     if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
         yield path, f'expected a baseline, rows = "{CHANGES}" or best = "test" as well: nothing is compared'
-    if spec.center != "mean":
-        yield path, f'expected center = "mean" with it, got "{spec.center}"'
     if spec.pick is not None:
         yield path, "expected no pick, whose choice would change with each seed"
     for name in spec.smallest_difference:
@@ -281,25 +246,6 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
             yield path, f"expected a metric of value, got '{name}'{nearest_hint(name, spec.value)}"
         elif name in ANALYTIC_COSTS:
             yield path, f"{name} is computed, not measured: more seeds do not change it"
-
-
-def _group_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """Yield unknown levels under a heading, and levels under two headings."""
-    columns = levels[spec.columns] if spec.columns else spec.value
-    for side, groups, known, factor in (
-        ("rows", spec.groups.rows, levels.get(spec.rows, ()), spec.rows),
-        ("columns", spec.groups.columns, columns, spec.columns or "value"),
-    ):
-        met: dict[str, str] = {}
-        for heading, members in groups.items():
-            for number, level in enumerate(members):
-                place = ("groups", side, heading, number)
-                if message := level_name_fault(level, known, factor):
-                    yield place, message
-                elif level_text(level) in met:
-                    yield place, f"{format_value(level)} is in the group '{met[level_text(level)]}' already"
-                else:
-                    met[level_text(level)] = heading
 
 
 def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:

@@ -35,9 +35,7 @@ from .differences import (
 from .published import (
     PublishedMatch,
     add_paper_only,
-    add_published_columns,
     difference_from_baseline,
-    difference_from_published,
     match_published,
 )
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
@@ -80,13 +78,12 @@ class TableCells:
             column_headings=tuple(zip(*(column.headings for column in self.columns), strict=True)),
             factor_line=None if spec.columns is None else int(len(spec.value) > 1),
             groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
-            center=spec.center,
             spread=spec.spread,
         )
         table = note_unsolved(table, [trial.settings for trial in shown])
         if match and self.beside.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
-        return add_published_columns(table) if match and spec.published.show == "columns" else table
+        return table
 
     @cached_property
     def footnotes(self) -> Footnotes:
@@ -269,7 +266,7 @@ class TableCells:
         return {
             place: estimate.within_share() if find_metric(place[2]).is_share else estimate
             for place, tally in self.tallies.items()
-            if (estimate := tally.estimate(self.spec.center, self.spec.spread)) is not None
+            if (estimate := tally.estimate(self.spec.spread)) is not None
         }
 
     def _place(self, row: str, column: TableColumn) -> CellKey:
@@ -283,7 +280,7 @@ class TableCells:
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
         marks = tuple(map(self.footnotes.mark, self._remarks(place, tally, published)))
-        published_text = self._published_text(row, published, estimate, column) if published else ""
+        published_text = self._published_text(row, published, column) if published else ""
         if tally is None:
             refused = (row, column.level) in self.over_budget
             return Cell(
@@ -302,7 +299,7 @@ class TableCells:
             status=tally.status,
             estimate=estimate,
             text=self._text(tally, estimate, metric),
-            at_least=tally.bound(self.spec.center) if tally.limits and estimate is None else None,
+            at_least=tally.bound if tally.limits and estimate is None else None,
             spread=spread,
             interval=interval,
             difference_text=_difference_text(difference, metric, significance_text(decided)),
@@ -323,12 +320,12 @@ class TableCells:
     def _text(self, tally: Tally, estimate: Estimate | None, metric: Metric) -> str:
         if estimate is not None:
             return metric.format(estimate.value)
-        return f"> {metric.format(tally.bound(self.spec.center))}" if tally.limits else tally.placeholder
+        return f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
         """Return the cell of the fallback metric if the column's has no value; None if it has none either."""
         tally = self.fallbacks.get((row, column.level))
-        estimate = tally.estimate(self.spec.center, self.spec.spread) if tally else None
+        estimate = tally.estimate(self.spec.spread) if tally else None
         if tally is None or estimate is None or self.spec.otherwise is None:
             return None
         metric = find_metric(self.spec.otherwise, self.spec.digits)
@@ -356,13 +353,9 @@ class TableCells:
             remarks.append(remark)
         return remarks
 
-    def _published_text(
-        self, row: str, published: PublishedNumber, estimate: Estimate | None, column: TableColumn
-    ) -> str:
+    def _published_text(self, row: str, published: PublishedNumber, column: TableColumn) -> str:
         extra = ""
-        if self.spec.published.show == "difference":
-            extra = difference_from_published(estimate.value if estimate else None, published, column.metric)
-        elif self.published_match and (baseline := self.baselines.get(row)):
+        if self.published_match and (baseline := self.baselines.get(row)):
             extra = difference_from_baseline(published, self.published_match.published_at(baseline, column))
         return f"{published.text_with_deviation} ({extra})" if extra else published.text_with_deviation
 
@@ -391,7 +384,7 @@ class TableRow:
 
     level: str
     head: str
-    group: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,12 +406,8 @@ class TableColumn:
 
 
 def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
-    """Return the rows in the order of the study, first those without a heading, then by group."""
-    heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
-    return tuple(
-        TableRow(level=text, head=heads[text], group=under.get(text, ""))
-        for text in _grouped(tuple(heads), under)
-    )
+    """Return the rows in the order of the study."""
+    return tuple(TableRow(level=text, head=head) for text, head in _heads(levels[spec.rows]).items())
 
 
 def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
@@ -433,16 +422,10 @@ def columns_of(
 
     `metrics` has each metric by name, with the text after its name in a heading.
     """
-    under = _headings(spec.groups.columns)
     if spec.columns is None:
         return tuple(
-            TableColumn(
-                metric=metrics[name][0],
-                level="",
-                head=metric_head(*metrics[name]),
-                headings=(under.get(name, ""),) if under else (),
-            )
-            for name in _grouped(spec.value, under)
+            TableColumn(metric=metrics[name][0], level="", head=metric_head(*metrics[name]))
+            for name in spec.value
         )
     heads = _heads(levels[spec.columns])
     return tuple(
@@ -453,11 +436,10 @@ def columns_of(
             headings=(
                 *((metric_head(metric, words),) if len(spec.value) > 1 else ()),
                 one_line(spec.columns),
-                *((under.get(text, ""),) if under else ()),
             ),
         )
         for metric, words in (metrics[name] for name in spec.value)
-        for text in _grouped(tuple(heads), under)
+        for text in heads
     )
 
 
@@ -468,12 +450,3 @@ def metric_head(metric: Metric, words: str) -> str:
 
 def _heads(levels: Sequence[Level]) -> dict[str, str]:
     return dict(zip(map(level_text, levels), level_names(levels), strict=True))
-
-
-def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
-    return {level_text(level): one_line(heading) for heading, members in groups.items() for level in members}
-
-
-def _grouped(texts: tuple[str, ...], under: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the levels without a heading, then those with one, by group and in the group's order."""
-    return (*(text for text in texts if text not in under), *(text for text in under if text in texts))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.presentation.kinds import Center, describe_levels
+from ...studies.presentation.kinds import describe_levels
 from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
 from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
@@ -27,7 +27,6 @@ from ..statistics.decided_differences import (
 from ..statistics.estimates import Estimate
 from ..statistics.paired_tests import detectable
 from ..statistics.pooled_differences import Difference, all_pairs
-from .published import PublishedMatch
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally
 
@@ -73,15 +72,13 @@ def column_differences(
     """Return the differences in a column of each row from its baseline, or from the previous row.
 
     If a row was kept as the best of several, `choices` has their number. `counts` are the numbers of seeds at
-    the looks. For centres other than means the result is the difference of the centres, without an error.
+    the looks.
     """
     own = {
         row: looks
         for (row, level, name), looks in grown.items()
         if (level, name) == (column.level, column.metric.name) and looks[0].values
     }
-    if spec.center != "mean":
-        return ColumnDifferences(metric=column.metric, by_row=_of_centers(baselines, own, spec.center))
     margin = spec.margin(column.metric.name)
     families = _family_differences(own, baselines, counts, margin)
     looked = {row: each for family in families for row, each in family.looked.items()}
@@ -145,18 +142,6 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
             first = baselines[first]
         families.setdefault(first, []).append(row)
     return list(families.values())
-
-
-def _of_centers(
-    baselines: Mapping[str, str], grown: Mapping[str, tuple[Tally, ...]], center: Center
-) -> dict[str, Difference]:
-    found: dict[str, Difference] = {}
-    for row, baseline in baselines.items():
-        ends = [grown[each][-1] if each in grown else None for each in (row, baseline)]
-        own, base = (tally.estimate(center) if tally else None for tally in ends)
-        if own and base:
-            found[row] = Difference(mean=own.value - base.value, n=own.n)
-    return found
 
 
 def significance_text(decided: DecidedDifference | None) -> str:
@@ -325,7 +310,6 @@ def best_of_column(
     )
 
 
-_CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
 
@@ -347,7 +331,8 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences += _best(spec, columns, cells, made.best_of_columns)
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
-        sentences += [_published(spec, match, cells), made.study.source_sheet.summary(made.study.name)]
+        small = f"Small: published, {match.paper.paper} {match.paper.name}."
+        sentences += [small, made.study.source_sheet.summary(made.study.name)]
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
     words = {
         CellStatus.CENSORED: ["> marks a lower bound: some trainings ended before the target."],
@@ -383,7 +368,7 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
     ]
     if spec.pick is None:
         over = _listed([over, *levels_over])
-    averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {SPREADS[spec.spread]} of "
+    averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
     best_of = f", each cell at its best of {_listed(levels_over)}" if spec.pick and counts else ""
     return f": {averaged}{over}{best_of}"
 
@@ -427,14 +412,6 @@ def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
         f"Of {plural(len(rivals), 'bold value')} beside the best of its column, {within} "
         f"{'is' if within == 1 else 'are'} shown to be nearer to it than {near}; all others are undecided."
     ]
-
-
-def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
-    source = f"published, {published_match.paper.paper} {published_match.paper.name}"
-    if spec.published.show == "columns":
-        return f"Under published: {source.removeprefix('published, ')}."
-    extra = "; in parentheses: our value minus the paper's" if spec.published.show == "difference" else ""
-    return f"Small: {source}{extra if any('(' in cell.published_text for cell in cells) else ''}."
 
 
 SOLVED_LENGTH = "max_length"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import Metric, with_sign
+from ...studies.catalog.metrics import with_sign
 from ...studies.catalog.published import PublishedNumber, PublishedTable, match_published_keys
 from .table import Cell, CellStatus, ColumnKey, Table
 
@@ -80,13 +80,6 @@ def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber 
     return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))
 
 
-def difference_from_published(value: float | None, number: PublishedNumber, metric: Metric) -> str:
-    """Return our value minus a printed number; "" if one of them is missing."""
-    if value is None or number.value is None:
-        return ""
-    return with_sign(metric.format(value - number.value))
-
-
 def add_paper_only(
     table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
@@ -117,36 +110,6 @@ def add_paper_only(
         if new_columns
         else table.column_headings,
         keys=(*table.keys, *(ColumnKey(metric="", level=key) for key in new_columns)),
-    )
-
-
-def add_published_columns(table: Table) -> Table:
-    """Add a column with the paper's numbers after each of ours that has some.
-
-    The column's own name becomes the heading of both. The new columns have no key: in long form, our cells
-    have the paper's numbers already.
-    """
-    has = [any(row[number].published_text for row in table.cells) for number in range(len(table.columns))]
-    layout = [(number, new) for number, doubled in enumerate(has) for new in ((False, True)[: 1 + doubled])]
-    return replace(
-        table,
-        columns=tuple(
-            "published" if new else "ours" if has[number] else table.columns[number] for number, new in layout
-        ),
-        keys=tuple(None if new else table.keys[number] for number, new in layout),
-        column_headings=(
-            *(tuple(line[number] for number, _ in layout) for line in table.column_headings),
-            tuple(table.columns[number] if has[number] else "" for number, _ in layout),
-        ),
-        cells=tuple(
-            tuple(
-                Cell(status=CellStatus.PUBLISHED, text=row[number].published_text)
-                if new
-                else replace(row[number], published_text="")
-                for number, new in layout
-            )
-            for row in table.cells
-        ),
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
-from ...studies.presentation.kinds import Beside, Center, Spread, TableKind
+from ...studies.presentation.kinds import Beside, Spread, TableKind
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..outcomes import match_sentence, overrides_sentence, stale_sentence
@@ -160,7 +160,6 @@ class Table:
     column_headings: tuple[tuple[str, ...], ...] = ()
     factor_line: int | None = None
     groups: tuple[str, ...] = ()
-    center: Center = "mean"
     spread: Spread = "sd"
 
     def frame(self) -> pl.DataFrame:
@@ -265,7 +264,6 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "column": key.level or key.metric,
                 "metric": cell.metric or key.metric,
                 "status": cell.status.value,
-                "center": table.center,
                 "value": estimate.value if estimate else None,
                 "spread_is": table.spread,
                 "spread": estimate.spread if estimate else None,
@@ -289,7 +287,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
 def tidy_frame(table: Table) -> pl.DataFrame:
     """Return one row for each cell, with the same columns for every table.
 
-    `value` is the `center` of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
+    `value` is the mean of `n` values. `spread` has the kind `spread_is`; for an interval from `low` to
     `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p` is the
     corrected p of the difference, and `is_within` says whether the difference is shown to be too small to
     matter. `picked` is null unless the cell is the best of several levels.
@@ -300,7 +298,7 @@ def tidy_frame(table: Table) -> pl.DataFrame:
         **dict.fromkeys(("value", "spread"), pl.Float64),  # among the first four, which Polars always prints
         "n": pl.Int64,
         **dict.fromkeys(("low", "high"), pl.Float64),
-        **dict.fromkeys(("table", "group", "metric", "status", "center", "spread_is"), pl.String),
+        **dict.fromkeys(("table", "group", "metric", "status", "spread_is"), pl.String),
         "difference": pl.Float64,
         "difference_half_width": pl.Float64,
         "is_significant": pl.Boolean,

@@ -12,10 +12,10 @@ import polars as pl
 
 from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus, combined_status
-from ...studies.presentation.kinds import Center, Spread
+from ...studies.presentation.kinds import Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
-from ..statistics.estimates import Estimate, estimate
+from ..statistics.estimates import Estimate, estimate, mean
 from ..subject import value_frame
 from .table import NOT_RUN, CellStatus
 
@@ -77,24 +77,14 @@ class Tally:
         """Return the values by the unit by which they are paired."""
         return dict(zip(self.units, self.values, strict=True))
 
-    def estimate(self, center: Center = "mean", spread: Spread = "sd") -> Estimate | None:
-        """Return the centre of the values with their spread; None without values.
+    def estimate(self, spread: Spread = "sd") -> Estimate | None:
+        """Return the mean of the values with its spread; None without values, and for censored ones."""
+        return estimate(self.values, spread=spread) if self.values else None
 
-        The centre of censored values has no spread. It is None unless the limits leave no doubt, as of a
-        median below them.
-        """
-        if self.limits:
-            bound, far = self.bound(center), 2 * max(self.reached + self.limits) + 1
-            beyond = estimate((*self.reached, *(far for _ in self.limits)), center=center).value
-            count = len(self.reached) + len(self.limits)
-            return (
-                Estimate(value=bound, low=None, high=None, spread=None, n=count) if bound == beyond else None
-            )
-        return estimate(self.values, center=center, spread=spread) if self.values else None
-
-    def bound(self, center: Center) -> float:
-        """Return the least that the centre of censored values can be."""
-        return estimate((*self.reached, *self.limits), center=center).value
+    @property
+    def bound(self) -> float:
+        """Return the least that the mean of censored values can be."""
+        return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:
         """Return a sentence for each reason why trials have no value.
@@ -271,7 +261,7 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
         counts = spec.otherwise is not None and name != spec.otherwise
         scores: dict[int, tuple[int, float]] = {}
         for number, tally in enumerate(tallies):
-            if (center := tally.estimate(spec.center)) is not None:
+            if (center := tally.estimate()) is not None:
                 scores[number] = len(tally.values) if counts else 0, sign * center.value
         if scores:
             return max(scores, key=scores.__getitem__)

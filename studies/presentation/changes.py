@@ -152,8 +152,6 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
         yield ("against",), f'{message}, such as design = "cumulative"'
     if spec.pick is not None:
         yield ("pick",), "rows of changes do not allow a pick"
-    if spec.groups.rows:
-        yield ("groups", "rows"), "rows of changes are already grouped by their factors"
     if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
         yield (
             ("baseline",),

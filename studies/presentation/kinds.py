@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from ..resolve.trial import Trial
     from ..study import Study
 
-Center = Literal["mean", "median", "iqm"]
-"""A summary of several values: the mean, the median, or the interquartile mean."""
-
 Spread = Literal["sd", "se", "ci"]
 """The spread around a centre: standard deviation, standard error, or confidence interval."""
 

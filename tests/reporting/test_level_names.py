@@ -104,12 +104,9 @@ def test_a_caption_and_a_footnote_call_them_so(study):
     assert [note.text for note in build_table(study, picked, outcomes(study)).footnotes] == ["mixer both"]
 
 
-def test_select_and_groups_are_written_as_the_study_spells_levels(study):
+def test_a_selection_is_written_as_the_study_spells_levels(study):
     only = build_table(study, CellsTable(**SPEC | {"select": {"mixer": "{both}"}}), outcomes(study))
     assert only.rows == ("both",)
-    groups = CellsTable(**SPEC | {"groups": {"rows": {"Sums": ["{both}"]}}})
-    made = build_table(study, groups, outcomes(study))
-    assert (made.rows, made.groups) == (("sa", "both"), ("", "Sums"))
 
 
 def test_a_figure_and_a_claim_call_them_so(study):

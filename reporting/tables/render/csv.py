@@ -24,7 +24,7 @@ def render(table: Table) -> str:
         "row": ("row", True),
         "column": ("column", True),
         "metric": ("metric", several or any(cell.metric for cells in table.cells for cell in cells)),
-        table.center: ("value", True),
+        "mean": ("value", True),
         _SPREADS[table.spread]: ("spread", True),
         "low": ("low", table.spread == "ci"),
         "high": ("high", table.spread == "ci"),

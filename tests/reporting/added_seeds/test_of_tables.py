@@ -137,7 +137,6 @@ def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
     ("keys", "told"),
     [
         ({"rows": "mixer"}, 'expected a baseline, rows = "changes" or best = "test" as well'),
-        ({"center": "median"}, 'expected center = "mean" with it, got "median"'),
         ({"smallest_difference": 0.0}, "smallest_difference.loss: expected a number above 0, got 0.0"),
         ({"smallest_difference": "small"}, "smallest_difference: expected a table, got 'small'"),
         ({"value": ["loss", "max_length"]}, "as in { loss = 0.5, max_length = 0.5 }, got 0.5 for all"),

@@ -47,14 +47,11 @@ def values_of(forms: Forms, **levels: Any) -> dict[int, float]:
     return found
 
 
-@pytest.mark.parametrize("center", ["mean", "median", "iqm"])
 @pytest.mark.parametrize("spread", ["sd", "se", "ci"])
-def test_a_cell_has_the_centre_and_the_spread_that_are_asked_for(
-    make: Make, forms: Forms, center: Any, spread: Any
-) -> None:
-    cell = cell_of(make(center=center, spread=spread), "sa", "sort")
+def test_a_cell_has_the_mean_and_the_spread_that_are_asked_for(make: Make, forms: Forms, spread: Any) -> None:
+    cell = cell_of(make(spread=spread), "sa", "sort")
     values = values_of(forms, mixer="sa", task="sort", lr=1e-3)
-    assert cell.estimate == estimate(values.values(), center=center, spread=spread)
+    assert cell.estimate == estimate(values.values(), spread=spread)
     assert (cell.spread == "") is (spread == "ci") is (cell.interval != "")
 
 
@@ -62,8 +59,8 @@ def test_a_cell_has_the_centre_and_the_spread_that_are_asked_for(
     ("changes", "sentence"),
     [
         ({}, "mean ± s.d. of 8 seeds, at lr = 0.001."),
-        ({"center": "median", "spread": "ci"}, "median [95 % interval] of 8 seeds, at lr = 0.001."),
-        ({"center": "iqm", "spread": "se"}, "interquartile mean ± s.e. of 8 seeds, at lr = 0.001."),
+        ({"spread": "ci"}, "mean [95 % interval] of 8 seeds, at lr = 0.001."),
+        ({"spread": "se"}, "mean ± s.e. of 8 seeds, at lr = 0.001."),
         ({"over": "lr", "select": None}, "mean ± s.d. of 8 seeds and 2 levels of lr."),
         (
             {"over": "lr", "pick": "best", "select": None},
@@ -82,7 +79,6 @@ def test_the_caption_says_what_a_number_is_and_over_how_many(
 def test_an_interval_stands_in_brackets_and_only_where_the_seeds_allow_it(make: Make) -> None:
     few = {"lr": 1e-3, "seed": [0, 1, 2]}
     assert cell_of(make(spread="ci", select=few), "sa", "sort").full_text == "30.2 [27.4, 33.1]"
-    assert cell_of(make(spread="ci", select=few, center="median"), "sa", "sort").full_text == "30.0"
 
 
 def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None:
@@ -109,29 +105,10 @@ def test_one_seed_tells_nothing_apart(make: Make) -> None:
     assert made.caption[1] == "Bold: no value in its column is provably better with these seeds."
 
 
-def test_differences_from_a_baseline_are_of_the_centres(make: Make) -> None:
-    made = make(baseline="sa", center="median")
-    own, base = cell_of(made, "conv(k=20)", "sort"), cell_of(made, "sa", "sort")
-    assert own.estimate is not None
-    assert base.estimate is not None
-    assert own.difference == own.estimate.value - base.estimate.value
-    assert (own.difference_text, base.difference_text, base.difference) == ("−9.5", "", None)
-    assert made.caption[1] == "In parentheses: difference from sa."
-
-
 def test_published_differences_have_the_digits_of_the_paper(make: Make) -> None:
     made = make(baseline="sa", beside=True)
     assert cell_of(made, "conv(k=20)", "addition").published_text == "41.0 (+34.0)"
     assert cell_of(made, "sa", "addition").published_text == "7.0"
-
-
-def test_what_ours_are_above_the_papers_numbers_can_stand_beside_them(make: Make) -> None:
-    made = make(published={"show": "difference"}, beside=True)
-    assert cell_of(made, "sa", "sort").published_text == "14.0 (+16.1)"
-    assert cell_of(made, "conv(k=20)", "addition").published_text == "41.0 (−20.4)"
-    assert made.caption[2] == (
-        "Small: published, active-memory-transformer table4; in parentheses: our value minus the paper's."
-    )
 
 
 def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: Make) -> None:
@@ -155,20 +132,13 @@ def test_digits_can_be_asked_for(make: Make) -> None:
 
 
 def test_metrics_are_headings_over_the_levels_of_a_factor(make: Make) -> None:
-    made = make(value=["max_length", "loss"], groups={"columns": {"Arithmetic": ["addition"]}})
+    made = make(value=["max_length", "loss"])
     assert made.columns == ("sort", "addition", "sort", "addition")
     assert made.heading_spans() == (
         (("max_length ↑", 2), ("loss ↓", 2)),
         (("task", 2), ("task", 2)),
-        (("", 1), ("Arithmetic", 1), ("", 1), ("Arithmetic", 1)),
     )
     assert made.keys[3] == ColumnKey(metric="loss", level="addition")
-
-
-def test_groups_gather_their_rows_behind_those_without_a_heading(make: Make) -> None:
-    made = make(groups={"rows": {"Pure": ["conv(k=20)", "highway_conv(k=20)"], "Attention": ["sa"]}})
-    assert made.rows == ("conv(k=3) + conv(k=5)", "conv(k=20)", "highway_conv(k=20)", "sa")
-    assert made.row_groups() == (("", (0,)), ("Pure", (1, 2)), ("Attention", (3,)))
 
 
 def test_a_cell_picks_its_best_level_and_says_which(make: Make) -> None:
@@ -254,19 +224,10 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
     assert [row[0].published_text for row in made.cells] == ["1.5189", "1.5327", "1.5358", "1.6834"]
 
 
-def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
-    made = make(published={"show": "columns"}, beside=True)
-    assert made.columns == ("ours", "published", "ours", "published")
-    assert made.heading_spans() == ((("task", 4),), (("sort", 2), ("addition", 2)))
-    assert [cell.full_text for cell in made.cells[0]] == ["30.1 ± 1.4", "14.0", "30.1 ± 1.4", "7.0"]
-    assert made.keys[1] is None
-    assert made.caption[-3] == "Under published: active-memory-transformer table4."
-
-
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
     frame = tidy_frame(made)
-    assert frame.shape == (8, 23)
+    assert frame.shape == (8, 22)
     assert frame.columns[:4] == ["row", "column", "value", "spread"]  # Polars prints these in any case
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
@@ -278,7 +239,6 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "column": "sort",
         "metric": "max_length",
         "status": "done",
-        "center": "mean",
         "value": own.estimate.value,
         "spread_is": "ci",
         "spread": own.estimate.spread,

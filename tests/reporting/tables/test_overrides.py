@@ -45,13 +45,13 @@ def test_a_factor_that_no_override_changed_is_held_to_its_levels():
         load_study(text, ["train.epochs=2", 'factors.pool=["mean_pool"]'])
 
 
-def test_neither_a_baseline_nor_a_heading_that_an_override_took_away_is_a_fault(tmp_path):
+def test_no_baseline_that_an_override_took_away_is_a_fault(tmp_path):
     text = (
         find_study_file("quickstart")
         .read_text(encoding="utf-8")
         .replace(
             'rows = "mixer"\n',
-            'rows = "mixer"\nbaseline = "conv(k=16)"\ngroups = { rows = { convolution = ["conv(k=16)"] } }\n',
+            'rows = "mixer"\nbaseline = "conv(k=16)"\n',
         )
     )
     whole, less = load_study(text), load_study(text, ['factors.mixer=["sa(heads=4, head_width=16)"]'])

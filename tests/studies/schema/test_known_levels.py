@@ -17,14 +17,6 @@ NAMED = {
         {**TABLE, "select": {"width": 8}, "baseline": "conv(k=3)"},
         "baseline: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",
     ),
-    "a group of rows": (
-        {**TABLE, "select": {"width": 8}, "groups": {"rows": {"a": ["sa", "conv(k=3)"]}}},
-        "groups.rows.a: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",
-    ),
-    "a group of columns": (
-        {**TABLE, "select": {"width": 8}, "groups": {"columns": {"a": ["reverse", "sort"]}}},
-        "groups.columns.a: unknown level 'rreverse' of task; nearest: reverse",
-    ),
     "what is selected": (
         {**TABLE, "select": {"width": 8, "mixer": ["sa", "conv(k=3)"]}},
         "select.mixer: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",

@@ -42,7 +42,6 @@ rows = "mixer"
 value = "loss"
 baseline = "BASELINE"
 select = {{ mixer = ["sa", "NAME"], lr = "1e-3" }}
-groups.rows = {{ Named = ["NAME"] }}
 [[curve]]
 name = "c"
 kind = "bar"
@@ -101,7 +100,7 @@ def test_an_ambiguous_name_lists_the_levels_and_an_unknown_one_the_nearest(name:
     with pytest.raises(StudyError) as error:
         load_study(STUDY.replace("BASELINE", "sa").replace("NAME", name))
     faults = [fault.message for fault in error.value.faults]
-    keys = ["[[table]] select.mixer", "[[table]] groups.rows.Named", "[[curve]] select.mixer"]
+    keys = ["[[table]] select.mixer", "[[curve]] select.mixer"]
     assert set(faults) >= {f"{key}: {message}" for key in (*keys, "[[claim]] holds")}
 
 
