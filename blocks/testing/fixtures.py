@@ -125,6 +125,13 @@ def _draw(module: nn.Module, seed: int) -> None:
                 parameter.add_(0.5 * torch.rand(parameter.shape, generator=generator))
 
 
+def build_small(text: str, *, seed: int = 1, **settings: Any) -> Model:  # noqa: ANN401 -- of a model
+    """Return the model of a recipe with few symbols; settings are those of `build`."""
+    model = build(text, vocab=VOCAB, **settings, generator=make_generator(seed))
+    assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
+    return model
+
+
 def build_and_analyse(
     text: str,
     *,
@@ -141,7 +148,6 @@ def build_and_analyse(
     """Return the model of a recipe, and its analysis."""
     settings: dict[str, Any] = {
         "d_model": width,
-        "vocab": VOCAB,
         "causal": causal,
         "dropout": dropout,
         "attention_dropout": attention_dropout,
@@ -149,9 +155,7 @@ def build_and_analyse(
         "norm_kind": norm_kind,
         "position": position,
     }
-    model = build(text, **settings, generator=make_generator(seed))
-    assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
-    return model, analyse(text, **settings, length=length)
+    return build_small(text, seed=seed, **settings), analyse(text, vocab=VOCAB, **settings, length=length)
 
 
 def random_sequences(

@@ -31,6 +31,7 @@ from .fixtures import (
     assert_seed_decides,
     assert_state_dict_restores,
     build_and_analyse,
+    build_small,
     make_generator,
     random_sequences,
     run_stacked,
@@ -231,7 +232,7 @@ def _length(name: str) -> int:
 
 def _make_model(setting: str, name: str, seed: int) -> nn.Module:
     settings: dict[str, Any] = {setting: name}
-    return build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=6, seed=seed, **settings)[0].eval()
+    return build_small(_RECIPE, d_model=WIDTH, dropout=0.0, seed=seed, **settings).eval()
 
 
 def _tokens() -> Tensor:

@@ -32,9 +32,8 @@ def make(recipe, checkpoints=True, **settings):
     return model, analyse(recipe, length=LENGTH, activation_checkpointing=checkpoints, **settings)
 
 
-@pytest.mark.parametrize("norm", ["pre", "post", "none"])
+@pytest.mark.parametrize(("norm", "dropout"), [("pre", 0.0), ("post", 0.1), ("none", 0.1)])
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_the_inputs_of_sub_layers_are_kept_and_nothing_else_of_them(recipe, norm, dropout):
     rates = {"dropout": dropout, "embedding_dropout": dropout}
     model, analysis = make(recipe, norm=norm, **rates)

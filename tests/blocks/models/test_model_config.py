@@ -76,8 +76,8 @@ def every_symbol():
 
 @pytest.mark.parametrize(("name", "text"), ENDS)
 def test_every_frame_costs_what_its_analysis_says(name, text):
-    frame = FRAMES[name]
-    for (norm, residual), (position, dropout) in product(STEPS, [("timing", 0.1), ("none", 0.0)]):
+    frame, ways = FRAMES[name], list(product(STEPS, [("timing", 0.1), ("none", 0.0)]))
+    for (norm, residual), (position, dropout) in ways if name == "symbols" else ways[::5]:
         settings = {"d_model": WIDTH, "norm": norm, "residual": residual, "position": position, **frame}
         model = build(text, **settings, dropout=dropout)
         stated = analyse(text, **settings, dropout=dropout, length=LENGTH)
@@ -86,9 +86,9 @@ def test_every_frame_costs_what_its_analysis_says(name, text):
         assert stated.memory(3).activations == pytest.approx(kept, rel=0.005, abs=12)
 
 
-@pytest.mark.parametrize("text", RECIPES)
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-def test_every_frame_computes_what_its_analysis_says(frame, text):
+@pytest.mark.parametrize(("name", "text"), ENDS)
+def test_every_frame_computes_what_its_analysis_says(name, text):
+    frame = FRAMES[name]
     model = made(text, **frame, dtype=torch.float32)
     inputs, batch = inputs_of(model, 64, dtype=torch.float32), 64
     places = (batch,) if model.pooled else (batch, LENGTH)
@@ -101,9 +101,9 @@ def test_every_frame_computes_what_its_analysis_says(frame, text):
     assert counter.get_total_flops() == pytest.approx(batch * stated.flops, rel=0.01)
 
 
-@pytest.mark.parametrize("text", RECIPES)
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-def test_outputs_are_a_distribution_or_numbers_of_each_position_or_of_a_sequence(frame, text):
+@pytest.mark.parametrize(("name", "text"), ENDS)
+def test_outputs_are_a_distribution_or_numbers_of_each_position_or_of_a_sequence(name, text):
+    frame = FRAMES[name]
     model = made(text, **frame)
     outputs = model(inputs_of(model))
     count = frame.get("targets") or frame.get("classes") or VOCAB

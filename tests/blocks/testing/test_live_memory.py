@@ -49,8 +49,8 @@ FUSED = {
 }
 """Blocks with torch's fused attention, and the same limits."""
 
-LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in text else (256, 512))]
-"""The tested lengths; windows with few scores use plain products."""
+LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in text else (512,))]
+"""The tested length; windows with few scores use plain products."""
 
 
 def measured(text, length):
