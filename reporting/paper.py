@@ -437,7 +437,7 @@ def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:
 
 
 def _study_row(now: Snapshot) -> PaperStudy:
-    study, plan = now.study, make_plan(now.study, now.store)
+    study, plan = now.study, make_plan(now.study, now.store, memory=None)
     missing = [each for each in plan.trials if each.status in ("missing", "incomplete")]
     if study.search is not None:
         left, flops, time = plan.num_remaining, plan.flops, plan.estimate

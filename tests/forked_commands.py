@@ -62,7 +62,8 @@ def run_command(*words, cwd=None, environment=None, timeout=600):
 def start_program(program, *words, cwd=None, environment=None, stderr=subprocess.PIPE):
     """Start any program that does not use Ray, given by a module's name or a script's path.
 
-    What stands in the PYTHONPATH of its environment is found first.
+    What stands in the PYTHONPATH of its environment is found first. A descriptor that is given as `stderr`,
+    as that of a terminal, is closed here.
     """
     return _Program(program, words, cwd, environment or {}, stderr)
 
@@ -82,7 +83,7 @@ class _Program:
 
     def __init__(self, program, words, cwd, environment, stderr):
         out, to_out = os.pipe()
-        err, to_err = os.pipe() if stderr == subprocess.PIPE else (None, to_out)
+        err, to_err = os.pipe() if stderr == subprocess.PIPE else (None, max(stderr, 0) or to_out)
         request = {
             "program": str(program),
             "words": words,

@@ -165,7 +165,7 @@ def models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _planned_models(inputs: Snapshot) -> Mapping[str, object] | None:
-    plan = make_plan(inputs.study, inputs.store)
+    plan = make_plan(inputs.study, inputs.store, memory=None)
     if not plan.models:
         return None
     return {

@@ -255,7 +255,7 @@ def make_plan(
     store: Store,
     only: Collection[str] | None = None,
     *,
-    memory: Callable[[TrialSettings], StepMemory] = step_memory,
+    memory: Callable[[TrialSettings], StepMemory] | None = step_memory,
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
@@ -263,7 +263,8 @@ def make_plan(
 
     Neither torch nor Ray is loaded.
 
-    `memory` estimates a step: callers that can count optimiser state pass their own.
+    `memory` estimates a step: callers that can count optimiser state pass their own, and those that show no
+    memory pass None, which saves most of the time.
     `measure` measures the time of some steps if the store has no speed. `locate` says where a corpus is.
     """
     outcomes = store.trials()
@@ -285,10 +286,10 @@ def make_plan(
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
-    steps = {trial.id: memory(trial.settings) for trial in trials}
+    steps = {} if memory is None else {trial.id: memory(trial.settings) for trial in trials}
     label = _labeller(study)
     labelled = [(label(trial), trial.settings) for trial in trials]
-    largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
+    largest = max(trials, key=lambda trial: steps[trial.id].total) if steps else None
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(

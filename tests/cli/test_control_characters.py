@@ -53,7 +53,7 @@ def test_a_page_and_a_figure_have_no_control_character(run, hostile):
     assert "&#8238;" not in page
 
 
-@pytest.mark.parametrize("key", ["\x1b[31m", "\x07", "\u202e", "\x9b"])
+@pytest.mark.parametrize("key", ["\x1b[31m", "\u202e"])
 def test_unknown_keys_and_names_are_told_without_control_characters(run, tiny, key):
     escaped = f'"\\u{ord(key[0]):04x}{key[1:]}"'
     told = [

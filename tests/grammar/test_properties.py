@@ -27,7 +27,7 @@ from activemem.grammar.nodes import (
 
 from .strategies import CLOSED_RECIPES, blocks, compound, parameter_values
 
-QUICK = settings(deadline=None, max_examples=150)
+QUICK, MEASURED = (settings(deadline=None, max_examples=number) for number in (80, 20))
 
 HOLES = st.sampled_from(["a", "mixer", "n_2"]).map(HoleNode)
 
@@ -166,7 +166,7 @@ def _written_out(node: Node) -> Node:
             return node
 
 
-@QUICK
+@MEASURED
 @given(CLOSED_RECIPES, st.booleans(), st.sampled_from(["pre", "post"]))
 def test_a_repeat_costs_what_its_copies_cost(root: Node, causal: bool, norm):
     def measured(recipe: Recipe):
@@ -176,7 +176,7 @@ def test_a_repeat_costs_what_its_copies_cost(root: Node, causal: bool, norm):
     assert measured(Recipe(root)) == measured(Recipe(_written_out(root)))
 
 
-@QUICK
+@MEASURED
 @given(CLOSED_RECIPES)
 def test_the_figures_of_a_model_are_those_of_its_top_parts(root: Node):
     found = analyse(Recipe(root), d_model=16, length=9, vocab=5)

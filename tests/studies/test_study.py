@@ -156,15 +156,6 @@ def test_the_first_paper_s_table_is_a_study_of_144_trials():
     assert first.id == "98d17cd27cbe97e8"
 
 
-@pytest.mark.parametrize(
-    "path", sorted(find_study_file("algorithmic").parent.glob("*.toml")), ids=lambda path: path.stem
-)
-def test_every_study_that_comes_along_is_sound_named_as_its_file_and_says_where_its_settings_come_from(path):
-    found = load_study(path)
-    assert found.name == path.stem
-    assert found.source_sheet.is_given
-
-
 def test_a_study_that_is_nowhere_is_an_error_with_the_nearest_name():
     with pytest.raises(StudyError) as caught:
         find_study_file("algoritmic")

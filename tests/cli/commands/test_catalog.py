@@ -31,7 +31,7 @@ def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key
     for each in listed:
         shown = run("show", each["name"], "--kind", kind, "--json")
         assert json.loads(shown.stdout) == {"schema": 2, **each}
-        assert run("show", each["name"], "--kind", kind).stdout.startswith(each["name"])
+    assert run("show", each["name"], "--kind", kind).stdout.startswith(each["name"])
 
 
 def test_a_sampler_is_shown_with_its_keys_and_source(run):

@@ -8,27 +8,16 @@ from typer.testing import CliRunner
 
 from activemem.cli.app import app
 
+from ...study_texts import study_text
+
 KEPT = ("--set", "study.keep_weights=true", "--local", "--only", "seed=0", "--only", "task=not")
-TEXT = """
-[study]
-name = "verses"
-title = "A text of one's own"
-keep_weights = true
-[model]
-recipe = "conv(k=3)"
-d_model = 8
-[task]
-name = "language_model"
-corpus = { path = "verses.txt" }
-context = 8
-[train]
-optimizer = { name = "adam", lr = 1e-2 }
-batch_size = 4
-epochs = 1
-steps_per_epoch = 5
-[factors]
-seed = [0]
-"""
+TEXT = study_text(
+    study={"name": "verses", "keep_weights": True},
+    model={"recipe": "conv(k=3)"},
+    task={"name": "language_model", "corpus": {"path": "verses.txt"}, "context": 8},
+    train={"epochs": 1, "curriculum": None},
+    factors={"seed": [0]},
+)
 
 
 @pytest.fixture

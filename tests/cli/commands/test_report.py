@@ -1,12 +1,11 @@
 import json
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from ...forked_commands import start_program
 from ..store_factories import make_partial_store
 
 
@@ -97,9 +96,7 @@ def test_whoever_waits_at_a_terminal_is_told_what_for(tiny, command, told):
     curve = '[[curve]]\nname = "c"\nkind = "bar"\nx = "mixer"\nvalue = "loss"\nselect = { task = "not" }\n'
     Path(tiny).write_text(f"{Path(tiny).read_text('utf-8')}\n{curve}", encoding="utf-8")
     terminal, theirs = os.openpty()
-    program, shown = [sys.executable, "-m", "activemem", *command], b""
-    started = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=theirs)
-    os.close(theirs)
+    started, shown = start_program("activemem", *command, stderr=theirs), b""
     with suppress(OSError):  # Linux ends what a terminal shows with an error
         while piece := os.read(terminal, 4096):
             shown += piece

@@ -82,10 +82,10 @@ def test_a_plan_as_json_has_every_trial(run, tiny, steps_of_a_second):
 
 
 def test_a_plan_of_a_shipped_study_needs_no_file(run):
-    result = run("study", "plan", "algorithmic")
+    result = run("study", "plan", "quickstart")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1] == (
-        "8 mixers × 6 tasks × 3 seeds = 144 trials · 0 in the store · 144 to run"
+        "3 mixers × 2 tasks × 2 seeds = 12 trials · 0 in the store · 12 to run"
     )
     assert max(map(len, result.stdout.splitlines())) <= 80
 

@@ -150,17 +150,17 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 def test_a_restored_state_goes_on_bit_for_bit(name):
     whole, half, rest = (training({"name": name}, KINDS[name], seed=3) for _ in range(3))
-    history = [untimed(whole.advance()) for _ in range(3)]
-    first = [untimed(half.advance()) for _ in range(2)]
+    history = [untimed(whole.advance()) for _ in range(2)]
+    first = untimed(half.advance())
     rest.restore(pickle.loads(pickle.dumps(half.state())))
-    assert [*first, untimed(rest.advance())] == history
+    assert [first, untimed(rest.advance())] == history
 
 
 @pytest.mark.parametrize("number", [4, 3])  # of as many examples, or not
 @pytest.mark.parametrize("name", KINDS)
 def test_a_batch_in_parts_gives_the_same_losses(name, number):
     whole, parts = (training({"name": name}, KINDS[name], accumulate=count) for count in (1, number))
-    for _ in range(3):
+    for _ in range(2):
         one, other = whole.advance(), parts.advance()
         for metric in one.keys() - {TIMED}:
             assert other[metric] == pytest.approx(one[metric], rel=1e-4)

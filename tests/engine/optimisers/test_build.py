@@ -209,11 +209,10 @@ def settings(optimizer):
 )
 def test_each_learns_and_goes_on_bit_for_bit_where_it_was_interrupted(optimizer, tmp_path):
     whole, half, rest = (Training(settings(optimizer), torch.device("cpu"), tmp_path) for _ in range(3))
-    history = [whole.advance() for _ in range(3)]
-    for _ in range(2):
-        half.advance()
+    history = [whole.advance() for _ in range(2)]
+    half.advance()
     rest.restore(pickle.loads(pickle.dumps(half.state())))
-    assert {**rest.advance(), "tokens_per_s": 0} == {**history[2], "tokens_per_s": 0}
+    assert {**rest.advance(), "tokens_per_s": 0} == {**history[1], "tokens_per_s": 0}
     assert history[-1]["loss"] < history[0]["loss"]
 
 

@@ -57,10 +57,9 @@ def packed_steps(store):
     return store.trials()["packed_steps"].to_list()
 
 
-@pytest.mark.parametrize("settings", [{}, {"scheduler": "median"}])
-def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(settings, stores, notes):
+def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(stores, notes):
     alone, packed = stores
-    study = search(**settings)
+    study = search(scheduler="median")
     run(study, alone, notes, "off")
     run(study, packed, notes, 4)
     assert_rows_equal(packed, alone)

@@ -78,8 +78,8 @@ def grids(count=4608):
     }
 
 
-@pytest.mark.parametrize("workers", [8, 64, 256])
-@pytest.mark.parametrize("kind", grids())
+@pytest.mark.parametrize("workers", [8, 256])
+@pytest.mark.parametrize("kind", grids(3))
 @pytest.mark.parametrize("pack", [1, 16])
 def test_workers_end_nearly_together(kind, workers, pack, monkeypatch):
     monkeypatch.setattr(cohorts, "form_of", str)  # those that take as long are of one form
@@ -89,8 +89,7 @@ def test_workers_end_nearly_together(kind, workers, pack, monkeypatch):
     assert took <= 1.15 * ideal(tasks, workers)
 
 
-@pytest.mark.parametrize("workers", [8, 64, 256])
-@pytest.mark.parametrize("count", [144, 432, 1536])
+@pytest.mark.parametrize(("workers", "count"), [(8, 144), (64, 432), (8, 1536), (256, 1536)])
 @pytest.mark.parametrize("kind", [*alike_on_paper(3), *grids(3)])
 def test_cohorts_of_few_trials_take_little_longer_than_each_alone(kind, count, workers):
     tasks = {**alike_on_paper(count), **grids(count)}[kind]

@@ -61,10 +61,10 @@ def finish(job, store):
     return first.epoch, losses, dict(read_model_file(store.files.weights_file(job.trial.id)).weights)
 
 
-def flips(data, count=SAMPLE):
+def flips(data):
     """Yield the data with one bit flipped, at several places."""
     chance = random.Random(14)
-    for _ in range(count):
+    for _ in range(SAMPLE):
         place, bit = chance.randrange(len(data)), chance.randrange(8)
         flipped = bytearray(data)
         flipped[place] ^= 1 << bit
@@ -182,7 +182,7 @@ def test_a_start_that_was_cut_off_is_written_anew(job, store, folder, torn):
 def test_flipped_bits_of_a_start_leave_the_trial_its_outcome(job, store, folder):
     starts = folder / STARTS_FILE
     data = starts.read_bytes()
-    for flipped in flips(data, 100):
+    for flipped in flips(data):
         starts.write_bytes(flipped)
         assert {each.trial.id for each in unfinished_trials(folder.parent)} <= {job.trial.id}
         assert isinstance(Attempt(job, store, CPU).advance(), Started)

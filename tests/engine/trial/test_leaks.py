@@ -76,7 +76,7 @@ def few(monkeypatch):
     """Use few sequences, for fast scoring."""
     problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
-    replace_entry(TASKS, "reverse_copy", replace(problem, sequences=400, test_sequences=40))
+    replace_entry(TASKS, "reverse_copy", replace(problem, sequences=80, test_sequences=12))
 
 
 def settings(recipe, task, **train):

@@ -12,7 +12,7 @@ from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 from tests.engine.trial.persistent_memory_program import Program
 
-STEPS = 50
+STEPS = 25
 RECIPES = {
     "all-attention": "2 * all_attn(N=24, span=64, heads=4, head_width=8, adaptive=true)",
     "Transformer": "2 * (sa(heads=4, head_width=8, pos=relative, span=64, adaptive=true) >> ff(48))",
@@ -75,4 +75,4 @@ def test_curves_from_the_same_weights_coincide(recipe, tmp_path):
     ours = [training.advance()["loss"] / math.log(2) for _ in range(STEPS)]
     theirs = [program.step(batch.inputs.long(), batch.targets.long()) / math.log(2) for batch in batches]
     assert ours == pytest.approx(theirs, abs=1e-3)
-    assert ours[-1] < ours[0] - 0.5
+    assert ours[-1] < ours[0] - 0.2

@@ -24,7 +24,11 @@ SPAN = "2 * (sa(heads=2, head_width=4, pos=relative, span=16{}) >> ff(8))"
 STEPS = {
     "tagging": ({"name": "addition"}, {"recipe": "2 * (cgru(k=3) + conv(k=3) >> ff(8))"}, {}),
     "drawn lengths": ({"name": "reverse"}, {"recipe": ATTENTION}, {"curriculum": None, "lengths": [4, 9]}),
-    "padded examples": ({"name": "word_problem"}, {"recipe": "2 * (lstm >> ff(8))"}, {"curriculum": None}),
+    "padded examples": (
+        {"name": "word_problem", "lengths": [3, 9], "test_lengths": [9]},
+        {"recipe": "2 * (lstm >> ff(8))"},
+        {"curriculum": None},
+    ),
     "scored places": ({"name": "mqar"}, {"recipe": ATTENTION}, {"curriculum": None}),
     "numbers": (
         {"name": "recall_addition"},

@@ -18,7 +18,7 @@ from activemem.studies.designs.plackett_burman import MAX_SCREENED, plackett_bur
 
 
 @pytest.mark.parametrize("resolution", [3, 4, 5])
-@pytest.mark.parametrize("factors", range(3, MAX_FACTORS + 1))
+@pytest.mark.parametrize("factors", [3, 5, 8, 11, MAX_FACTORS])
 def test_a_fraction_has_its_resolution_by_its_defining_relation(factors, resolution):
     columns = smallest_fraction(factors, resolution)
     assert not any(word_lengths(columns)[: resolution - 1])

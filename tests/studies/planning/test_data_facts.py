@@ -87,12 +87,13 @@ def test_pairs_that_are_all_too_long_are_a_fault_of_the_data(tmp_path, sources, 
 
 def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
     large = load_study("all-attention-words")
-    plan = make_plan(large, Store(tmp_path), locate=lambda dataset: f"get {dataset.name}")
+    plan = make_plan(large, Store(tmp_path), memory=None, locate=lambda dataset: f"get {dataset.name}")
     assert any(fact.endswith("get wikitext-103") for fact in plan.data.facts)
     page = " ".join(str(on_machine(plan, Machine(gpus=0.0))).split())
     assert "needs a GPU: " in page
     small = load_study("algorithmic-small")
-    assert "needs a GPU" not in str(on_machine(make_plan(small, Store(tmp_path)), Machine(gpus=0.0)))
+    plan = make_plan(small, Store(tmp_path), memory=None)
+    assert "needs a GPU" not in str(on_machine(plan, Machine(gpus=0.0)))
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,10 @@ from ...study_texts import study_text
 from .test_memory_estimates import OTHER_LSTM
 
 STUDIES = [
-    ("delta-product-s3-small", "delta_product(heads=4, head_width=16, n=1)"),
     ("delta-product-s3-small", "delta_product(heads=4, head_width=16, negative=true)"),
-    ("negative-eigenvalues-small", "2 * mamba(channels=64)"),
     ("negative-eigenvalues-small", "2 * mamba(channels=64, negative=true)"),
     ("illusion-of-state-small", "1 * (ssd(heads=4, head_width=16, state=16) >> ff(128))"),
     ("memory-degradation", "seq2seq(lstm, lstm, attention=luong)"),
-    ("memory-degradation", "seq2seq(lstm, lstm, attention=bahdanau)"),
     ("memory-degradation", "seq2seq(lstm, lstm, attention=bahdanau, attend=inputs)"),
     ("zoology-figure-2-small", "2 * ssd(heads=4, head_width=16, state=16)"),
 ]

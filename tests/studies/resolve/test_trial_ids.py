@@ -29,8 +29,10 @@ def ids(study):
 
 
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
-def test_the_trials_of_a_shipped_study_keep_their_ids(path):
-    found = ids(load_study(path))
+def test_a_shipped_study_is_sound_and_its_trials_keep_their_ids(path):
+    study = load_study(path)
+    assert (study.name, study.source_sheet.is_given) == (path.stem, True)
+    found = ids(study)
     assert (len(found), hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:16]) == IDS[path.stem]
 
 

@@ -156,7 +156,7 @@ def test_samplers_propose_what_is_new_on_any_rung_and_go_on_where_a_search_was_c
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     at_once = search(WIDER, whole, loss, notes, changes)
     trained = []
-    while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=7):
+    while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=19):
         trained += more
     assert trained == at_once
     rungs = Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.studies
