@@ -71,8 +71,9 @@ def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
         if not has_several_merged():
             break
         time.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**turn))
-        if has_several_merged():
-            merged += merge_files()
+        if not has_several_merged() or not (again := merge_files()):  # what is left cannot be merged
+            break
+        merged += again
     return merged
 
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -59,9 +60,10 @@ def told(root, findings):
     return [(each.kind.value, str(each.path.relative_to(root)), each.reason) for each in findings]
 
 
-@pytest.fixture
-def sound(root):
-    """Return an intact store with a file of every kind."""
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """Return the folder of an intact store with a file of every kind."""
+    root = tmp_path_factory.mktemp("sound")
     store = fill_store(root, range(1, 151))
     store.upkeep.compact()
     fill_store(root, [201, 202])
@@ -70,7 +72,13 @@ def sound(root):
         write_model(store.files.weights_file(make_trial_id(number)))
     for name in ("state.pt", "previous.pt"):
         write_sealed(store.files.checkpoint_dir(make_trial_id(300)) / name)
-    return store
+    return root
+
+
+@pytest.fixture
+def sound(root, original):
+    """Return an intact store with a file of every kind."""
+    return Store(shutil.copytree(original, root, dirs_exist_ok=True))
 
 
 def names(root):

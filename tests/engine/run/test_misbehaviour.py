@@ -63,13 +63,8 @@ def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_t
     assert Store(folder / "results").trials()["seconds"].max() < 8 + 5 + 30
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(signal.SIGINT, id="Ctrl-C"),
-        pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.heavy),
-    ],
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, number):
     process = begin(folder, "loop")
     wait_for(lambda: any((folder / "results").glob("checkpoints/*/begun")))
