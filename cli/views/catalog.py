@@ -15,6 +15,7 @@ from ...grammar import Spec, lookup, registered_names
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...plugins import OWN, Registry, broken_plugins
+from ...studies.catalog.datasets import dataset_names
 from ...studies.catalog.metrics import METRICS, better_arrow
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
@@ -59,6 +60,8 @@ def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
     found = [kind for kind in kinds if name in names[kind]]
     if found or ("blocks" in kinds and not re.fullmatch(r"[\w-]+", name)):
         return found or ["blocks"]
+    if name in dataset_names():
+        raise ActivememError(f"{name} is a corpus, which activemem data list shows")
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
     raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, set().union(*names.values()))}")
 

@@ -127,8 +127,11 @@ def _column(
         cells.append(Took(reached=reached, limits=limits, resolution=steps))
         remarks.append(tuple(map(notes.mark, _remarks([end["why"] for end in ends.values() if end["why"]]))))
     baseline = next(at for at, level in enumerate(levels) if level_key(level) == level_key(spec.baseline))
+    has_baseline = bool(cells[baseline].reached or cells[baseline].limits)
     return [
-        Cell(status=CellStatus.DONE, text="1", marks=marks) if place == baseline else _cell(spec, each, marks)
+        Cell(status=CellStatus.DONE, text="1", marks=marks)
+        if place == baseline and has_baseline
+        else _cell(spec, each, marks)
         for place, (each, marks) in enumerate(zip(speedups(cells, baseline), remarks, strict=True))
     ]
 

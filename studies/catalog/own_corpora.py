@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,12 @@ SPLITS = ("train", "dev", "test")
 def own_source(sha256: str) -> SourceFile:
     """Return the source file with this content in the data folder."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
+
+
+def _described(facts: BaseModel, title: str) -> dict[str, Any]:
+    """Return what describes the dataset of facts about the user's own files."""
+    common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
+    return {"name": own_name(facts), "title": title, **common}
 
 
 class _Facts(BaseModel):
@@ -66,12 +72,7 @@ class OwnText(_Facts):
     def dataset(self) -> Corpus:
         """The corpus built from files with this content."""
         return Corpus(
-            name=self.name,
-            title="a text of one's own",
-            folder=FOLDER,
-            own=True,
-            licence="unknown",
-            source="a file that a study names",
+            **_described(self, "a text of one's own"),
             splits={
                 name: FileSlice(source=own_source(part.sha256), start=part.start, stop=part.stop)
                 for name, part in self.parts.items()
@@ -119,16 +120,8 @@ class OwnDocuments(_Facts):
     @property
     def dataset(self) -> Corpus:
         """The corpus built from files with this content; any byte can occur in it, line breaks too."""
-        return Corpus(
-            name=own_name(self),
-            title="documents of one's own",
-            folder=FOLDER,
-            own=True,
-            licence="unknown",
-            source="files that a study names",
-            splits={},
-            alphabet=bytes(range(256)),
-        )
+        described = _described(self, "documents of one's own")
+        return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 
 
 class OwnTokenizer(_Facts):
@@ -146,14 +139,7 @@ class OwnTokenizer(_Facts):
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
     """Return the dataset of a tokenizer's file, which is kept beside the user's corpora."""
-    return Dataset(
-        name=own_name(tokenizer),
-        title="a tokenizer of one's own",
-        folder=FOLDER,
-        own=True,
-        licence="unknown",
-        source="a file that a study names",
-    )
+    return Dataset(**_described(tokenizer, "a tokenizer of one's own"))
 
 
 class OwnLayout(_Facts):
@@ -191,14 +177,7 @@ class OwnRows(_Facts):
     @property
     def dataset(self) -> Dataset:
         """The dataset built from files with this content."""
-        return Dataset(
-            name=own_name(self),
-            title="rows of one's own",
-            folder=FOLDER,
-            own=True,
-            licence="unknown",
-            source="files that a study names",
-        )
+        return Dataset(**_described(self, "rows of one's own"))
 
 
 class OwnPairs(OwnRows):

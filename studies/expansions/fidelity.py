@@ -17,7 +17,7 @@ from ..schema.design import Expansion
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
 from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS, part_table
-from ..schema.settings import Level
+from ..schema.settings import BUDGET_KEYS, Level
 from ..text.document import Diagnostics
 from ..text.strict_model import format_value
 from ..text.toml_positions import KeyPath
@@ -227,8 +227,10 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[str, Any]]:
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if not isinstance(train, Mapping) or (top := _whole(steps, at_least=1)) is None:
-        message = f"{DATA} are the steps of an epoch: expected a number of them in [train]"
-        raise _FidelityError(_PATH, f"{message}, got {format_value(steps)}")
+        budget = [key for key in BUDGET_KEYS if isinstance(train, Mapping) and key in train]
+        got = f"the budget {budget[0]}" if budget else format_value(steps)
+        message = f"{DATA} are the steps of an epoch: expected steps_per_epoch in [train], got {got}"
+        raise _FidelityError(_PATH, message)
     return 1, top, {"train": {**train, "steps_per_epoch": f"{{{DATA}}}"}}
 
 

@@ -52,8 +52,8 @@ class TrainingBudget:
             length = sequence_tokens(settings)
             step = settings.train.sequences(length) * length
         least = settings.train.epochs * step
-        if self.amount < least / 2:
-            raise ValueError(f"expected at least {least:,}, one step in each epoch, got {self.amount:,.0f}")
+        if self.amount < (half := -(-least // 2)):
+            raise ValueError(f"expected at least {half:,}, half of a step an epoch, got {self.amount:,.0f}")
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:

@@ -159,3 +159,8 @@ def test_intervals_of_speedups_cover_the_true_ratio(seeds, evaluations):
 
 def test_a_ratio_of_which_nothing_is_known_has_no_digits():
     assert [format_ratio(each, 2) for each in (0.5, 1000.0, 1e9)] == ["0.50", "1,000.00", "> 1,000"]
+
+
+def test_a_baseline_without_results_has_no_number(tmp_path):
+    table = results(study(table=speedup_table()), tmp_path, {"sa": [], "conv(k=3)": [FAST] * 3}).table()
+    assert [cell.text for (cell,) in table.cells] == ["–", "–"]

@@ -80,6 +80,7 @@ class Half(PluginNorm):
     ("words", "message"),
     [
         (("show", "adm"), "unknown name 'adm'; nearest: adam"),
+        (("show", "paradise-lost"), "paradise-lost is a corpus, which activemem data list shows"),
         (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
         (("show", "adam", "--kind", "optimizer"), "unknown kind 'optimizer'; nearest: optimizers"),
         (("list", "block"), "unknown kind 'block'; nearest: blocks"),

@@ -56,7 +56,7 @@ def test_a_budget_can_be_a_factor():
             "expected one of steps_per_epoch, tokens and flops, got tokens and flops",
         ),
         ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
-        ({"tokens": 10}, "expected at least 128, one step in each epoch, got 10"),
+        ({"tokens": 10}, "expected at least 64, half of a step an epoch, got 10"),
         ({"tokens": -1}, "at least 1"),
         ({"flops": 0.0}, "expected a number above 0"),
         ({}, "steps_per_epoch"),
