@@ -53,7 +53,7 @@ ActivememError              a ValueError
         BucketError         a bucket that cannot be reached           activemem.storage.bucket
     get or restore the files
         DataError           data that are missing or altered          activemem.engine.corpora.files
-        ModelFileError      a model file that cannot be used          activemem.engine.core.model_file
+        ModelFileError      a model file that cannot be used          activemem.engine.core.models
         WeightRoleError     invalid roles of weights                  activemem.blocks.core.initialisation
         NodeError           unfit nodes of a cluster                  activemem.engine.run.cluster_nodes
         StoreError          an invalid store or row                   activemem.storage.errors

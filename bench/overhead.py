@@ -21,7 +21,7 @@ import torch
 from ray import tune
 
 from activemem.engine.core.events import Event, Listener
-from activemem.engine.core.interruption import Stop
+from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import GridCohorts, Worker
 from activemem.engine.run.ray_cluster import run_cohorts

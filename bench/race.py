@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from activemem.engine.run.search.elimination import SeedRace
+from activemem.engine.run.search.search import SeedRace
 from activemem.storage import Store
 from activemem.studies.catalog.metrics import METRICS
 from activemem.studies.planning.trial_values import row_value

@@ -38,8 +38,8 @@ from activemem.engine.run.search.ask_tell import (
     enough_points,
     make_sampler,
 )
-from activemem.engine.run.search.elimination import RungBoard
 from activemem.engine.run.search.samplers.search_observations import distribution, suggest
+from activemem.engine.run.search.search import RungBoard
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.storage import Store
 from activemem.studies.study import Study, load_study

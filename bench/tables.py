@@ -20,8 +20,7 @@ from activemem.reporting.tables.render import render
 from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.storage.checksums import encode
-from activemem.storage.paths import new_compacted_path
-from activemem.storage.place import FolderPlace
+from activemem.storage.place import FolderPlace, new_compacted_path
 from activemem.storage.rows import METRICS, TRIALS
 from activemem.studies.study import Study, load_study
 

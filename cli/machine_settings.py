@@ -16,7 +16,7 @@ from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError
 from ..reporting.tables.render import FORMATS
 from ..storage.bucket import address_fault
-from ..storage.paths import is_address
+from ..storage.place import is_address
 from ..studies.own_data.cells import MAX_DATA_VARIABLE
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at

@@ -3,7 +3,7 @@ from .core.events import EpochFinished as EpochFinished
 from .core.events import Event as Event
 from .core.events import Listener as Listener
 from .core.events import Started as Started
-from .core.model_file import ModelFileError as ModelFileError
+from .core.models import ModelFileError as ModelFileError
 from .core.models import PrecisionError as PrecisionError
 from .core.resources import Machine as Machine
 from .corpora.availability import Availability as Availability

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from .paths import DATA_ENDING, all_names, entries, is_compacted
+from .place import DATA_ENDING, all_names, entries, is_compacted
 from .read import RANK, Quarantine, batches, latest_copies, read, read_verified, scan
 from .rows import MEASURED_LATER, TRIALS, check_stored_row
 

@@ -29,8 +29,7 @@ from pydantic import Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
 from .files import is_running, process_start, this_machine
-from .paths import Layout, entries
-from .place import Place
+from .place import Layout, Place, entries
 
 LEASE_S: Final = 60.0
 """The silence of its owner, in seconds, after which a lease expires."""

@@ -18,7 +18,7 @@ import polars as pl
 from .checksums import verify_checksum
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
-from .paths import Layout, data_files, is_compacted, is_of_one
+from .place import Layout, data_files, is_compacted, is_of_one
 from .rows import SCHEMAS
 
 _log = logging.getLogger(__name__)

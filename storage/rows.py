@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 import polars as pl
 
 from .errors import StoreError
-from .paths import Layout, study_name_fault, trial_id_fault
+from .place import Layout, study_name_fault, trial_id_fault
 
 _STATUSES: Final = ("done", "failed", "pruned")
 _NULLABLE: Final = (

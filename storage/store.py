@@ -17,7 +17,7 @@ from .errors import StoreError
 from .files import is_other_than_file
 from .latest_attempts import LatestAttempts, last_numbers, read_latest, read_taken, with_probes, with_takers
 from .leases import Leases, this_process
-from .paths import Layout, entries, new_group_name, open_layout, study_name_fault, trial_id_fault
+from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
 from .read import RANK, Quarantine, latest_copies, read, read_attempts
 from .rows import (
     MEASURED_LATER,
@@ -91,6 +91,15 @@ def _time(path: Path) -> int:
         return os.stat(path).st_mtime_ns  # noqa: PTH116 -- many a second
     except OSError:
         return 0
+
+
+def open_layout(root: Path | str) -> Layout:
+    """Return the layout of the store in a folder or at an address; raises `StoreError` for an unfit one."""
+    if is_address(str(root)):
+        from .bucket_place import BucketPlace  # noqa: PLC0415  folders do without
+
+        return Layout(BucketPlace(str(root)))
+    return Layout(FolderPlace(Path(root)))
 
 
 class Store:

@@ -21,8 +21,9 @@ from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync, writer_runs
 from .latest_attempts import INCOMPLETE, last_numbers, read_latest
 from .leases import Lease, Leases, remove_ended_leases, remove_old_leases, this_process
-from .paths import (
+from .place import (
     Layout,
+    Place,
     data_files,
     data_names,
     entries,
@@ -31,7 +32,6 @@ from .paths import (
     new_compacted_path,
     validate_study_name,
 )
-from .place import Place
 from .read import RANK, Quarantine, batches, latest_copies, load_partition, read_verified, scan
 from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .study_records import StudyRecords, read_page, rename_in_record

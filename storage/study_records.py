@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import read_regular
-from .paths import entries, study_name_fault
+from .place import entries, study_name_fault
 from .read import Quarantine
 
 RECORD_VERSION: Final = 1

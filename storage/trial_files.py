@@ -14,8 +14,7 @@ from pydantic import Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import read_regular
-from .paths import Layout, entries
-from .place import Place
+from .place import Layout, Place, entries
 from .rows import MetricRow
 
 NOTE_FILE: Final = "reached.json"

@@ -20,7 +20,7 @@ import pytest
 import torch
 
 from activemem.cli.machine_settings import load_settings
-from activemem.engine.core.model_file import ModelFileError, read_model_file
+from activemem.engine.core.models import ModelFileError, read_model_file
 from activemem.engine.corpora.files import DataError, read_source
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.errors import ActivememError

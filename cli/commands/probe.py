@@ -67,7 +67,7 @@ def run(
     settings = load_settings({"results": results, "data": data})
     last_run = load_last_run(study, settings.store)
     _require_weights(last_run, settings.store, train_command(last_run, settings.store))
-    from ...engine.core.interruption import left_by_sigterm
+    from ...engine.core.process import left_by_sigterm
 
     try:
         with left_by_sigterm():

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ...diagnostics import replace_unprintable
 from ...engine.core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener, Started
-from ...engine.core.interruption import GRACE_S
+from ...engine.core.process import GRACE_S
 from ...engine.core.progress import StudyProgress
 from ...engine.corpora import download
 from ...studies.resolve.trial import Trial

@@ -19,7 +19,7 @@ from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import ActivememError
 from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
-from ..core.model_file import ModelFile
+from ..core.models import ModelFile
 from ..data.vocabularies import vocabulary_from_dict
 from ..data.vocabularies.words import END, FIRST_SYMBOL, START, Vocabulary
 from ..decoding.searches import LengthLine, SizeSearch

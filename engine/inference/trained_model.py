@@ -11,7 +11,7 @@ import torch
 from ...blocks import Model
 from ...errors import ActivememError, argument_fault, check_arguments
 from ...studies.catalog.tasks import LanguageModelSettings
-from ..core.model_file import ModelFile, ModelFileError, read_model_file, rebuild
+from ..core.models import ModelFile, ModelFileError, read_model_file, rebuild
 from ..corpora.files import DataError
 from ..data.text.batches import LINE_START
 from ..data.text.symbols import TextSymbols

@@ -28,9 +28,8 @@ from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import ActivememError
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
-from ..core.interruption import raise_if_stopped
 from ..core.models import AnyModel, build_model
-from ..core.process import derive_seed
+from ..core.process import derive_seed, raise_if_stopped
 from .build import build_optimizer, change_settings, keep_steps_on_cpu
 
 NO_COMPILER = (

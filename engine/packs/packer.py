@@ -19,8 +19,8 @@ import torch
 from ...studies.catalog.tasks import GeneratedTask
 from ...studies.planning.memory_estimates import step_memory, trials_together
 from ...studies.schema.settings import TrialSettings
-from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
 from ..core.models import meta_model
+from ..core.process import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
 from ..objectives import has_one_shape
 from ..trial.failures import free_memory, may_be_out_of_memory, note_lost_gpu
 from ..trial.resumable_attempt import Attempt

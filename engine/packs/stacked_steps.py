@@ -14,8 +14,8 @@ from torch.func import functional_call
 from ...blocks.core.dropout import RandomCall, draw_dropout, record_dropout, replay_dropout
 from ...blocks.layers.window_attention import looks_at_weights
 from ...errors import ActivememError
-from ..core.interruption import TimeLimitPassed
 from ..core.models import float32_products
+from ..core.process import TimeLimitPassed
 from ..objectives.base import Objective, Stackable, on_device
 from ..optimisers.build import SGD, Lion
 from ..trial.training import Training

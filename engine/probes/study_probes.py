@@ -21,8 +21,7 @@ from ...studies.planning.trial_values import encoder_arguments, trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault
-from ..core.interruption import TimeLimitPassed, interruptible
-from ..core.process import prepare_cpu, restored_process
+from ..core.process import TimeLimitPassed, interruptible, prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import DataError
 from ..data.sentence_pairs import PairSplit

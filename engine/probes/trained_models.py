@@ -14,8 +14,7 @@ from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial, settings_from_json, trial_id
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ..core.model_file import ModelFileError, read_model_file, rebuild
-from ..core.models import AnyModel
+from ..core.models import AnyModel, ModelFileError, read_model_file, rebuild
 
 NOT_KEPT = "its weights were not kept"
 """The reason for skipping a model without stored weights."""

@@ -22,8 +22,7 @@ from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
 from ...studies.resolve.costs import flops_of_test, max_training_flops
 from ...studies.resolve.trial import Trial
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
-from ..core.interruption import Stop, StoppedMidway
-from ..core.process import prepare_cpu
+from ..core.process import Stop, StoppedMidway, prepare_cpu
 from ..core.resources import Machine
 from ..packs.packer import Packer, form_of
 from ..trial import outcome

@@ -26,8 +26,7 @@ from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, follow_rounds, has_more, study_fault
 from ...studies.text.units import plural
 from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay
-from ..core.interruption import Stop, on_interrupt
-from ..core.process import restored_process
+from ..core.process import Stop, on_interrupt, restored_process
 from ..core.progress import notebook_listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ...blocks.reach_check import check_reach, moved_outputs
+from ...blocks.costs import check_reach, moved_outputs
 from ...blocks.testing.fixtures import make_block
 from ...errors import ActivememError
 from ...grammar import parse, render

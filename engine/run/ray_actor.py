@@ -20,7 +20,7 @@ from ray import tune
 
 from ...plugins import PluginFile, load_plugin_files
 from ..core.events import MachineFailed
-from ..core.interruption import StoppedMidway, stop_soon
+from ..core.process import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory

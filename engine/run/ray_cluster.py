@@ -23,7 +23,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.interruption import StartLeft, Stop, stopped_by_signals
+from ..core.process import StartLeft, Stop, stopped_by_signals
 from ..core.resources import Machine
 from ..trial.failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory

@@ -21,7 +21,7 @@ import torch
 
 from ...studies.catalog.train_parts import CALLBACKS
 from ...studies.schema.settings import TrialSettings
-from ..core.interruption import StoppedMidway
+from ..core.process import StoppedMidway
 from .training import TOKENS_PER_S, Training
 
 EPOCHS, STEPS = 2, 3

@@ -13,12 +13,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from ...blocks.reach_check import ROUNDING
+from ...blocks.costs import ROUNDING
 from ...errors import ActivememError
 from ...studies.catalog.metrics import METRICS
 from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
-from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast, float32_products
+from ..core.process import Interruption
 from ..objectives.base import CausalView, Metrics, Objective
 from ..optimisers.weights import Weights
 from .failures import evaluate_with_room, free_memory, may_be_out_of_memory

@@ -24,7 +24,7 @@ from ...storage import MetricRow, Store, TrialRow
 from ...studies.planning.reused_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings
-from ..core.model_file import ModelFile, write_model_file
+from ..core.models import ModelFile, write_model_file
 from .training import TOKENS_PER_S, Training
 
 _CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))

@@ -20,8 +20,7 @@ from ...storage.leases import Lease, LeaseState
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
-from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, raise_if_stopped
-from ..core.process import give_back_memory
+from ..core.process import StoppedMidway, TimeLimitPassed, give_back_memory, interruptible, raise_if_stopped
 from . import checkpoints, failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
 from .evaluation import LeakError

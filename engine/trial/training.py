@@ -16,9 +16,8 @@ from ...errors import ActivememError
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import ModelSettings, TrialSettings
-from ..core.interruption import Interruption
 from ..core.models import autocast, check_precision, checkpoint_activations, float32_products, sequence_flops
-from ..core.process import DeviceStream, derive_seed
+from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
 from ..objectives.base import Metrics, StepShape
 from ..optimisers.weights import make_weights

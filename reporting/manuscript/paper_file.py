@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...storage import Store
-from ...storage.paths import is_address
+from ...storage.place import is_address
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.claims.comparisons import Claim, Quantity, cell_label, iter_comparisons
 from ...studies.claims.reader import claim_scope, missing_metrics, read_number

@@ -24,8 +24,7 @@ from activemem.storage import Store, bucket, leases
 from activemem.storage.bucket import Bucket
 from activemem.storage.bucket_place import BucketPlace
 from activemem.storage.leases import Leases, this_process
-from activemem.storage.paths import is_address
-from activemem.storage.place import FolderPlace
+from activemem.storage.place import FolderPlace, is_address
 
 from .clock import use_shifted_clock
 

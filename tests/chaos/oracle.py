@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import psutil
 
-from activemem.engine.core.model_file import read_model_file
+from activemem.engine.core.models import read_model_file
 from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
 from activemem.studies.searches import points as search_points

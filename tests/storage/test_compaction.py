@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from activemem.storage import MetricRow, Store, store_upkeep
-from activemem.storage.paths import new_compacted_path
+from activemem.storage.place import new_compacted_path
 from activemem.storage.store_upkeep import merge, write_merged
 
 from .factories import (

@@ -11,7 +11,7 @@ import pytest
 
 from activemem.storage import leases as module
 from activemem.storage.leases import KEPT_S, LEASE_S, Lease, Leases, LeaseState, Owner, this_process
-from activemem.storage.paths import open_layout
+from activemem.storage.store import open_layout
 
 from ..waiting import wait_for
 from .factories import make_trial_id

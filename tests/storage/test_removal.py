@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.storage import Store, StoreError
-from activemem.storage.paths import open_layout
+from activemem.storage.store import open_layout
 
 from .factories import (
     fill_store,

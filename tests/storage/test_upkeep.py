@@ -254,7 +254,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from activemem.storage.files import replacing
-from activemem.storage.paths import open_layout
+from activemem.storage.store import open_layout
 layout = open_layout(sys.argv[1])
 weights = layout.weights("0" * 16)
 with replacing(layout.study("a"), layout.unfinished) as record, replacing(weights) as folder:

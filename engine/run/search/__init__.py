@@ -1,7 +1,7 @@
 """Searches: points proposed by Optuna, each trained as a cohort of trials.
 
-`search` is the driver. `ask_tell` makes the sampler and the scheduler by name, asks Optuna for points and
-reports their results, and `stored_points` reads the points in the store. `samplers` propose points, and
-`conformance` has the checks of samplers and schedulers. `elimination` compares points at increasing
-fidelities, or after each seed. `proposals` lets other programs take part in a search.
+`search` is the driver, and drops points early. `ask_tell` makes the sampler and the scheduler by name, asks
+Optuna for points and reports their results, and `stored_points` reads the points in the store. `samplers`
+propose points, and `conformance` has the checks of samplers and schedulers. `proposals` lets other programs
+take part in a search.
 """

@@ -9,14 +9,14 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
-from activemem.engine.core.model_file import (
+from activemem.engine.core.models import (
     ModelFile,
     ModelFileError,
+    build_model,
     read_model_file,
     rebuild,
     write_model_file,
 )
-from activemem.engine.core.models import build_model
 from activemem.storage.checksums import add_model_checksum, encode_metadata
 from activemem.studies.resolve.trial import Trial
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.blocks.testing.fixtures import example_block
-from activemem.engine.core.model_file import ModelFile, write_model_file
+from activemem.engine.core.models import ModelFile, write_model_file
 from activemem.engine.inference import export
 from activemem.engine.inference.export import ExportError, export_model
 from activemem.engine.inference.trained_model import load_model

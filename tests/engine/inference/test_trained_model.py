@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from activemem.engine.core.model_file import ModelFile, read_model_file, write_model_file
+from activemem.engine.core.models import ModelFile, read_model_file, write_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
 from activemem.engine.data.text.corpus import open_corpus

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from torch import nn
 from torch._dynamo.exc import TorchDynamoException
 
-from activemem.engine.core.interruption import StoppedMidway, forget_stop, stop_soon
+from activemem.engine.core.process import StoppedMidway, forget_stop, stop_soon
 from activemem.engine.core.resources import Machine
 from activemem.engine.optimisers.weights import NO_COMPILER, CompileModeError, compile_body
 from activemem.engine.run.preflight import check_device

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.blocks.testing.fixtures import example_block
-from activemem.engine.core.interruption import TimeLimitPassed
+from activemem.engine.core.process import TimeLimitPassed
 from activemem.engine.packs import stacked_steps
 from activemem.engine.packs.packer import alone_reason, form_of
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import torch
 
-from activemem.engine.core.model_file import ModelFile, write_model_file
-from activemem.engine.core.models import build_model
+from activemem.engine.core.models import ModelFile, build_model, write_model_file
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.studies.study import load_study
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine.core import interruption
+from activemem.engine.core import process
 from activemem.engine.core.resources import Machine
 from activemem.engine.decoding.measures import bleu
 from activemem.engine.objectives import generation
@@ -189,7 +189,7 @@ def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
 
 def test_decoding_that_does_not_end_is_left_soon_after_the_time_limit(store, monkeypatch):
     study, machine = make_study(SEQ2SEQ), Machine(data=store.root.parent, time_limit_s=0.1)
-    monkeypatch.setattr(interruption, "GRACE_S", 0.1)
+    monkeypatch.setattr(process, "GRACE_S", 0.1)
     monkeypatch.setattr(tuning, "generate", lambda *_, **__: [time.sleep(0.01) for _ in iter(int, 1)])
     (left,) = tune_study(study, store, machine)
     assert (left.reason, left.metrics) == ("time limit of 0.1 s passed", {})

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from activemem.engine.core.events import NOBODY, Ended, EpochFinished, Started
-from activemem.engine.core.interruption import Stop
-from activemem.engine.core.model_file import read_model_file
+from activemem.engine.core.models import read_model_file
+from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import GridCohorts
 from activemem.engine.run.driver import Summary, run_study

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from activemem.engine.core.events import ClaimedElsewhere
-from activemem.engine.core.model_file import read_model_file
+from activemem.engine.core.models import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job

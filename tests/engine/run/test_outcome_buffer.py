@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.engine.core.events import ClaimedElsewhere, Ended, MachineFailed, Started
-from activemem.engine.core.interruption import StoppedMidway
+from activemem.engine.core.process import StoppedMidway
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import FLUSH_S, Lockstep, OutcomeBuffer, Worker, take_turn
 from activemem.engine.trial.outcome import Job

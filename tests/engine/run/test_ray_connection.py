@@ -10,7 +10,7 @@ import ray
 
 import activemem
 from activemem.engine.core.events import NOBODY, Listener
-from activemem.engine.core.interruption import SIGNALS
+from activemem.engine.core.process import SIGNALS
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import ray_connection
 from activemem.engine.run.driver import run_study

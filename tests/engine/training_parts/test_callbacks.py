@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem import Callback, register_callback
-from activemem.engine.core.interruption import StoppedMidway
+from activemem.engine.core.process import StoppedMidway
 from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
 from activemem.engine.trial.training import Training
 from activemem.engine.trial.training_parts import CallbackError, Callbacks

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from activemem.engine.core.events import Started
-from activemem.engine.core.model_file import ModelFileError, read_model_file
+from activemem.engine.core.models import ModelFileError, read_model_file
 from activemem.engine.trial.checkpoints import (
     STARTS_FILE,
     Checkpoint,

@@ -6,7 +6,7 @@ import itertools
 import pytest
 import torch
 
-from activemem.engine.core.interruption import StoppedMidway
+from activemem.engine.core.process import StoppedMidway
 from activemem.engine.objectives import seq2seq
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings

@@ -6,7 +6,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.storage.leases import LEASE_S, Lease, Leases, LeaseState, Owner
-from activemem.storage.paths import open_layout
+from activemem.storage.store import open_layout
 
 from ..factories import make_trial_id
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from activemem.engine.run.search.elimination import SeedRace
+from activemem.engine.run.search.search import SeedRace
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 
