@@ -26,17 +26,6 @@ from .plugin_loading import load_configured, plugin_hint, plugin_option, report_
 _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context has reported
 
 
-_REPLACED = {
-    "norm": "activemem list norms, activemem list positions",
-    "task": "activemem list tasks, activemem show NAME",
-    "metric": "activemem list metrics",
-    "optimizer": "activemem list optimizers, activemem list schedules",
-    "callback": "activemem list callbacks, activemem list loss_terms",
-    "sampler": "activemem list samplers, activemem list schedulers",
-}
-"""Groups of earlier releases, and the commands that replace them."""
-
-
 class _CommandGroup(PanelGroup):
     """A group of commands with the option `--plugin`."""
 
@@ -56,12 +45,7 @@ class _Program(_CommandGroup):
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the command for these words.
-
-        For one of an earlier release, raise an error with its replacement.
-        """
-        if args[0] in _REPLACED:
-            ctx.fail(f"No such command {args[0]!r}. Use: {_REPLACED[args[0]]}")
+        """Return the command for these words; raise an error with the groups that have one of this name."""
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -35,10 +35,6 @@ _NO_SETTINGS = ("ACTIVEMEM_TEST_", TOKEN_VARIABLE, MAX_DATA_VARIABLE)
 _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([MGT]i?B)")
-_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-
-
 class SettingsError(ActivememError):
     """Settings that cannot be used; the message lists the faults of all sources."""
 
@@ -58,10 +54,6 @@ class TrackSettings(StrictModel):
 
 class MachineSettings(StrictModel):
     """The settings: folders, cluster, resources and limits of a trial, format of tables, plug-ins."""
-
-    removed_keys: ClassVar[Mapping[str, str]] = {
-        "memory_limit": "; limit the memory of workers by Slurm, a container, or RAY_memory_usage_threshold"
-    }
 
     results: str = "results"
     """the store: a folder relative to this file, or s3://BUCKET/PREFIX"""
@@ -165,13 +157,6 @@ class MachineSettings(StrictModel):
         if name not in FORMATS:
             raise ValueError(f"expected one of {', '.join(sorted(FORMATS))}, got {name!r}")
         return name
-
-
-def read_bytes(text: str) -> int:
-    """Return the bytes of a size such as 4GB or 512 MiB; raise ValueError."""
-    if not (found := _SIZE.fullmatch(text)) or not float(found[1]):
-        raise ValueError(f"expected a size such as 4GB or 512MiB, got {text!r}")
-    return int(float(found[1]) * _UNITS[found[2]])
 
 
 SETTING_NAMES = tuple(MachineSettings.model_fields)

@@ -221,16 +221,6 @@ def metric_faults(
 _DEFAULTS: dict[Role, str] = {"table": "cells"}
 """The default kind of a table without `kind`."""
 
-_DRAWN_BY_OPTUNA = {
-    "importance": "plot_param_importances",
-    "hypervolume": "plot_hypervolume_history",
-    "slices": "plot_slice",
-    "parallel": "plot_parallel_coordinate",
-    "contour": "plot_contour",
-    "rank": "plot_rank",
-}
-"""Kinds of earlier versions, with the equivalent functions of `optuna.visualization`."""
-
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableKind, ...]:
     """Return every valid table of a study in file order; report all faults."""
@@ -294,13 +284,6 @@ def _report_unknown_kind(
     if not isinstance(kind, str):
         expected = ", ".join(map(repr, own))
         diagnostics.report((*path, "kind"), f"expected one of {expected}, got {format_value(kind)}")
-        return None, None
-    if kind in _DRAWN_BY_OPTUNA:
-        message = (
-            f"the kind '{kind}' was removed: export the search (activemem study export NAME --to optuna) "
-            f"and draw it by optuna.visualization.{_DRAWN_BY_OPTUNA[kind]}"
-        )
-        diagnostics.report((*path, "kind"), message)
         return None, None
     diagnostics.report((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, own)}")
     meant = nearest(kind, own)

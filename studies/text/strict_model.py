@@ -28,9 +28,6 @@ class StrictModel(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    removed_keys: ClassVar[Mapping[str, str]] = {}
-    """Keys of earlier releases, each with what to use instead."""
-
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
@@ -110,8 +107,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         match error["type"]:
             case "extra_forbidden":
                 table = _model_at(model, path[:-1])
-                removed = table.removed_keys if issubclass(table, StrictModel) else {}
-                hint = removed.get(str(path[-1])) or _unknown_key_hint(str(path[-1]), table.model_fields)
+                hint = _unknown_key_hint(str(path[-1]), table.model_fields)
                 yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")

@@ -129,12 +129,6 @@ def test_a_truth_value_is_read_from_the_environment():
     assert str(caught.value) == f"environment: 1 fault\n\n  {told}"
 
 
-def test_a_key_of_an_earlier_release_is_refused_with_what_to_use_instead():
-    Path("activemem.toml").write_text('memory_limit = "4GB"\n', encoding="utf-8")
-    with pytest.raises(SettingsError, match="unknown key 'memory_limit'; limit the memory"):
-        load_settings()
-
-
 def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
     Path("activemem.toml").write_text("cpus = \n", encoding="utf-8")
     with pytest.raises(SettingsError) as caught:

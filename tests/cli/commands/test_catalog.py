@@ -92,22 +92,6 @@ def test_an_unknown_name_is_refused_with_the_nearest(words, message, run):
     assert message in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "use"),
-    [
-        (("norm", "list"), "activemem list norms, activemem list positions"),
-        (("task",), "activemem list tasks"),
-        (("metric", "list", "--json"), "activemem list metrics"),
-        (("sampler", "list"), "activemem list schedulers"),
-    ],
-)
-def test_a_command_of_an_earlier_release_names_its_replacement(words, use, run):
-    refused = run(*words)
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert f"No such command '{words[0]}'." in refused.stderr
-    assert use in refused.stderr
-
-
 def test_a_command_without_its_group_is_told_with_the_group(run):
     refused = run("run", "mine.toml")
     assert (refused.exit_code, refused.stdout) == (2, "")

@@ -50,14 +50,6 @@ def test_every_format_has_the_points(table, form):
     [
         ('[[table]]\nname = "t"\nrows = "lr"\nvalue = "loss"\n', "'cells' is about the cells of a grid"),
         ('[[table]]\nname = "t"\nkind = "points"\nvalue = "los"\n', "unknown metric 'los'; nearest: loss"),
-        (
-            '[[curve]]\nname = "t"\nkind = "slices"\n',
-            r"activemem study export NAME --to optuna\) and draw it by optuna.visualization.plot_slice",
-        ),
-        (
-            '[[table]]\nname = "t"\nkind = "importance"\ntop = 0.1\n',
-            "draw it by optuna.visualization.plot_param_importances",
-        ),
         ('[[curve]]\nname = "t"\nkind = "front"\nvalue = "loss"\n', "expected two metrics or costs, got 1"),
     ],
 )
