@@ -23,6 +23,8 @@ from ..studies.planning.trial_values import (
 )
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
+from ..studies.text.errors import command_line
+from ..studies.text.units import plural
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
@@ -148,6 +150,21 @@ _MATCHED = {
     "state": "state",
     "memory": "memory of a training step",
 }
+
+
+def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
+    """Return why results of trainings of a set time cannot be compared: several devices; "" if they can."""
+    if "seconds" not in study.template.tables["train"]:
+        return ""
+    timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
+    counts = study_outcomes(study, outcomes).filter(timed).group_by("device").len().sort("device")
+    if len(counts) < 2:
+        return ""
+    told = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.iter_rows())
+    return one_line(
+        f"study {study.name} has [train] seconds, so only results of one device can be compared, got {told}; "
+        f"train those of the others again: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
+    )
 
 
 def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:

@@ -136,9 +136,9 @@ class Objective(ABC, Generic[ModelOf]):
     def _scored_at_once(self) -> int:
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
-    def epoch_shapes(self) -> Mapping[StepShape, int]:
-        """Return the number of steps of each shape in the current epoch, before it is evaluated."""
-        return {self.step_shape: self.settings.train.steps_per_epoch}
+    def epoch_shapes(self, steps: int) -> Mapping[StepShape, int]:
+        """Return the number of steps of each shape in the current epoch of `steps` steps."""
+        return {self.step_shape: steps}
 
     @abstractmethod
     def begin_batch(self, parts: int) -> None:

@@ -474,8 +474,8 @@ class DrawnLengthObjective(AlgorithmicObjective):
     def step_shape(self) -> StepShape:
         return self._shape(self._lengths[-1])
 
-    def epoch_shapes(self) -> Mapping[StepShape, int]:
-        return {self._shape(length): steps for length, steps in self._drawn.items()}
+    def epoch_shapes(self, steps: int) -> Mapping[StepShape, int]:
+        return {self._shape(length): count for length, count in self._drawn.items()}
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "drawn": dict(self._drawn)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -68,6 +69,27 @@ class Work:
         return tokens
 
 
+class TimeBudget:
+    """The seconds that the steps of a training may take, an equal share for each epoch."""
+
+    def __init__(self, seconds: float, epochs: int) -> None:
+        self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
+
+    def add_step(self, began: float, step: int, device: torch.device) -> int:
+        """Add the time since `began`; return the number of steps of the whole training at the mean speed.
+
+        So a schedule is at the fraction of the budget that is spent.
+        """
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        self.spent += time.perf_counter() - began
+        return max(step + 1, round(step * self._seconds / self.spent))
+
+    def is_spent(self, epoch: int) -> bool:
+        """Return whether the share of an epoch, counted from 0, and of those before it is spent."""
+        return self.spent >= self._seconds * (epoch + 1) / self._epochs
+
+
 TOKENS_PER_S = "tokens_per_s"
 """The one metric that depends on the machine: symbols of training and evaluation per second."""
 
@@ -90,8 +112,9 @@ class Training:
     - the optional parts of [train]
 
     All random numbers come from its own generators. So several trainings can take turns in one process, and a
-    restored one continues bit for bit. `data` is the folder of the corpora. With `recomputes` the model
-    computes activations again in the backward pass. Raises PrecisionError if the device lacks the precision.
+    restored one continues bit for bit, unless [train] seconds ends it. `data` is the folder of the corpora.
+    With `recomputes` the model computes activations again in the backward pass. Raises PrecisionError if the
+    device lacks the precision.
     """
 
     def __init__(
@@ -111,7 +134,9 @@ class Training:
         if recomputes:
             checkpoint_activations(self.model, settings)
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
-        self.schedule = Schedule(train.schedule, self.optimizer, train.epochs * train.steps_per_epoch)
+        self.budget = None if train.seconds is None else TimeBudget(train.seconds, train.epochs)
+        steps = sys.maxsize if self.budget else train.epochs * train.steps_per_epoch
+        self.schedule = Schedule(train.schedule, self.optimizer, steps)
         self.stopping, self.work = Stopping.begin(train), Work()
         self.gradients = GradientNorm(self.model) if train.measure else None
         self.terms = LossTerms(train.loss_terms, self.model, device) if train.loss_terms else None
@@ -128,13 +153,16 @@ class Training:
         Raises NotANumberError if the mean loss of the epoch or of one of its terms is not finite. Raises
         LeakError if the task is causal and the model sees later inputs, and whatever `between_steps` raises.
         """
-        train, steps = self.settings.train, self.settings.train.steps_per_epoch
+        train = self.settings.train
         with self.work.timed():
             if self.callbacks and not self.callbacks.started:
                 with self.trained.evaluated() as model, float32_products(train.precision):
                     self.callbacks.start(model)
             self.take_steps(self.steps_left, between_steps)
-            shapes, loss = self.objective.epoch_shapes(), float(self._loss / steps)
+            while self.steps_left:  # of a budget of time, which is known step by step
+                self.take_steps(self.steps_left, between_steps)
+            steps = self._taken
+            shapes, loss = self.objective.epoch_shapes(steps), float(self._loss / steps)
             terms = self.terms.metrics(steps) if self.terms else {}
             gradients = self.gradients.metrics(steps) if self.gradients else {}
             trained, stopping = {"loss": loss, **gradients, **terms}, self.stopping.after_steps(loss)
@@ -160,9 +188,12 @@ class Training:
         with self.noise.in_process(), float32_products(self.settings.train.precision):
             self.model.train()
             for _ in range(count):
+                began = time.perf_counter()
                 self.begin_step()
                 loss = self._compute_gradients()
                 self.move_weights()
+                if self.budget:
+                    self.schedule.total_steps = self.budget.add_step(began, self.step, self.device)
                 self.end_step(loss)
                 between_steps()
 
@@ -241,7 +272,9 @@ class Training:
 
     @property
     def steps_left(self) -> int:
-        """Return the number of remaining steps of the current epoch."""
+        """Return the number of remaining steps of the current epoch; 1 until a budget of time is spent."""
+        if self.budget:
+            return 0 if self.budget.is_spent(self.epoch) else 1
         return self.settings.train.steps_per_epoch - self._taken
 
     @property
@@ -288,6 +321,7 @@ class Training:
             "noise": self.noise.state,
             "progress": (self.epoch, self.step, work.seconds + now_s, work.flops, work.tokens),
             "packed": self.packed_steps,
+            **({"budget": self.budget.spent} if self.budget else {}),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": work.epoch_seconds + now_s},
             **{name: part.state() for name, part in optional.items() if part},
         }
@@ -301,6 +335,8 @@ class Training:
         self.stopping = self.stopping.restored(epoch, state)
         self.noise.state = state["noise"]
         self.packed_steps, self.is_stacked, self._is_torn = state.get("packed", 0), False, False
+        if self.budget:
+            self.budget.spent = state["budget"]
         self._begin_epoch()
         begun = state["epoch"]
         self._taken, self.work.epoch_seconds = begun["taken"], begun["seconds"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric, is_target, read_target
+from ...studies.catalog.metrics import find_metric, is_target
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Cell,
@@ -32,7 +32,7 @@ from ...studies.claims.comparisons import (
     iter_quantities,
 )
 from ...studies.claims.reader import CellKey, cell_key
-from ...studies.planning.trial_values import ValueStatus, spent, trial_values
+from ...studies.planning.trial_values import ValueStatus, spent_per_epoch, trial_values
 from ...studies.resolve.costs import model_cost
 from ...studies.schema.factors import SEED
 from ..statistics.decided_differences import seeds_at_looks
@@ -109,11 +109,7 @@ class CellResults:
             if value is None:  # a model has parameters before it is trained
                 counted = model_cost("parameters", by_id[trial].settings)
                 self._values["parameters"][trial] = (counted, "", ValueStatus.DONE)
-        self._per_step = {
-            metric: dict(outcomes.select("trial", spent(target.currency) / pl.col("steps")).iter_rows())
-            for metric in self._values
-            if (target := read_target(metric)) is not None
-        }
+        self._per_epoch = {metric: spent_per_epoch(metric, outcomes) for metric in self._values}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -193,9 +189,9 @@ class CellResults:
 
         For a target it is what the trial takes from one evaluation to the next.
         """
-        per_step = self._per_step.get(metric, {}).get(trial.id) if trial is not None else None
-        if trial is not None and per_step is not None:
-            return per_step * trial.settings.train.steps_per_epoch
+        per_epoch = self._per_epoch.get(metric, {}).get(trial.id) if trial is not None else None
+        if per_epoch is not None:
+            return per_epoch
         known = find_metric(metric)
         if known.steps_with_curriculum and trial is not None:
             return float(require_algorithmic(trial.settings.task.name).length_step)

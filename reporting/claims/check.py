@@ -36,12 +36,14 @@ from ...studies.claims.comparisons import (
 from ...studies.claims.reader import CellKey, cell_key
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
+from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.paired_tests import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
 from .hypothesis_test import PairedTest
 from .verdicts import (
     OPEN,
+    ClaimError,
     ClaimResult,
     ComparisonResult,
     MissingTrials,
@@ -66,8 +68,11 @@ def check_claims(
     """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
-    its trials in the store. They are needed only if `needs_metrics`.
+    its trials in the store. They are needed only if `needs_metrics`. Raises ClaimError if trainings of a set
+    time are of several devices.
     """
+    if study.claims and (fault := device_fault(study, outcomes)):
+        raise ClaimError(fault)
     results = cell_results(study, outcomes, metrics)
     return tuple(_check_claim(claim, results, small=study.header.small) for claim in study.claims)
 

@@ -14,7 +14,7 @@ from ...studies.text.units import format_quantity, plural
 
 
 class ClaimError(ActivememError):
-    """Claims were requested of a study that has none."""
+    """Claims of a study that has none, or whose trials cannot be compared."""
 
 
 class Verdict(StrEnum):

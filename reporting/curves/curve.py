@@ -14,7 +14,7 @@ from ...errors import ActivememError, describe_value
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..outcomes import stale_sentence
+from ..outcomes import device_fault, stale_sentence
 from . import FigureFormat
 
 if TYPE_CHECKING:
@@ -161,5 +161,7 @@ def build_curve(
     if wrong := list(spec.faults(study.design, study.paper)):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
+    if fault := device_fault(study, outcomes):
+        raise CurveError(f"curve {spec.name}: {fault}")
     curve, sentence = spec.curve(study, outcomes, metrics), stale_sentence(study, outcomes)
     return replace(curve, notes=(*curve.notes, sentence)) if sentence else curve

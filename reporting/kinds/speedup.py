@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from ...studies.catalog.metrics import CURRENCIES, is_target, read_target
-from ...studies.planning.trial_values import ValueStatus, spent
+from ...studies.catalog.metrics import CURRENCIES, is_target
+from ...studies.planning.trial_values import ValueStatus, spent_per_epoch
 from ...studies.presentation.kinds import (
     Beside,
     KeyFault,
@@ -109,7 +109,7 @@ def _column(
     """Return the cells of a target, row by row."""
     values = value_frame(subject.study.name, [each.id for each in subject.trials], subject.outcomes, [name])
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
-    per_step = _per_step(name, subject.outcomes)
+    per_epoch = spent_per_epoch(name, subject.outcomes)
     cells: list[Took] = []
     remarks: list[tuple[str, ...]] = []
     for level in levels:
@@ -123,7 +123,7 @@ def _column(
             {seed: end["value"] for seed, end in ends.items() if end["status"] == status}
             for status in (ValueStatus.DONE, ValueStatus.CENSORED)
         )
-        steps = {seed: per_step[own[seed].id] * own[seed].settings.train.steps_per_epoch for seed in reached}
+        steps = {seed: per_epoch[own[seed].id] for seed in reached}
         cells.append(Took(reached=reached, limits=limits, resolution=steps))
         remarks.append(tuple(map(notes.mark, _remarks([end["why"] for end in ends.values() if end["why"]]))))
     baseline = next(at for at, level in enumerate(levels) if level_key(level) == level_key(spec.baseline))
@@ -134,13 +134,6 @@ def _column(
         else _cell(spec, each, marks)
         for place, (each, marks) in enumerate(zip(speedups(cells, baseline), remarks, strict=True))
     ]
-
-
-def _per_step(name: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return what a step of each trial costs in the currency of a target."""
-    target = read_target(name)
-    assert target is not None, "the caller has checked the target"
-    return dict(outcomes.select("trial", spent(target.currency) / pl.col("steps")).drop_nulls().iter_rows())
 
 
 def _remarks(whys: Sequence[str]) -> Iterator[str]:

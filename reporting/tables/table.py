@@ -15,7 +15,7 @@ from ...studies.catalog.published import PublishedNumber
 from ...studies.presentation.kinds import Beside, Spread, TableKind
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..outcomes import match_sentence, overrides_sentence, stale_sentence
+from ..outcomes import device_fault, match_sentence, overrides_sentence, stale_sentence
 from ..statistics.estimates import Estimate
 
 
@@ -239,6 +239,8 @@ def build_table(
     if wrong := list(spec.faults(study.design, study.paper)):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
+    if fault := device_fault(study, outcomes):
+        raise TableError(f"table {spec.name}: {fault}")
     table = spec.table(study, outcomes, Beside(published=published, paper_only=paper_only, begun=begun))
     told = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]
     return replace(table, caption=(*table.caption[:1], *filter(None, told), *table.caption[1:]))

@@ -12,7 +12,7 @@ from pydantic import Field
 from ..resolve.costs import parameter_count, sequence_tokens
 from ..schema.design import Expansion
 from ..schema.factors import SEED, level_name, short_level_names
-from ..schema.settings import Level, TrialSettings
+from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath, KeyValueSpan
@@ -123,7 +123,7 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
     if isinstance(study, Mapping) and "ablate" in study:
         yield ("study", "ablate"), "a [ladder] has its own cells: remove ablate"
-    for key in ("steps_per_epoch", "tokens", "flops"):
+    for key in ("steps_per_epoch", *BUDGET_KEYS):
         if isinstance(train, Mapping) and key in train:
             message = "a [ladder] sets the steps of each size: remove this key"
             yield ("train", key), message

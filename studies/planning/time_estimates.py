@@ -22,8 +22,9 @@ from ..schema.settings import TrialSettings, read_recipe
 from .trial_values import final_value
 
 EstimateBasis = Literal["measured", "at most", "unknown"]
-"""The basis of a time: "measured" on finished trials that differ only in the seed; "at most" from the speed
-of other trials or measured steps, for a length that grows every epoch; or unknown."""
+"""The basis of a time: "measured" on finished trials that differ only in the seed, or set by [train]
+seconds; "at most" from the speed of other trials or measured steps, for a length that grows every epoch; or
+unknown."""
 
 MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], float] | None]
 """Measures some steps of these trials; the result gives an upper bound of each trial's seconds."""
@@ -89,6 +90,8 @@ class TimeEstimator:
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         settings = trial.settings
+        if settings.train.seconds is not None:
+            return TimeEstimate(settings.train.seconds, "measured")
         speed = self._speeds.get(read_recipe(settings.model.recipe).id, self._speed)
         flops = max_training_flops(settings)
         if speed is not None:
@@ -195,6 +198,8 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
     Tests have the speed of the largest measured step. A growing length is assumed to grow every `grows_every`
     epochs.
     """
+    if settings.train.seconds is not None:
+        return settings.train.seconds
     epochs, steps = settings.train.epochs, settings.train.steps_per_epoch
     growing = -(-epochs // grows_every)
     grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})

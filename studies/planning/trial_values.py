@@ -304,6 +304,15 @@ def spent_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
     return found if currency == "seconds" else found.round()
 
 
+def spent_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
+    """Return what an epoch of each trial took in the currency of a target: the time between evaluations."""
+    found = read_target(target)
+    if found is None:
+        return {}
+    took = outcomes.filter(pl.col("epochs") > 0).select("trial", spent(found.currency) / pl.col("epochs"))
+    return dict(took.drop_nulls().iter_rows())
+
+
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
     """Return the latest attempts with these targets among the final metrics of those that are done."""
     for name in names:

@@ -1,6 +1,7 @@
-"""`[train] tokens` and `flops`: the length of a training by what it spends, turned into steps of an epoch.
+"""`[train] tokens`, `flops` and `seconds`: the length of a training by what it spends.
 
-A trial has steps alone, so that trials with equally many steps are one, however a study counts them.
+Tokens and FLOPs are turned into steps of an epoch. A trial has steps alone, so that trials with equally many
+steps are one, however a study counts them. Seconds stay in the settings: only the training can count them.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ class TrainingBudget:
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
     """Take the budget out of the tables of a trial, and put a step in its place.
 
-    A faulty budget is added to the problems, and None is returned.
+    A faulty budget is added to the problems, and None is returned; also for seconds, which stay.
     """
     train = tables["train"]
     given = [key for key in (_STEPS, *BUDGET_KEYS) if key in train]
-    own = {key: train.pop(key) for key in BUDGET_KEYS if key in train}
+    own = {key: train.pop(key) for key in BudgetSettings.model_fields if key in train}
     train.setdefault(_STEPS, 1)
     try:
         found = validate(BudgetSettings, own)
@@ -80,15 +81,17 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
         return None
     budgets = [TrainingBudget(key, amount) for key in own if (amount := getattr(found, key)) is not None]
     if len(given) > 1:
-        expected = f"expected one of {_STEPS}, {' and '.join(BUDGET_KEYS)}"
-        problems.append(ValidationProblem(budgets[-1].path, f"{expected}, got {' and '.join(given)}"))
+        expected = f"expected one of {', '.join((_STEPS, *BUDGET_KEYS))}"
+        problems.append(ValidationProblem(("train", given[-1]), f"{expected}, got {' and '.join(given)}"))
         return None
-    return budgets[0]
+    return budgets[0] if budgets else None
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
     """Return the steps that the budget of [train] gives trials, and how near they are; "" without one."""
     key = next((key for key in BUDGET_KEYS if key in train), None)
+    if key == "seconds":
+        return "seconds end each training; its steps depend on the device, and FLOPs are of one step an epoch"
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
         return ""

@@ -198,6 +198,9 @@ class TrainSettings(StrictModel):
     """the number of epochs; the model is evaluated after each one"""
     steps_per_epoch: int = Field(ge=1)
     """the number of training steps in an epoch"""
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the time of all training steps, instead of steps_per_epoch: each epoch takes an equal share of it and
+    ends with the step that passes it; results are compared only with those of the same device"""
     sampling: float = Field(default=0.0, ge=0, le=1)
     """for pairs of sequences: the share of target symbols that the model reads as its own guesses (scheduled
     sampling)"""
@@ -347,7 +350,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
 RECIPE_PATH: KeyPath = ("model", "recipe")
 D_MODEL_PATH: KeyPath = ("model", "d_model")
 
-BUDGET_KEYS = ("tokens", "flops")
+BUDGET_KEYS = ("tokens", "flops", "seconds")
 """Keys of [train] that stand in place of steps_per_epoch; their reader is `resolve/training_budget.py`."""
 
 MAX_D_MODEL = 65536

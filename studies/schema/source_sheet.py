@@ -14,7 +14,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .settings import DecodeSettings, ModelSettings, TrainSettings
+from .settings import BUDGET_KEYS, DecodeSettings, ModelSettings, TrainSettings
 
 TABLE = "source"
 
@@ -189,8 +189,8 @@ def _schema_defaults(
         inner = named.get(place) or _table_of(field.annotation)
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
-        elif place not in given and not field.is_required():
-            yield place, field.default
+        elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
+            yield place, field.default  # a budget stands in place of a key that is given
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:

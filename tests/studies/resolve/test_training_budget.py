@@ -53,9 +53,11 @@ def test_a_budget_can_be_a_factor():
     [
         (
             {"tokens": 1280, "flops": 1e9},
-            "expected one of steps_per_epoch, tokens and flops, got tokens and flops",
+            "expected one of steps_per_epoch, tokens, flops, seconds, got tokens and flops",
         ),
         ({"steps_per_epoch": 3, "tokens": 1280}, "got steps_per_epoch and tokens"),
+        ({"steps_per_epoch": 3, "seconds": 9}, "got steps_per_epoch and seconds"),
+        ({"seconds": 0}, "expected a number above 0"),
         ({"tokens": 10}, "expected at least 64, half of a step an epoch, got 10"),
         ({"tokens": -1}, "at least 1"),
         ({"flops": 0.0}, "expected a number above 0"),
@@ -71,6 +73,21 @@ def test_a_budget_that_gives_no_steps_is_a_fault_at_its_key(train, message):
 def test_lengths_that_differ_have_no_budget():
     with pytest.raises(StudyError, match="steps of many lengths differ"):
         study(task={"name": "reverse"}, curriculum={"start": 5}, tokens=1000)
+
+
+def test_seconds_are_kept_and_may_be_given_for_lengths_that_differ():
+    found = study(task={"name": "reverse"}, curriculum={"start": 5}, seconds=30)
+    assert {trial.settings.train.seconds for trial in found.trials} == {30.0}
+    assert (
+        found.trials[0].id
+        != study(task={"name": "reverse"}, curriculum={"start": 5}, seconds=60).trials[0].id
+    )
+
+
+def test_the_plan_knows_the_time_of_a_budget_of_seconds(tmp_path):
+    plan = make_plan(study(seconds=30), Store(tmp_path), None)
+    assert plan.estimate.seconds == 60
+    assert "its steps depend on the device" in " ".join(str(plan).split())
 
 
 def test_the_plan_says_how_near_the_steps_come(tmp_path):
