@@ -77,6 +77,13 @@ def pytest_collection():
         gc.set_threshold(10_000, 20, 20)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _garbage_is_that_of_a_module():
+    """Collect before each module, and freeze what is left: tests of short memory collect many times."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_process_is_left():
     """Mark child processes by an inherited variable, and report those that are left."""
