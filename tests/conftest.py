@@ -16,7 +16,7 @@ from activemem.engine.core.resources import has_gpu
 from .registry_entries import restore_entries
 
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
-PATIENCE_S = 30
+PATIENCE_S = 300
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30  # a run fills a tenth of that
 GPU_IS_HERE = has_gpu()

@@ -14,7 +14,7 @@ def compile_latex(folder, text, *packages):
     (folder / "paper.tex").write_text(text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
     for _ in range(2):
-        run = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=120)
+        run = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=600)
         assert run.returncode == 0, run.stdout.decode(errors="replace")[-2000:]
     return (folder / "paper.log").read_text(encoding="utf-8", errors="replace")
 

@@ -171,7 +171,7 @@ def test_a_session_that_is_stopped_ends_its_stage_with_all_processes_and_keeps_w
     session = begin({"study": (program, {})}, tmp_path, "--keep", tmp_path / "kept.tar.gz")
     file, begun = tmp_path / "study.log", time.monotonic()
     while not file.is_file() or not file.read_text().endswith("\n"):
-        assert session.poll() is None and time.monotonic() < begun + 60
+        assert session.poll() is None and time.monotonic() < begun + 600
         time.sleep(0.05)
     os.killpg(session.pid, number)
     said, told = session.communicate()

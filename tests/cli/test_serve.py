@@ -34,7 +34,7 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
         finally:
             server.send_signal(signal.SIGINT)
             try:
-                status = server.wait(timeout=30)
+                status = server.wait(timeout=600)
             finally:
                 server.kill()
         assert status == 0

@@ -177,7 +177,7 @@ def test_what_is_held_is_renewed_by_a_thread_that_ends_with_the_last_lease(layou
     wait_for(lambda: layout.lease(TRIAL, 0).stat().st_size > size + 1)
     (thread,) = (each for each in threading.enumerate() if each not in before)
     lease.end()
-    thread.join(timeout=60)
+    thread.join(timeout=600)
     assert not thread.is_alive()
 
 

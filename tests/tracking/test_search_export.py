@@ -160,7 +160,7 @@ def see(tmp_path, page, *words):
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         window.open(f"http://127.0.0.1:{server.server_port}/dashboard/studies/1{page}")
-        end, text = time.monotonic() + 60, ""
+        end, text = time.monotonic() + 600, ""
         while not all(word in text for word in words):
             assert time.monotonic() < end, text
             time.sleep(0.1)

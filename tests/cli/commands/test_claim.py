@@ -224,10 +224,10 @@ def test_the_claims_of_the_papers_can_be_checked_before_anything_has_run(run, st
     "study",
     [
         "algorithmic-small",
-        "attention-variants-small",
-        "language-modelling-small",
+        pytest.param("attention-variants-small", marks=pytest.mark.heavy),
+        pytest.param("language-modelling-small", marks=pytest.mark.heavy),
         "memory-degradation",
-        "persistent-vectors-small",
+        pytest.param("persistent-vectors-small", marks=pytest.mark.heavy),
     ],
 )
 def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_whole(run, study):

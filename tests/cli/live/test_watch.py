@@ -30,7 +30,7 @@ def test_a_run_in_another_process_is_watched_from_before_it_begins_until_it_ends
     assert watching.stderr.readline().startswith("no trial of tiny has ended in ")
     assert watching.stderr.readline() == "tiny   0/8   0 running   ETA –\n"
     running = start_command("study", "run", tiny, "--local")
-    told, wrote = running.communicate(timeout=120), watching.communicate(timeout=60)
+    told, wrote = running.communicate(timeout=600), watching.communicate(timeout=600)
     assert (running.returncode, watching.returncode, wrote[0]) == (0, 0, "")
     *lines, summary = wrote[1].splitlines()
     assert lines == told[1].splitlines()[:8]
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_the_watching_with_how_the_study_stands(tiny):
     assert watching.stderr.readline().startswith("no trial of tiny has ended in ")
     assert watching.stderr.readline() == "tiny   0/8   0 running   ETA –\n"
     watching.send_signal(signal.SIGINT)
-    assert watching.communicate(timeout=60) == ("", "tiny: 0 of 8 trials done · 8 left\n")
+    assert watching.communicate(timeout=600) == ("", "tiny: 0 of 8 trials done · 8 left\n")
     assert watching.returncode == 130
 
 

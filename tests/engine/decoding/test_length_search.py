@@ -40,8 +40,7 @@ def likeliest_size(model, source, longest):
 
 
 @pytest.mark.parametrize("kind", SIZED)
-@pytest.mark.parametrize("beam", [1, 2])
-@pytest.mark.parametrize("longest", [20, 7, 4])
+@pytest.mark.parametrize(("beam", "longest"), [(1, 20), (2, 7), (2, 4)])
 def test_a_beam_of_the_likeliest_size_is_what_is_found(kind, beam, longest):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     chosen = set()
@@ -193,8 +192,7 @@ ESTIMATES = {"between": [6, 2, 9, 5, 8], "below": LENGTHS, "above": [9, 3, 9, 7,
 
 
 @pytest.mark.parametrize("kind", SIZED)
-@pytest.mark.parametrize("beam", [1, 2])
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(("beam", "line"), [(1, "between"), *((2, line) for line in LINES)])
 def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind, beam, line):
     model, sources, told = make_model(kind, sharpness=30.0), make_sources(LENGTHS), []
     sizes = SizeSearch(ratio=2.0, margin=1, line=LINES[line])

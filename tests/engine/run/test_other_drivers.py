@@ -315,7 +315,7 @@ def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost
             wait_for(lambda: _has_ended(tmp_path, text, shares))
         finally:
             os.kill(suspended, signal.SIGCONT)
-        well, _ = drivers.communicate(timeout=300)
+        well, _ = drivers.communicate(timeout=600)
     assert set(well.split()) == {"suspended", "other"}, [*lines("suspended"), *lines("other")]
     rows = pl.read_parquet(tmp_path / "results/trials/**/*.parquet")
     assert set(rows["status"]) == {"done"}

@@ -30,7 +30,7 @@ def begin(folder, results, *options, long=LONG):
 
 def finish(process):
     """Return the exit status and standard error of a run."""
-    _, stderr = process.communicate(timeout=300)
+    _, stderr = process.communicate(timeout=600)
     return process.returncode, stderr
 
 

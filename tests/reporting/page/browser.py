@@ -46,7 +46,7 @@ def open_browser(profile):
             yield Browser(commands, answers)
         finally:
             chromium.terminate()
-            chromium.wait(timeout=20)
+            chromium.wait(timeout=600)
 
 
 class Browser:

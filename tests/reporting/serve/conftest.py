@@ -99,7 +99,7 @@ def still(tmp_path_factory, drawn):
 
 def get(server, path, method="GET", **headers):
     """Return the response to a request, and its text."""
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)) as connection:
         connection.request(
             method, path, headers={each.replace("_", "-"): text for each, text in headers.items()}
         )
@@ -110,7 +110,7 @@ def get(server, path, method="GET", **headers):
 @contextmanager
 def listening(server, path):
     """Yield the events of a page: each part's id and markup."""
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
         assert answer.getheader("Content-Type") == "text/event-stream"

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(
     find_executable() is None, reason="needs a Chromium, as Debian's package chromium"
 )
 
-PATIENCE_S = 20
+PATIENCE_S = 600
 
 
 @pytest.fixture(scope="module")
