@@ -101,9 +101,7 @@ def _translations(study: Study, store: Store, *, tuned: bool) -> list[_Translati
     lines = kept.partition_by("trial", as_dict=True)
     return [
         _Translation(
-            trial=trial,
-            references=tuple(found["reference"].to_list()),
-            outputs=found["output"].to_list(),
+            trial=trial, references=tuple(found["reference"].to_list()), outputs=found["output"].to_list()
         )
         for trial in study.trials
         if (found := lines.get((trial.id,))) is not None

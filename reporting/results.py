@@ -126,11 +126,7 @@ class StudyResults:
         With `path` its cells lead from the baseline to the best point. Raises PromotionError if there is
         nothing to compare.
         """
-        from .search.promotion import (  # noqa: PLC0415 -- as above
-            PromotionError,
-            path_text,
-            winners_text,
-        )
+        from .search.promotion import PromotionError, path_text, winners_text  # noqa: PLC0415 -- as above
 
         check_arguments(
             number_fault("best", best, least=1), number_fault("seeds", seeds, least=1), error=PromotionError

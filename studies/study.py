@@ -504,9 +504,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
     return header, sum(1 for _ in design.cells())
 
 
-def _read_design(
-    diagnostics: Diagnostics,
-) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
+def _read_design(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], StudySettings | None, Design]:
     """Return expansions, the table [study] (None if it is faulty) and the design; report faults."""
     expansions, data = read_expansions(diagnostics), diagnostics.data
     header = diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None

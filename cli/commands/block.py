@@ -27,8 +27,7 @@ def verify(
         ),
     ] = None,
     d_model: Annotated[
-        int,
-        typer.Option("--d-model", min=1, metavar="N", help="Width of both layers, for --against."),
+        int, typer.Option("--d-model", min=1, metavar="N", help="Width of both layers, for --against.")
     ] = 32,
     as_json: JsonOption = False,
 ) -> None:

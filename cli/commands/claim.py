@@ -14,12 +14,7 @@ EXIT_REFUTED = 1
 
 
 @app.command()
-def check(
-    study: LastRunStudy = None,
-    *,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Check whether the results confirm or refute each claim, or leave it undecided.
 
     A name means the last run of the study, with its overrides; a path means the file. Exits with 1 if a claim

@@ -155,13 +155,7 @@ def generate(
 
     beginning = _decode(os.fsencode(beginning), "TEXT")
     pieces = _load(model, results).generate(
-        beginning,
-        max_symbols=length,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        beam=beam,
-        seed=seed,
+        beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, beam=beam, seed=seed
     )
     if as_json:
         from ..pages import ModelGeneratePage

@@ -260,8 +260,7 @@ def export(
         typer.Option("--to", metavar="|".join(EXPORT_NAMES), help="The program to export the results to."),
     ],
     out: Annotated[
-        str,
-        typer.Option("--out", metavar="PLACE", help="The folder, file or server of that program."),
+        str, typer.Option("--out", metavar="PLACE", help="The folder, file or server of that program.")
     ],
     overrides: OverridesOption = None,
     results: ResultsOption = None,

@@ -95,10 +95,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     try:
         with (
             live_display(
-                study.name,
-                initial_progress(study, store, request.max_trials),
-                _names(study),
-                headline,
+                study.name, initial_progress(study, store, request.max_trials), _names(study), headline
             ) as display,
             tracking(display, trackers, print_stderr) as listener,
         ):

@@ -207,10 +207,7 @@ def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:
 
 
 def _format(
-    heading: str,
-    rows: Iterable[tuple[str, str]],
-    table: str = "",
-    settings: type[BaseModel] | None = None,
+    heading: str, rows: Iterable[tuple[str, str]], table: str = "", settings: type[BaseModel] | None = None
 ) -> Iterator[str]:
     yield from wrap(heading, WIDTH)
     yield ""

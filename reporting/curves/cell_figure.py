@@ -119,11 +119,7 @@ class CellFigure(CurveKind):
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         """Return everything that does not fit a study; levels are only checked if the factors are valid."""
         factors = design.known_levels
-        faults = [
-            *self.key_faults(),
-            *select_faults(self.select, factors),
-            *self.role_faults(factors),
-        ]
+        faults = [*self.key_faults(), *select_faults(self.select, factors), *self.role_faults(factors)]
         if not faults:
             faults += [*self.drawn_faults(design), *self.level_faults(factors)]
         if metric_family(self.value) not in METRICS_AND_COSTS:

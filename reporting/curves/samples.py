@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...studies.catalog.metrics import Currency, find_metric
-from ...studies.planning.trial_values import (
-    ValueStatus,
-    combined_status,
-    last_members,
-    spent,
-)
+from ...studies.planning.trial_values import ValueStatus, combined_status, last_members, spent
 from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key

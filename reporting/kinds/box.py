@@ -57,11 +57,7 @@ class BoxFigure(CellFigure):
             _make_box(name, at[number], sorted(values[number]), accent=cells.accent == number)
             if number in values
             else Box(
-                name=name,
-                at=at[number],
-                n=0,
-                text=words.get((0, number), "–"),
-                accent=cells.accent == number,
+                name=name, at=at[number], n=0, text=words.get((0, number), "–"), accent=cells.accent == number
             )
             for number, name in enumerate(names)
         ]

@@ -17,11 +17,7 @@ from ...studies.catalog.metrics import (
     unknown_metric,
 )
 from ...studies.catalog.published import published_tables
-from ...studies.presentation.changes import (
-    CHANGES,
-    change_faults,
-    unselected_baseline_faults,
-)
+from ...studies.presentation.changes import CHANGES, change_faults, unselected_baseline_faults
 from ...studies.presentation.kinds import (
     Beside,
     KeyFault,

@@ -331,11 +331,7 @@ def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsCo
     for term in combinations(factors, 2) if shown else ():
         yield _Row(name=" × ".join(map(one_line, term)), heading=INTERACTIONS, term=term)
     shares = [column.found.model.shares for column in columns if column.found.model]
-    for key, name in (
-        ("seeds", "seeds"),
-        ("rest", "residual"),
-        ("noise", "noise within cells"),
-    ):
+    for key, name in (("seeds", "seeds"), ("rest", "residual"), ("noise", "noise within cells")):
         if any(getattr(share, key) is not None for share in shares):
             yield _Row(name=name, heading=BESIDES, besides=key)
 

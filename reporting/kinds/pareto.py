@@ -20,13 +20,7 @@ from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.design import Design
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
-from ..curves.cell_figure import (
-    FigureCells,
-    SeriesFigure,
-    grouped_values,
-    interval_point,
-    mean_interval,
-)
+from ..curves.cell_figure import FigureCells, SeriesFigure, grouped_values, interval_point, mean_interval
 from ..curves.curve import Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import (
     AXIS_COLOR,

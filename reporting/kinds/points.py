@@ -116,12 +116,7 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -
     spread, interval = spread_texts(found, metric, spec.spread)
     text = metric.format(found.value)
     return Cell(
-        status=CellStatus.DONE,
-        estimate=found,
-        text=text,
-        spread=spread,
-        interval=interval,
-        best=text == best,
+        status=CellStatus.DONE, estimate=found, text=text, spread=spread, interval=interval, best=text == best
     )
 
 

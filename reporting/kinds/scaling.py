@@ -32,30 +32,10 @@ from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
-from ..curves.draw.style import (
-    ACCENTED,
-    DIM,
-    INK,
-    LIGHT,
-    STROKES,
-    TEXT,
-    TICK,
-    Dash,
-    crop_name,
-    text_width,
-)
+from ..curves.draw.style import ACCENTED, DIM, INK, LIGHT, STROKES, TEXT, TICK, Dash, crop_name, text_width
 from ..statistics.estimates import mean
 from ..subject import Observation, Observations, ResultSubject
-from ..tables.table import (
-    NOT_RUN,
-    Cell,
-    CellStatus,
-    ColumnKey,
-    Footnotes,
-    Table,
-    interval_cell,
-    number_cell,
-)
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -259,11 +239,7 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
     """Fit the law of a series' cells, without the held-out ones."""
-    from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
-        MIN_OFFSET_CELLS,
-        fit_offset_law,
-        fit_power_law,
-    )
+    from ..statistics.power_law import MIN_OFFSET_CELLS, fit_offset_law, fit_power_law  # noqa: PLC0415 -- loads NumPy
 
     points = [(cell.cost, cell.result) for cell in fitted_cells(spec, cells)]
     if spec.offset and len(points) >= MIN_OFFSET_CELLS:

@@ -211,11 +211,7 @@ def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Ite
     *numbers, reach, _, _ = format_costs(part, sizes, size)
     label = truncate(row.label, int((_LABELS_END - row.x) / _CHARACTER))
     yield _text(row.x, row.y, label, row.css_class)
-    shares = (
-        part.parameters / tree.parameters,
-        part.flops / tree.flops,
-        part.kept / tree.kept,
-    )
+    shares = (part.parameters / tree.parameters, part.flops / tree.flops, part.kept / tree.kept)
     for number, share, x in zip(numbers, shares, _NUMBERS, strict=True):
         if share > 0:
             yield _text(x, row.y, number, f"n {row.css_class}")

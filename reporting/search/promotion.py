@@ -71,13 +71,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         *trial_tables(study, data, f"{{{RECIPE}}}"),
         toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
         *(
-            _cell(
-                study,
-                name,
-                at,
-                values=values,
-                note=notes.get(name, "the first point of the search"),
-            )
+            _cell(study, name, at, values=values, note=notes.get(name, "the first point of the search"))
             for name, values in cells.items()
             for at in study.point_levels
         ),
@@ -190,14 +184,7 @@ def _fixed(study: Study) -> dict[str, Level]:
     }
 
 
-def _cell(
-    study: Study,
-    name: str,
-    at: Mapping[str, Level],
-    *,
-    values: Mapping[str, Level],
-    note: str,
-) -> str:
+def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[str, Level], note: str) -> str:
     """Return a point as a TOML cell: its name, its complete recipe, and its levels for other holes."""
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
@@ -404,13 +391,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
         else:
             levels[name] = pair
     levels = {name: (level_of(a, start, end), level_of(b, end, start)) for name, (a, b) in levels.items()}
-    used = _closure(
-        needed,
-        {
-            **levels,
-            **{name: (level,) for name, level in fixed.items()},
-        },
-    )
+    used = _closure(needed, {**levels, **{name: (level,) for name, level in fixed.items()}})
     return _Steps(
         recipe=recipe,
         levels={name: pair for name, pair in levels.items() if name in used or name in inner},

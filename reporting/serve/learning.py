@@ -223,12 +223,7 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
     chosen = metric if metric in metrics else metrics[0]
     ended = _ended_courses(now, courses, chosen)
     shown: list[tuple[str, Mapping[str, Level], Points, int]] = [
-        (
-            each.trial.id,
-            trial_levels(each.trial),
-            course,
-            each.trial.settings.train.epochs,
-        )
+        (each.trial.id, trial_levels(each.trial), course, each.trial.settings.train.epochs)
         for each in begun
         if each.trial.settings.train.epochs > 1
         and each.note

@@ -32,12 +32,7 @@ from .differences import (
     note_unsolved,
     significance_text,
 )
-from .published import (
-    PublishedMatch,
-    add_paper_only,
-    difference_from_baseline,
-    match_published,
-)
+from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally, pick_best, tallies_by_look, tally_trials, untrained_remarks
 

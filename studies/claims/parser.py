@@ -350,11 +350,7 @@ class _ClaimParser(TokenReader):
             return SyntaxErrorNode(start=function.start, end=self._end())
         arguments, loops = inside
         return FunctionCall(
-            start=function.start,
-            end=self._end(),
-            function=function,
-            arguments=arguments,
-            loops=loops,
+            start=function.start, end=self._end(), function=function, arguments=arguments, loops=loops
         )
 
     def speedup(self) -> SyntaxNode:
@@ -378,12 +374,7 @@ class _ClaimParser(TokenReader):
             return SyntaxErrorNode(start=word.start, end=self._end())
         index, selectors = inside
         return MetricReference(
-            start=word.start,
-            end=self._end(),
-            word=word,
-            index=index,
-            selectors=selectors,
-            bare=False,
+            start=word.start, end=self._end(), word=word, index=index, selectors=selectors, bare=False
         )
 
     def set(self) -> LevelSet:

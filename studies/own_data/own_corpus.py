@@ -172,10 +172,7 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
         return corpus
     corpus = corpus or OwnCorpus(written="")
     return replace(
-        corpus,
-        written=_written(diagnostics),
-        tokenizer=tokenizer,
-        files={**corpus.files, **reader.files},
+        corpus, written=_written(diagnostics), tokenizer=tokenizer, files={**corpus.files, **reader.files}
     )
 
 
@@ -237,9 +234,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     return None
 
 
-def _own_table(
-    diagnostics: Diagnostics,
-) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
+def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
     """Return the table of files, the class of its facts and its reader; None if there is no table."""
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None

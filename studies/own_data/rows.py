@@ -11,15 +11,7 @@ from typing import Any, NamedTuple
 from ...diagnostics import printable
 from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
-from .cells import (
-    Cells,
-    ColumnFaults,
-    RowsError,
-    read_csv,
-    read_json_lines,
-    read_tsv,
-    read_two_columns,
-)
+from .cells import Cells, ColumnFaults, RowsError, read_csv, read_json_lines, read_tsv, read_two_columns
 
 NOT_SCORED = "-100"
 """A token's label that is neither trained nor scored, as in Hugging Face `transformers`; null is equivalent.

@@ -16,18 +16,7 @@ from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .cells import MOST_FAULTS, RowsError, quoted
 from .reader import CORPUS, Reader, find_files
-from .rows import (
-    NUMBERS,
-    PAIRS,
-    TAGS,
-    Row,
-    RowKind,
-    Tokens,
-    Unlabelled,
-    draw_split,
-    iter_parts,
-    read_part,
-)
+from .rows import NUMBERS, PAIRS, TAGS, Row, RowKind, Tokens, Unlabelled, draw_split, iter_parts, read_part
 from .summary import summarise_rows
 from .texts import Share, check_shares
 

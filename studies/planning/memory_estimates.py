@@ -264,10 +264,6 @@ def _memory(
     accumulates: bool,
 ) -> TrainingMemory:
     found = analyse(
-        read_recipe(recipe),
-        config,
-        length=tokens,
-        past=past,
-        activation_checkpointing=checkpoints,
+        read_recipe(recipe), config, length=tokens, past=past, activation_checkpointing=checkpoints
     )
     return found.memory(batch, accumulates=accumulates)

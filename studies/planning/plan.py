@@ -321,11 +321,7 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
     known = dict[tuple[str, str, str], float]()
 
     def flops(trial: Trial) -> float:
-        key = (
-            repr(trial.settings.model),
-            trial.settings.task.model_dump_json(),
-            repr(trial.settings.train),
-        )
+        key = (repr(trial.settings.model), trial.settings.task.model_dump_json(), repr(trial.settings.train))
         if key not in known:
             known[key] = max_training_flops(trial.settings) + flops_of_test(trial.settings)
         return known[key]

@@ -19,12 +19,7 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
-from .trials_to_run import (
-    UnfinishedTrial,
-    left_within_budget,
-    trials_missing_weights,
-    unfinished_trials,
-)
+from .trials_to_run import UnfinishedTrial, left_within_budget, trials_missing_weights, unfinished_trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +161,7 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
     return [
         own.get(row["trial"])
         or Trial(
-            study=study.name,
-            levels=json.loads(row["factors"]),
-            settings=settings_from_json(row["settings"]),
+            study=study.name, levels=json.loads(row["factors"]), settings=settings_from_json(row["settings"])
         )
         for row in rows
     ]

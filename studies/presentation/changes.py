@@ -175,10 +175,7 @@ def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tup
     if any(changes.rows[row.baseline].name != BASELINE for row in changes.rows) or not changes.rows:
         several = {name: level for name, level in changes.baseline.items() if len(design.factors[name]) > 1}
         at = describe_levels(several)
-        yield (
-            ("rows",),
-            f"expected a baseline cell, {at}; none is among the selected cells",
-        )
+        yield (("rows",), f"expected a baseline cell, {at}; none is among the selected cells")
 
 
 def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:

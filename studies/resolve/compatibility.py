@@ -39,11 +39,7 @@ from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .costs import longest_pair, model_config, most_tokens
 
-_NEEDS = {
-    TaskKind.REGRESSION: VECTOR,
-    TaskKind.CLASSIFICATION: VECTOR,
-    TaskKind.TRANSDUCTION: OTHER_LENGTH,
-}
+_NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.CLASSIFICATION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
     SEQUENCE: "use its parts, for example 4 * (sa >> ff(512))",
     VECTOR: "end it with a pool, for example sa >> mean_pool",
@@ -243,8 +239,7 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
             yield ValidationProblem(path, f"{task.name} has no growing lengths: remove it")
     elif curriculum is None and lengths is None:
         yield ValidationProblem(
-            _CURRICULUM,
-            f"{task.name} needs an initial length, such as {{ start = 5 }}, or lengths = [1, 40]",
+            _CURRICULUM, f"{task.name} needs an initial length, such as {{ start = 5 }}, or lengths = [1, 40]"
         )
     elif curriculum is not None and lengths is not None:
         yield ValidationProblem(_LENGTHS, "a curriculum sets the lengths itself: remove one of the two")

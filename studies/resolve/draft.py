@@ -61,10 +61,7 @@ class Draft:
 
     def declared_names(self) -> set[str]:
         """Return every name that can fill a hole, even if its values are invalid."""
-        return {
-            *filler_kinds(self.diagnostics.data),
-            *named_fragments(self.diagnostics.data),
-        } - {SEED}
+        return {*filler_kinds(self.diagnostics.data), *named_fragments(self.diagnostics.data)} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
         """Return the values that fill holes, by name, each with its path.

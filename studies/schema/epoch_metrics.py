@@ -226,12 +226,7 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
     if isinstance(task, LanguageModelSettings):
         words = ("dev_perplexity", "dev_perplexity_without_ends")
         scored = ("dev_bpc",) if task.tokens == "characters" else words
-        return (
-            "dev_loss",
-            "dev_bits_per_byte",
-            *scored,
-            *(("dev_loss_padded",) if task.by_line else ()),
-        )
+        return ("dev_loss", "dev_bits_per_byte", *scored, *(("dev_loss_padded",) if task.by_line else ()))
     if isinstance(task, GeneratedTask):
         scaled = () if task.chance is None else ("dev_scaled_accuracy",)
         scores = () if task.spec.kind is TaskKind.REGRESSION else ("dev_accuracy", "dev_exact", *scaled)

@@ -190,10 +190,7 @@ def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) 
 
 
 def read_baseline(
-    diagnostics: Diagnostics,
-    header: StudySettings,
-    dimensions: Mapping[str, Dimension],
-    choose: ChoosePoint,
+    diagnostics: Diagnostics, header: StudySettings, dimensions: Mapping[str, Dimension], choose: ChoosePoint
 ) -> dict[str, Level]:
     """Return the values of a search's first point, if it has one; report a point outside the space."""
     path: KeyPath = ("study", "baseline")

@@ -182,10 +182,7 @@ class RaceSettings(SchedulerSettings):
 REDUCTIONS = {"asha": 4, "hyperband": 3}
 """The default reductions of schedulers with rungs."""
 
-SAMPLER_KEYS: dict[str, type[SamplerSettings]] = {
-    "tpe": TpeSettings,
-    "evolution": EvolutionSettings,
-}
+SAMPLER_KEYS: dict[str, type[SamplerSettings]] = {"tpe": TpeSettings, "evolution": EvolutionSettings}
 """The settings classes of samplers with their own keys."""
 
 SCHEDULER_KEYS: dict[str, type[SchedulerSettings]] = {
@@ -214,10 +211,7 @@ def read_scheduler(given: object) -> object:
 
 
 def _read(
-    given: object,
-    registry: Registry[Any],
-    plain: type[StrictModel],
-    classes: Mapping[str, type[StrictModel]],
+    given: object, registry: Registry[Any], plain: type[StrictModel], classes: Mapping[str, type[StrictModel]]
 ) -> object:
     if given is None or isinstance(given, plain):
         return given

@@ -232,13 +232,7 @@ class TrainSettings(StrictModel):
     """callbacks of plug-ins, called before the first epoch, after each epoch and after the last"""
     curriculum: CurriculumSettings | None = None
     """for algorithmic tasks: how the length grows"""
-    lengths: (
-        Annotated[
-            tuple[Length, Length],
-            Field(strict=False),
-        ]
-        | None
-    ) = None
+    lengths: Annotated[tuple[Length, Length], Field(strict=False)] | None = None
     """for algorithmic tasks, instead of a curriculum: the shortest and the longest length; each batch draws
     one length"""
 

@@ -109,10 +109,7 @@ def _pieces(table: Table, room: float) -> Iterator[Table]:
 
 def _rows_of(table: Table, begin: int, end: int) -> Table:
     return replace(
-        table,
-        rows=table.rows[begin:end],
-        cells=table.cells[begin:end],
-        groups=table.groups[begin:end],
+        table, rows=table.rows[begin:end], cells=table.cells[begin:end], groups=table.groups[begin:end]
     )
 
 

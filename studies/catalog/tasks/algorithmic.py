@@ -58,9 +58,7 @@ class AlgorithmicSettings(TaskSettings):
     """sequences that are scored after each epoch; with a curriculum fresh ones of the current length
     (default: one batch), otherwise a fixed set over all training lengths (default: 1,000)"""
     test_lengths: Annotated[
-        tuple[Length, ...],
-        BeforeValidator(read_lengths),
-        Field(strict=False, max_length=MAX_TEST_LENGTHS),
+        tuple[Length, ...], BeforeValidator(read_lengths), Field(strict=False, max_length=MAX_TEST_LENGTHS)
     ] = ()
     """lengths at which the trained model is tested, on the same sequences in all trials: a list, or `{ first
     = 41, last = 500, step = 1 }`"""

@@ -72,9 +72,7 @@ class LengthTask(SyntheticTask, ABC):
     lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     test_lengths: Annotated[
-        tuple[Length, ...],
-        BeforeValidator(read_lengths),
-        Field(strict=False, max_length=MAX_TEST_LENGTHS),
+        tuple[Length, ...], BeforeValidator(read_lengths), Field(strict=False, max_length=MAX_TEST_LENGTHS)
     ] = ()
     """lengths at which the trained model is tested, each a test set that all trials share: a list, or `{
     first = 40, last = 256, step = 8 }`"""
@@ -134,13 +132,7 @@ class SyntheticSpec(TaskSpec):
         return self.set_title
 
 
-def add_synthetic(
-    name: str,
-    settings: type[SyntheticTask],
-    summary: str,
-    source: str,
-    title: str,
-) -> None:
+def add_synthetic(name: str, settings: type[SyntheticTask], summary: str, source: str, title: str) -> None:
     """Register a task of this folder."""
     add_own_task(
         SyntheticSpec(
