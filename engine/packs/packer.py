@@ -25,7 +25,7 @@ from ..objectives import has_one_shape
 from ..trial.failures import free_memory, may_be_out_of_memory, note_lost_gpu
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
-from .stacked_steps import StackedSteps, optimiser_key, stacking_fault
+from .stacked_steps import StackedSteps, stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
@@ -184,7 +184,7 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=lambda each: (each[0], optimiser_key(each[1].training)))  # one plan is moved at once
+        found.sort(key=itemgetter(0))
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
             for part in _split(members, self.most_at_once(members[0].training)):

@@ -181,16 +181,22 @@ RULES = [
 ]
 
 
-def test_each_has_its_own_rule_and_neighbours_of_one_are_moved_at_once(make, monkeypatch):
-    made = []
-    make_as = stacked_steps._made_as
-    monkeypatch.setattr(stacked_steps, "_made_as", lambda *given: made.append(1) or make_as(*given))
-
+def test_each_has_its_own_rule(make):
     def with_rule(seed, **options):
         return make(seed, **RULES[seed], **options)
 
     advance_both(with_rule, 1e-10, seeds=range(len(RULES)), double=True)
-    assert len(made) == 2 * 4  # in each of two packs after one another
+
+
+def test_trainings_go_on_alone_behind_a_pack_though_blocks_share_weights(make):
+    alone, packed = (
+        [make(seed, "2 * persistent_conv(k=3)", double=True) for seed in (0, 1)] for _ in range(2)
+    )
+    with StackedSteps(packed) as stacked:
+        stacked.step()
+    for training in (*alone, *alone, *packed):
+        training.take_steps()
+    assert_equal(alone, packed, 1e-10)
 
 
 def test_what_is_not_a_number_stays_its_own(make):
@@ -241,12 +247,11 @@ def fail(*_):
 
 
 @pytest.mark.parametrize("error", [RuntimeError, TimeLimitPassed])
-def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error, monkeypatch):
+def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error):
     trainings = [make(seed) for seed in range(3)]
     before = [storages(training) for training in trainings]
     with pytest.raises(error), StackedSteps(trainings) as stacked:
         stacked.step()
-        monkeypatch.setattr(stacked_steps.StackedOptimisers, "unstack", fail)  # is not asked for any more
         raise error
     assert [storages(training) for training in trainings] == before
     assert not any(training.is_stacked for training in trainings)
@@ -255,7 +260,7 @@ def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error, 
 def test_weights_are_as_they_were_where_a_pack_cannot_begin(make, monkeypatch):
     trainings = [make(seed) for seed in range(3)]
     before = [(storages(each), copy.deepcopy(each.weights())) for each in trainings]
-    monkeypatch.setattr(stacked_steps.StackedOptimisers, "__init__", fail)
+    monkeypatch.setattr(stacked_steps.StackedPasses, "begin", fail)
     with pytest.raises(RuntimeError, match="no room"), StackedSteps(trainings):
         pass
     for training, (places, weights) in zip(trainings, before, strict=True):
@@ -276,11 +281,3 @@ def test_no_gradient_is_held_behind_a_step(make, optimizer):
         assert gone
         assert not any(weight.grad is not None for each in trainings for weight in each.model.parameters())
         assert not any(storage() is not None for storage in gone)
-
-
-def test_counts_of_steps_may_be_on_several_devices():
-    counts = [torch.tensor(2.0), torch.tensor(3.0), torch.tensor(4.0)]
-    assert stacked_steps._numbers(counts) == [2.0, 3.0, 4.0]
-    assert stacked_steps._numbers([]) == []
-    with pytest.raises(NotImplementedError, match="meta"):  # one device is asked after the other
-        stacked_steps._numbers([counts[0], counts[1].to("meta")])
