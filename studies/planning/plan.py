@@ -433,12 +433,15 @@ def _tell_apart(study: Study, labels: Sequence[str], names: Sequence[str]) -> bo
 def _label_names(study: Study) -> list[str]:
     """Return the factors with several levels by which a study's models differ.
 
-    For a search, all dimensions.
+    For a search, all dimensions. Of the sizes of a ladder, the first if it tells the rungs apart.
     """
     if study.search:
         return list(study.dimensions)
     paths = (*_SIZE_PATHS, *(_POSITION_PATHS if any(map(_learned_positions, study.trials)) else ()))
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
+    if study.ladder is not None:
+        (_, first), *others = study.ladder.sizes.items()
+        names -= {name for name, _ in others if len(set(first)) == len(first)}
     return [name for name, levels in study.factors.items() if name in names and len(levels) > 1]
 
 
