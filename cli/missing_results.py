@@ -18,6 +18,7 @@ DEFAULT_RESULTS = "results"
 
 if TYPE_CHECKING:
     from ..reporting.results import StudyResults
+    from ..studies.planning.status import StudyStatus
     from ..studies.study import Study
 
 
@@ -74,9 +75,13 @@ def _study_argument(study: Study, store: Store) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def note_missing_results(results: StudyResults) -> bool:
-    """Print a note to standard error if a store has no outcome of a study; return whether it did."""
-    if results.status.stored:
+def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:
+    """Print a note to standard error if a store has no outcome of a study; return whether it did.
+
+    The store is read unless the study's `status` is given.
+    """
+    stored = results.now.own_outcomes["trial"] if status is None else status.stored
+    if len(stored):
         return False
     print_stderr(no_results_note(results.study, results.store))
     return True

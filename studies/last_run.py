@@ -79,7 +79,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 
 def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
     """Return the traits of all trials with an outcome or a checkpoint in a store."""
-    texts = outcomes["settings"].to_list()
+    texts = outcomes["settings"].str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # reported where it is read as a trial
             texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]

@@ -148,8 +148,8 @@ def status(
 
         print_json(StudyStatusPage.of_results(opened))
     else:
-        note_missing_results(opened)
         now = opened.status
+        note_missing_results(opened, now)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(

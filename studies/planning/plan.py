@@ -27,7 +27,7 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.trial import Trial
+from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.factors import level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
@@ -286,10 +286,11 @@ def make_plan(
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
-    steps = {} if memory is None else {trial.id: memory(trial.settings) for trial in trials}
+    kinds = first_of_each_kind(trials)
+    steps = {} if memory is None else {trial.id: memory(trial.settings) for trial in kinds}
     label = _labeller(study)
-    labelled = [(label(trial), trial.settings) for trial in trials]
-    largest = max(trials, key=lambda trial: steps[trial.id].total) if steps else None
+    labelled = [(label(trial), trial.settings) for trial in kinds]
+    largest = max(kinds, key=lambda trial: steps[trial.id].total) if steps else None
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
@@ -311,22 +312,21 @@ def make_plan(
         over_budget=model_costs(study, study.grid.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
-        data=find_data_facts(study, (trial.settings for trial in trials), locate),
+        data=find_data_facts(study, (trial.settings for trial in kinds), locate),
         flops=_remaining_flops(to_run, trials, len(left)),
     )
 
 
 def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
     """Return an upper bound of the remaining FLOPs; each point of a search counts as its costliest corner."""
-    known = dict[tuple[str, str, str], float]()
 
-    def flops(trial: Trial) -> float:
-        key = (repr(trial.settings.model), trial.settings.task.model_dump_json(), repr(trial.settings.train))
-        if key not in known:
-            known[key] = max_training_flops(trial.settings) + flops_of_test(trial.settings)
-        return known[key]
+    def flops(settings: TrialSettings) -> float:
+        return max_training_flops(settings) + flops_of_test(settings)
 
-    return sum(map(flops, to_run)) if to_run else left * max(map(flops, ends), default=0.0)
+    if not to_run:
+        return left * max((flops(trial.settings) for trial in first_of_each_kind(ends)), default=0.0)
+    seeds = Counter(Kind(trial.settings) for trial in to_run)
+    return sum(count * flops(kind.settings) for kind, count in seeds.items())
 
 
 def left_of_search(
@@ -390,13 +390,14 @@ def model_costs(
         matches = [
             study.grid.size_matches[trial.id] for trial in group if trial.id in study.grid.size_matches
         ]
-        costliest = max((trial.settings for trial in group), key=budget.usage)
+        settings = [trial.settings for trial in first_of_each_kind(group)]
+        costliest = max(settings, key=budget.usage)
         model = ModelCost(
             label=label(group[0]),
             recipe=costliest.model.recipe,
             trials=len(group),
-            parameters=max(parameter_count(trial.settings) for trial in group),
-            step_flops=max(step_flops(trial.settings) for trial in group),
+            parameters=max(map(parameter_count, settings)),
+            step_flops=max(map(step_flops, settings)),
             memory=max((steps[trial.id].total for trial in group if trial.id in steps), default=None),
             estimate=time.per(len(group)),
             excess=budget.describe_excess(costliest),

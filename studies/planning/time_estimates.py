@@ -16,7 +16,7 @@ import polars as pl
 
 from ..catalog.tasks import AlgorithmicTask
 from ..resolve.costs import flops_of_test, highest_length, max_training_flops
-from ..resolve.trial import Trial
+from ..resolve.trial import Trial, first_of_each_kind
 from ..schema.factors import SEED
 from ..schema.settings import TrialSettings, read_recipe
 from .trial_values import final_value
@@ -107,7 +107,11 @@ class TimeEstimator:
 
     @cached_property
     def _measured(self) -> Callable[[TrialSettings], float] | None:
-        return self._measure([trial.settings for trial in self._trials]) if self._measure else None
+        return (
+            self._measure([each.settings for each in first_of_each_kind(self._trials)])
+            if self._measure
+            else None
+        )
 
     @cached_property
     def _reached(self) -> Mapping[tuple[str, frozenset[str]], float]:

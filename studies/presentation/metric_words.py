@@ -21,6 +21,7 @@ from ..catalog.tasks import (
     TaskKind,
     TaskSettings,
 )
+from ..resolve.trial import Kind
 from ..schema.settings import TrialSettings
 
 _MAX_LISTED = 3
@@ -94,7 +95,8 @@ def _meanings(
 ) -> tuple[Meaning, ...]:
     if not metric.titles:
         return ()
-    return tuple(dict.fromkeys(_meaning(metric, each, over_index=over_index) for each in settings))
+    kinds = dict.fromkeys(map(Kind, settings))  # seeds change no meaning
+    return tuple(dict.fromkeys(_meaning(metric, each.settings, over_index=over_index) for each in kinds))
 
 
 def _index_words(metric: Metric) -> str:

@@ -303,6 +303,7 @@ def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) ->
     return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
 
 
+@lru_cache(maxsize=1024)
 def _with_min_vocab(config: ModelConfig) -> ModelConfig:
     if config.vocab is None or config.source_vocab is not None:
         return config  # the output of a model of two sequences has a width of its own

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -156,6 +157,14 @@ class Trial:
         return cls(study=record["study"], levels=record["levels"], settings=settings)
 
 
+def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the first trial of each kind: the others of its kind differ in their seed alone."""
+    kinds: dict[Kind, Trial] = {}
+    for trial in trials:
+        kinds.setdefault(Kind(trial.settings), trial)
+    return list(kinds.values())
+
+
 def settings_to_json(settings: TrialSettings) -> str:
     """Return the settings in the stored form of rows and checkpoints, each under its name in ids."""
     return settings.model_dump_json(by_alias=True)
@@ -199,6 +208,28 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if value is not None}
 
 
+class Kind:
+    """The settings that trials share which differ in their seed alone, as a key of dictionaries and caches.
+
+    Trials of a grid share the objects of these settings, so they are compared by identity, which is fast.
+    Equal settings in other objects are another kind, which costs time alone.
+    """
+
+    __slots__ = ("_hash", "_parts", "settings")
+
+    def __init__(self, settings: TrialSettings) -> None:
+        """Take the settings of one of the trials."""
+        self.settings = settings
+        self._parts = (settings.model, settings.task, settings.train, settings.code)
+        self._hash = hash(tuple(map(id, self._parts)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kind) and all(map(operator.is_, self._parts, other._parts))
+
+
 def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
@@ -206,10 +237,26 @@ def trial_id(settings: TrialSettings) -> str:
     the digests of plug-in source, and RESULTS_VERSION. So a new key with a default does not change older ids;
     a renamed key keeps its old name here, as its serialization alias.
     """
+    before, after = _canonical_parts(Kind(settings))
+    seed = f'"seed":{settings.seed},' if settings.seed else ""
+    return hashlib.sha256(f"{before}{seed}{after}".encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=4096)
+def _canonical_parts(kind: Kind) -> tuple[str, str]:
+    """Return the canonical JSON of a trial before and after its seed."""
+    settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+    record.pop("seed", None)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
     if settings.code:
         record["code"] = {what: digest(code) for what, code in settings.code.items()}
     record["edition"] = RESULTS_VERSION
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    first, last = (
+        json.dumps(part, sort_keys=True, separators=(",", ":"))
+        for part in (
+            {name: value for name, value in record.items() if name < "seed"},
+            {name: value for name, value in record.items() if name > "seed"},
+        )
+    )
+    return f"{first.removesuffix('}')},", last.removeprefix("{")
