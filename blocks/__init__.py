@@ -13,6 +13,11 @@ from . import layers, transducers  # their families register their modules
 from .core.block import Block, BuildError, Context, build_block, register_block
 from .core.initialisation import Embedding, Initialisable, Linear
 from .core.transducer import State, Transducer
+from .models.released_weights import (
+    WeightsError,
+    adaptive_span_symbols,
+    load_adaptive_span_weights,
+)
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build
 
@@ -27,9 +32,12 @@ __all__ = [
     "State",
     "Transducer",
     "TransductionModel",
+    "WeightsError",
+    "adaptive_span_symbols",
     "build",
     "build_block",
     "layers",
+    "load_adaptive_span_weights",
     "register_block",
     "transducers",
 ]

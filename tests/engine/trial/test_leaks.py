@@ -15,6 +15,8 @@ from activemem.engine.run.preflight import check_leaks
 from activemem.engine.trial.evaluation import LeakError, check_future_is_hidden
 from activemem.engine.trial.training import Training
 from activemem.grammar.vocabulary.spec import SPECS, Reach, lookup
+from activemem.reporting.results import StudyResults
+from activemem.reporting.tables.render import render
 from activemem.storage import Store
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings
@@ -228,3 +230,24 @@ def test_a_view_looks_wherever_model_and_inputs_are(few, recipe, task, tmp_path)
     view = trained.objective.causal_view()
     found = view.outputs(trained.model.to("meta"), view.inputs[None].to("meta"))
     assert found.is_meta and len(found[0]) in (len(view.inputs), len(view.inputs) - 1)
+
+
+def test_no_table_shows_a_number_of_a_model_that_sees_its_future(tmp_path):
+    text = study_text(
+        model={"recipe": "{mixer}"},
+        task=TEXT,
+        train={"curriculum": None},
+        factors={"mixer": ["conv(k=3)", "far(k=1)"]},
+        table=[{"name": "losses", "rows": "mixer", "columns": "seed", "value": "dev_loss"}],
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(text, encoding="utf-8")
+    study, store = load_study(path), Store(tmp_path / "results")
+    summary = run_study(study, store, ONE_CPU, NOBODY, local=True)
+    assert (summary.done, summary.failed) == (1, 1)
+    (row,) = store.trials().filter(status="failed").to_dicts()
+    assert row["reason"].startswith("sees the future: output ")
+    assert row["metrics"] == []
+    (table,) = StudyResults(study, store).tables()
+    (line,) = [line for line in render(table, "markdown").splitlines() if line.startswith("| far")]
+    assert line.startswith("| far(k=1) | failed<sup>")

@@ -1,0 +1,293 @@
+"""Loading of weights saved by the program of Sukhbaatar et al.
+
+2019 (facebookresearch/adaptive-span). Its all-attention layer is `all_attn`, its Transformer layer
+`sa(pos=relative) >> ff`, and all layers share a vector for each distance.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...errors import ActivememError
+from ..core.operations import ACTIVATIONS
+from ..core.residual_stack import Sublayer
+from ..layers.all_attention import AllAttention
+from ..layers.attention import WindowedSelfAttention
+from ..layers.feedforward import FeedForward
+from .sequence_model import Model
+
+_Attention = AllAttention | WindowedSelfAttention
+_ATTENTION = (AllAttention, WindowedSelfAttention)
+
+_PREFIX = "module."  # of all names, since what was saved stood in a module for parallel training
+
+
+class WeightsError(ActivememError):
+    """Weights that do not fit a model, or a model that the program does not have.
+
+    The message lists all reasons.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tensor:
+    """A tensor of the released program: its name, its shape, and its counterpart in our model.
+
+    Without `ours` it is not loaded: it follows from its shape, or is a copy of `same_as`.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    ours: str | None = None
+    convert: Callable[[Tensor], Tensor] = lambda tensor: tensor
+    same_as: str | None = None
+
+
+def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
+    """Load weights from a checkpoint of the released program, or from its `model` part, into a model.
+
+    Its symbols are then numbered as in the program (`adaptive_span_symbols`). The file does not contain the
+    length of the fading ramp, a block's `ramp`. Raises WeightsError with all differences between model and
+    program, or all missing, surplus or differently shaped tensors.
+    """
+    _refuse(f"{model.recipe.text} is no model of the program", [*_config_faults(model), *_body_faults(model)])
+    saved, wanted = _read(path), list(_tensors(model))
+    _refuse(f"{path} has other weights than {model.recipe.text}", _faults(saved, wanted))
+    parts: dict[str, list[Tensor]] = {}
+    for one in wanted:
+        if one.ours is not None:
+            parts.setdefault(one.ours, []).append(one.convert(saved[one.name]))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.cat(parts.pop(name)))
+    assert not parts, f"there is no parameter {', '.join(parts)}"
+    model.after_optimiser_step()
+
+
+def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
+    """Map each of our symbol numbers to the released program's; `tokens` is the training text in ours.
+
+    The program numbers them by first appearance or, with clusters, by frequency, ties in reverse order.
+    Raises WeightsError if a number below the greatest does not occur in the text.
+    """
+    known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
+    if len(known) <= known[-1]:
+        raise WeightsError(f"expected each of {known[-1] + 1} symbols in the text, got {len(known)}")
+    order = np.lexsort((first, counts))[::-1] if by_frequency else np.argsort(first)
+    return torch.from_numpy(np.argsort(order))
+
+
+def _read(path: Path | str) -> Mapping[str, Tensor]:
+    """Return the tensors of a checkpoint by name, without the prefix of parallel training."""
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise WeightsError(f"{path} cannot be read: {error}") from error
+    weights = saved.get("model", saved) if isinstance(saved, Mapping) else None
+    if not isinstance(weights, Mapping) or not all(isinstance(each, Tensor) for each in weights.values()):
+        raise WeightsError(f"expected tensors by name, or these as the model of a checkpoint, in {path}")
+    named = cast("Mapping[str, Tensor]", weights)
+    return {name.removeprefix(_PREFIX): tensor for name, tensor in named.items()}
+
+
+def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
+    """Yield missing, surplus, differently shaped and unequal tensors."""
+    for one in wanted:
+        if one.name not in saved:
+            yield f"expected {one.name} {one.shape}, got none"
+            continue
+        found = saved[one.name]
+        if tuple(found.shape) != one.shape:
+            yield f"expected {one.name} {one.shape}, got {tuple(found.shape)}"
+        elif one.same_as is not None and not found.equal(saved.get(one.same_as, found)):
+            yield f"expected {one.name} to be {one.same_as}, got other numbers"
+    known = {one.name for one in wanted}
+    yield from (f"expected no {name}, got {tuple(saved[name].shape)}" for name in saved if name not in known)
+
+
+def _config_faults(model: Model) -> Iterator[str]:
+    config = model.config
+    if config.columns is not None or not config.predicts_symbols:
+        yield "expected symbols in and out, got numbers"
+        return
+    scale = math.sqrt(config.d_model) if config.cutoffs else 1.0
+    clusters = bool(config.cutoffs)
+    scaling = "unit_scaled" if clusters else "unit"
+    rules = (
+        (config.causal, "causal=True", config.causal),
+        (config.norm == "post", "norm=post", config.norm),
+        (config.norm_kind == "layer_norm", "norm_kind=layer_norm", config.norm_kind),
+        (config.residual, "residual=True", config.residual),
+        (config.position == "none", "position=none", config.position),
+        (config.norm_eps == 1e-5, "norm_eps=1e-05", config.norm_eps),
+        (config.zero_past, "zero_past=True", config.zero_past),
+        (config.embedding_scale == scale, f"embedding={scaling}", config.embedding),
+        (
+            config.project_first_cluster == clusters,
+            f"project_first_cluster={clusters}",
+            config.project_first_cluster,
+        ),
+        (not config.tied or clusters, "tied=False without cutoffs", config.tied),
+        (config.tied_bias or not config.tied, "tied_bias=True", config.tied_bias),
+        (config.output_bias, "output_bias=True", config.output_bias),
+    )
+    yield from (f"expected {wanted}, got {got}" for holds, wanted, got in rules if not holds)
+
+
+def _body_faults(model: Model) -> Iterator[str]:
+    """Yield sub-layers that the program does not have, or not at their positions."""
+    body, previous, width = model.body, None, model.config.d_model
+    first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
+    if body.order != tuple(range(len(body.layers))):
+        yield "expected sub-layers with weights of their own, got tied ones"
+    for place, part in enumerate([*_parts(model), None], 1):
+        reasons: list[tuple[bool, str]] = []
+        if isinstance(previous, WindowedSelfAttention) and not isinstance(part, FeedForward):
+            reasons.append((True, "expected ff behind sa, got none"))
+        if isinstance(part, FeedForward):
+            alone = isinstance(previous, WindowedSelfAttention)
+            reasons.append((not alone, "expected ff behind sa alone, got it elsewhere"))
+            reasons.append((part.act is not ACTIVATIONS["relu"], "expected act=relu, got another"))
+        elif isinstance(part, _ATTENTION) and first is not None:
+            window, heads = part.window.window, part.heads * part.window.window.head_width
+            other = window.relative and part.window.positions is not first.positions
+            same, got = "expected the span and head_width of the first sub-layer", window.shared_key
+            reasons += [
+                (not window.relative, "expected pos=relative, got none"),
+                (other, f"{same}, got {got}"),
+                (window.includes_self, "expected self=false, got true"),
+                (window.pos_values, "expected pos_values=false, got true"),
+                (heads != width, f"expected heads together as wide as the model, {width}, got {heads}"),
+            ]
+            if isinstance(part, AllAttention):
+                reasons.append((part.persistent is None, "expected N of at least 1, got 0"))
+            else:
+                scaled = part.scale != window.head_width**-0.5
+                reasons.append((scaled, "expected temperature=1.0, got another"))
+        elif part is not None:
+            got = type(part).__name__
+            reasons.append((True, f"expected all_attn, or sa with a span and ff, got {got}"))
+        yield from (f"sub-layer {place}: {reason}" for holds, reason in reasons if holds)
+        previous = part
+
+
+def _tensors(model: Model) -> Iterator[_Tensor]:
+    """Yield every tensor that the released program saves for such a model, in the order of our parts."""
+    if model.config.cutoffs:
+        yield from _clustered_ends(model)
+    else:
+        yield from _same(model.embedding, "in_emb", "embedding")
+        yield from _same(model.output, "out_emb", "output")
+    parts = _parts(model)
+    assert isinstance(parts[0], _ATTENTION), "a model that does not begin with an attention"
+    positions = parts[0].window.positions
+    assert positions is not None, "an attention without positions"
+    yield _Tensor(
+        name="key_pe",
+        shape=(1, *positions.weight.T.shape),
+        ours="body.layers.0.part.window.positions.weight",
+        convert=lambda key_pe: key_pe[0].T,
+    )
+    number = -1
+    for place, layer in enumerate(model.body.layers):
+        ours, norm, part = f"body.layers.{place}", cast("Sublayer", layer).norm, parts[place]
+        assert norm is not None, "a sub-layer without a norm in a model with post-norm"
+        if isinstance(part, FeedForward):
+            yield from _same(norm, f"layers.{number}.norm2", f"{ours}.norm")
+            yield from _same(part.inner, f"layers.{number}.ff.fc1", f"{ours}.part.inner")
+            yield from _same(part.outer, f"layers.{number}.ff.fc2", f"{ours}.part.outer")
+        elif isinstance(part, _ATTENTION):
+            number += 1
+            yield from _same(norm, f"layers.{number}.norm1", f"{ours}.norm")
+            yield from _attention(part, f"layers.{number}.attn", f"{ours}.part")
+
+
+def _parts(model: Model) -> list[nn.Module]:
+    return [cast("Sublayer", layer).part for layer in model.body.layers]
+
+
+def _clustered_ends(model: Model) -> Iterator[_Tensor]:
+    """Yield tables and projections of clusters, saved twice if tied; clusters count backwards."""
+    config = model.config
+    width, others = config.d_model, len(config.cutoffs)
+    for place, cluster in enumerate(config.clusters):
+        table, projection = (cluster.size, cluster.width), (width, cluster.width)
+        inputs, maps = f"in_emb.emb_layers.{place}.weight", f"in_emb.emb_projs.{place}"
+        yield _Tensor(name=inputs, shape=table, ours=f"embedding.embeddings.{place}.weight")
+        yield _Tensor(name=maps, shape=projection, ours=f"embedding.maps.{place}.weight")
+        words = "output.words" if place == 0 else f"output.tables.{place - 1}"
+        scored, down = f"out_emb.out_layers.{place}.weight", f"out_emb.out_projs.{place}"
+        if config.tied:
+            yield _Tensor(name=scored, shape=table, same_as=inputs)
+            yield _Tensor(name=down, shape=projection, same_as=maps)
+        else:
+            narrow = f"output.projections.{place}.weight"
+            yield _Tensor(name=scored, shape=table, ours=f"{words}.weight")
+            yield _Tensor(name=down, shape=projection, ours=narrow, convert=Tensor.t)
+        yield _Tensor(name=f"out_emb.out_layers.{place}.bias", shape=(cluster.size,), ours=f"{words}.bias")
+    for kind, shape in (("weight", (others, width)), ("bias", (others,))):
+        name, ours = f"out_emb.cluster_proj.{kind}", f"output.choice.{kind}"
+        yield _Tensor(name=name, shape=shape, ours=ours, convert=lambda rows: rows.flip(0))
+
+
+def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
+    """Yield the projections (concatenated in our model), the spans and the persistent vectors."""
+    width = part.output.weight.shape[0]
+    if isinstance(part, AllAttention):
+        places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
+    else:
+        places = {"query": "qkv", "key": "qkv", "val": "qkv", "out": "output"}
+    for kind, place in places.items():
+        yield _Tensor(
+            name=f"{theirs}.proj_{kind}.weight", shape=(width, width), ours=f"{ours}.{place}.weight"
+        )
+    spans, inner = part.window.spans, f"{theirs}.attn"
+    persistent = part.persistent if isinstance(part, AllAttention) else None
+    if persistent is not None:
+        heads, count, head_width = persistent.keys.shape
+        vectors = f"{inner}.persistent_memory"
+        yield _Tensor(
+            name=f"{vectors}.key",
+            shape=(heads, head_width, count),
+            ours=f"{ours}.persistent.keys",
+            convert=lambda keys: keys.transpose(1, 2),
+        )
+        yield _Tensor(
+            name=f"{vectors}.val", shape=(heads, count, head_width), ours=f"{ours}.persistent.vectors"
+        )
+    if spans is None:
+        return
+    masks = [f"{inner}.adaptive_span._mask"]
+    if persistent is not None:  # it holds the spans too
+        masks.append(f"{inner}.persistent_memory.adaptive_span._mask")
+    first = f"{masks[0]}.current_val"
+    for mask in masks:
+        yield _Tensor(
+            name=f"{mask}.current_val",
+            shape=(part.heads, 1, 1),
+            ours=f"{ours}.window.spans.z" if mask == masks[0] else None,
+            convert=Tensor.flatten,
+            same_as=None if mask == masks[0] else first,
+        )
+        yield _Tensor(name=f"{mask}.mask_template", shape=(spans.span,))
+
+
+def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
+    """Yield the parameters with the same name and shape in both programs."""
+    for name, parameter in module.named_parameters():
+        yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
+
+
+def _refuse(title: str, faults: Iterable[str]) -> None:
+    told = [f"  {fault}" for fault in faults]
+    if told:
+        raise WeightsError("\n".join([title, *told]))
