@@ -255,10 +255,10 @@ def test_steps_are_measured_once_where_the_store_tells_no_speed(store):
 
     found = make_plan(study, store, measure=measure)
     assert {one.estimate for one in found.trials} == {TimeEstimate(60.0, "at most")}
-    assert (asked, found.estimate) == ([8], TimeEstimate(480.0, "at most"))
+    assert (asked, found.estimate) == ([4], TimeEstimate(480.0, "at most"))
     keep(store, study.trials[0], seconds=12.0)
     make_plan(study, store, measure=measure)
-    assert asked == [8]
+    assert asked == [4]  # one of each kind: seeds are not measured
 
 
 def test_the_time_on_a_named_gpu_is_by_a_share_of_its_peak(store):
