@@ -206,10 +206,10 @@ def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
     folder.mkdir(parents=True)
     (folder / "state.pt").touch()
     trial_files.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
-    before = time.time() - 3600
+    before = time.time() - 36_000
     os.utime(folder / "reached.json", (before, before))
     *_, far, failed, _, _ = run("study", "status", "tiny").stdout.splitlines()
-    assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  accuracy 0.250  1.0 h ago"
+    assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  accuracy 0.250  10 h ago"
     assert failed == "  1 failed   not a number at epoch 1"
     (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["reached"]
     assert (only["trial"], only["epoch"], only["metrics"]["accuracy"]) == (left, 2, 0.25)
