@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from traceback import walk_tb
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -225,8 +225,8 @@ def _run_step(
     with ExitStack() as modes:
         modes.enter_context(torch.device("meta"))
         modes.enter_context(_MetaMode(counts_flops=False))
-        modes.enter_context(_ShapeCache())
-        state = _stream_state(model, batch, past)
+        with _ShapeCache():
+            state = _stream_state(model, batch, past)
         modes.enter_context(memory)
         modes.enter_context(_plugin_errors_of(model))
         with kept.by_module(), saved_tensors_hooks(kept.keep, lambda tensor: tensor):
@@ -472,8 +472,6 @@ class _ShapeCache(TorchDispatchMode):
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
 
-    _layouts: ClassVar[dict[object, Any]] = {}
-
     def __torch_dispatch__(
         self,
         func: Callable[..., Any],
@@ -481,21 +479,29 @@ class _ShapeCache(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
-        kwargs = kwargs or {}
-        if not _makes_new_tensors(func):
-            return func(*args, **kwargs)
-        try:
-            key = (func, torch.get_default_dtype(), _layout(args), _layout(tuple(kwargs.items())))
-            known = self._layouts.get(key)
-        except TypeError:  # an argument without a hash
-            return func(*args, **kwargs)
-        if known is not None:
-            return _empty(known)
-        found = func(*args, **kwargs)
-        if len(self._layouts) >= _MAX_LAYOUTS:
-            self._layouts.clear()
-        self._layouts[key] = _layout(found)
-        return found
+        return _call_once(func, args, kwargs or {})
+
+
+_layouts: dict[object, Any] = {}
+"""Layouts of results by function, default type and the layouts of arguments."""
+
+
+def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return what a function returns, empty if it was called with equal shapes before."""
+    if not _makes_new_tensors(func):
+        return func(*args, **kwargs)
+    try:
+        key = (func, torch.get_default_dtype(), _layout(args), _layout(tuple(kwargs.items())))
+        known = _layouts.get(key)
+    except TypeError:  # an argument without a hash
+        return func(*args, **kwargs)
+    if known is not None:
+        return _empty(known)
+    found = func(*args, **kwargs)
+    if len(_layouts) >= _MAX_LAYOUTS:
+        _layouts.clear()
+    _layouts[key] = _layout(found)
+    return found
 
 
 @cache
@@ -533,7 +539,7 @@ def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
 
 
 class _AllocationMode(TorchDispatchMode):
-    """A counter of allocated bytes that are not freed yet, and of their maximum."""
+    """A counter of allocated bytes that are not freed yet, and of their maximum, with cached shapes."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -550,7 +556,7 @@ class _AllocationMode(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
-        found = func(*args, **(kwargs or {}))
+        found = _call_once(func, args, kwargs or {})
         if func is torch.ops.aten.convolution.default:
             found = _laid_out_like(args[0], found)
         elif func is torch.ops.aten.convolution_backward.default:
