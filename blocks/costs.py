@@ -35,7 +35,6 @@ from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Reach, Role, Spec, block_code, spec_of
 from ..plugins import PluginError, plugin_errors
 from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_block
-from .core.positional_encoding import whole_encoding
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
@@ -221,7 +220,6 @@ def _run_step(
     model: Model | TransductionModel, *, batch: int, length: int, past: int, scored: int
 ) -> Numbers:
     memory, kept = _AllocationMode(model), _KeptBytes(model)
-    whole_encoding.cache_clear()  # a step counts the signal that it holds, whatever was measured before
     with ExitStack() as modes:
         modes.enter_context(torch.device("meta"))
         modes.enter_context(_MetaMode(counts_flops=False))

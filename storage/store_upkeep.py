@@ -260,9 +260,11 @@ _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """All problems of a store, the most serious first; the number of files read, and their bytes.
+    """The result of a check of a store.
 
-    `quarantined` is the number of files in quarantine, and their bytes.
+    - `findings` are the problems, the most serious first.
+    - `files` is the number of files that were read, and `size` their bytes.
+    - `quarantined` is the number of files in quarantine, and their bytes.
     """
 
     findings: tuple[Finding, ...]

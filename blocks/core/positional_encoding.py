@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,6 @@ from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, Ran
 from .block import BuildError, plugin_named_in_errors
 from .dropout import draw_keys
 from .initialisation import Embedding, WeightRole, declare_role
-from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):
@@ -68,19 +66,7 @@ class PositionalEncoding(nn.Module):
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
     """Return sinusoids (length, width) in the type of `like`, from position `start` on."""
-    if start or type(like) is not Tensor or are_operations_rewritten():
-        return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
-    return whole_encoding(length, width, like.device, like.dtype)
-
-
-@lru_cache(maxsize=8)
-def whole_encoding(length: int, width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return the cached sinusoids of a whole sequence.
-
-    Computing them takes a tenth of a small model's step.
-    """
-    with torch.inference_mode(False):
-        return sinusoids(torch.arange(length, device=device), width, dtype)
+    return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
 
 
 def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:

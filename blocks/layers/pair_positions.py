@@ -149,7 +149,10 @@ class PairPositions(nn.Module):
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """For random positions, raise BuildError for a piece with a `start`, or a too long sequence."""
+        """Check that the positions from `start` on can be numbered.
+
+        Raise BuildError if positions are random and the sequence is a piece, or longer than their number.
+        """
         if self.count is None:
             return
         if start:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -197,7 +197,7 @@ def save_final(path: Path, saved: CheckpointData) -> None:
 
 def _write(path: Path, saved: CheckpointData) -> None:
     metrics = [asdict(row) for row in saved.metrics]
-    with sealing(path) as file, _without_checksums_of_records():
+    with sealing(path) as file:
         torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
 
 
@@ -222,17 +222,6 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
             return torch.load(file, map_location=device, weights_only=True)
         except pickle.UnpicklingError as error:  # whoever sealed it was not this program
             raise DamagedError("expected only tensors and plain values, got other objects") from error
-
-
-@contextmanager
-def _without_checksums_of_records() -> Iterator[None]:
-    """Make torch omit the checksums of tensors, which it never compares; the seal covers them."""
-    computed = torch.serialization.get_crc32_options()
-    torch.serialization.set_crc32_options(False)
-    try:
-        yield
-    finally:
-        torch.serialization.set_crc32_options(computed)
 
 
 def _set_aside(path: Path) -> None:
