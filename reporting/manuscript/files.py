@@ -74,7 +74,8 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
     study, keys = now.study, paper.keys
     shown = keys.tables.get(study.name, [each.name for each in study.tables])
     for table in now.tables([each for each in study.tables if each.name in shown]):
-        yield f"{_stem(study, f'table-{table.name}')}.tex", _encode([table_float(study, table, keys.format)])
+        name = _stem(study, f"table-{table.name}")
+        yield f"{name}.tex", _encode([table_float(study, table, keys.paper.format)])
     shown = keys.figures.get(study.name, [each.name for each in study.curves])
     specs = [each for each in study.curves if each.name in shown]
     for curve in now.curves(specs) if len(now.own_outcomes) else ():
@@ -82,7 +83,7 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
         drawn = draw_bare(curve, "pdf")
         yield f"{name}.pdf", drawn
         yield f"{name}.svg", draw_bare(curve, "svg")
-        written = figure_float(study, curve, f"{keys.folder}/{name}.pdf", drawn)
+        written = figure_float(study, curve, f"{keys.paper.folder}/{name}.pdf", drawn)
         yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
 
 

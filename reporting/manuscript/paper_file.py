@@ -38,8 +38,8 @@ NumberText = Annotated[str, Field(max_length=4000)]
 """The expression of a number."""
 
 
-class PaperKeys(StrictModel):
-    """The keys of paper.toml; tables, figures and numbers are by the name of their study."""
+class PaperHeader(StrictModel):
+    """[paper]: the studies, and the places of their results and of the generated files."""
 
     studies: Annotated[Names, Field(min_length=1)]
     """the studies: names, or files relative to this one"""
@@ -49,12 +49,6 @@ class PaperKeys(StrictModel):
     """the folder that `activemem paper build` writes, relative to this file"""
     format: Literal["latex", "siunitx"] = "latex"
     """the format of tables"""
-    tables: dict[str, Names] = Field(default_factory=dict[str, Names])
-    """the tables of a study by its name, `[]` for none (default: all)"""
-    figures: dict[str, Names] = Field(default_factory=dict[str, Names])
-    """the figures of a study by its name, `[]` for none (default: all)"""
-    numbers: dict[str, dict[str, NumberText]] = Field(default_factory=dict[str, dict[str, NumberText]])
-    """the numbers of a study by its name: a name for `\\am`, and an expression as in claims"""
 
     @field_validator("folder")
     @classmethod
@@ -63,6 +57,19 @@ class PaperKeys(StrictModel):
         if not path.parts or ".." in path.parts or path.is_absolute():
             raise ValueError(f"expected a folder below that of this file, got {folder!r}")
         return str(path)
+
+
+class PaperKeys(StrictModel):
+    """The tables of paper.toml; tables, figures and numbers are by the name of their study."""
+
+    paper: PaperHeader
+    """the studies of the paper, and the places of files"""
+    tables: dict[str, Names] = Field(default_factory=dict[str, Names])
+    """the tables of a study by its name, `[]` for none (default: all)"""
+    figures: dict[str, Names] = Field(default_factory=dict[str, Names])
+    """the figures of a study by its name, `[]` for none (default: all)"""
+    numbers: dict[str, dict[str, NumberText]] = Field(default_factory=dict[str, dict[str, NumberText]])
+    """the numbers of a study by its name: a name for `\\am`, and an expression as in claims"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +96,7 @@ class Manuscript:
     @property
     def folder(self) -> Path:
         """Return the folder of the generated files."""
-        return self.path.parent / self.keys.folder
+        return self.path.parent / self.keys.paper.folder
 
 
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
@@ -101,7 +108,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
     keys = diagnostics.validate(PaperKeys, (), diagnostics.data)
     if keys is None:
         raise StudyError(str(path), diagnostics.faults)
-    place = keys.results
+    place = keys.paper.results
     store = find_store(place if place is None or is_address(place) else str(path.parent / place))
     studies = _load_studies(diagnostics, path.parent, keys, store)
     claims = {name: _read_numbers(diagnostics, keys, study) for name, study in studies.items()}
@@ -120,22 +127,22 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
 def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
     """Return the studies by name; report those that cannot be loaded, and what names none of them."""
     studies, all_known = dict[str, Study](), True
-    for number, name in enumerate(keys.studies):
+    for number, name in enumerate(keys.paper.studies):
         try:
             study = load_last_run(str(folder / name) if is_path(name) else name, store)
         except StudyError as error:
             all_known = False
             count = len(error.faults)
             told = error.faults[0].message if count == 1 else f"the study has {plural(count, 'fault')}"
-            diagnostics.report(("studies", number), f"{name}: {told}")
+            diagnostics.report(("paper", "studies", number), f"{name}: {told}")
             continue
         if study.name in studies:
-            diagnostics.report(("studies", number), f"'{study.name}' is listed twice")
+            diagnostics.report(("paper", "studies", number), f"'{study.name}' is listed twice")
         studies[study.name] = study
     for table in ("tables", "figures", "numbers"):
         for name in getattr(keys, table):
             if (study := studies.get(name)) is None:
-                message = f"no study '{name}' in studies{nearest_hint(name, studies)}"
+                message = f"no study '{name}' in [paper] studies{nearest_hint(name, studies)}"
                 if all_known:
                     diagnostics.report((table, name), message, key=True)
             elif table != "numbers":

@@ -26,6 +26,7 @@ def test_the_command_prints_the_sheet(run):
 
 
 PAPER_TOML = """\
+[paper]
 studies = ["tiny.toml"]
 
 [numbers.tiny]

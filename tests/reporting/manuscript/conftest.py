@@ -13,6 +13,7 @@ value = "loss"
 select = { mixer = "sa" }
 """
 PAPER = """\
+[paper]
 studies = ["everything.toml"]
 
 [numbers.everything]

@@ -54,7 +54,9 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     twin = everything.text.replace('name = "everything"', 'name = "twin"')
     (tmp_path / "twin.toml").write_text(twin, encoding="utf-8")
     one = paper_files(read())
-    (tmp_path / "paper.toml").write_text('studies = ["everything.toml", "twin.toml"]', encoding="utf-8")
+    (tmp_path / "paper.toml").write_text(
+        '[paper]\nstudies = ["everything.toml", "twin.toml"]', encoding="utf-8"
+    )
     both = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
     assert one["compute.tex"] == both["compute.tex"]
     words = one["compute.tex"].decode()
@@ -79,7 +81,7 @@ def test_corpora_are_told_with_their_licences(kept, tmp_path, corpus, words):
         f"[factors]\nseed = [0]\n"
     )
     (tmp_path / "text.toml").write_text(text, encoding="utf-8")
-    (tmp_path / "paper.toml").write_text('studies = "text.toml"', encoding="utf-8")
+    (tmp_path / "paper.toml").write_text('[paper]\nstudies = "text.toml"', encoding="utf-8")
     files = paper_files(read_manuscript(tmp_path / "paper.toml", lambda place: kept))
     assert f"{words}." in files["compute.tex"].decode()
 

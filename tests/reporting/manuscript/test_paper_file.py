@@ -26,6 +26,7 @@ def test_all_faults_are_told_at_once_with_the_nearest_names(read):
     with pytest.raises(StudyError) as caught:
         read(
             """\
+[paper]
 studies = ["everything.toml", "nothing.toml", "everything.toml"]
 [tables]
 everything = "table5"
@@ -41,7 +42,7 @@ f = "dev_accuracy[task=sort, mixer=sa]"
         )
     told = str(caught.value)
     for words in (
-        "nothing.toml: there is no such file",
+        "[paper] studies: nothing.toml: there is no such file",
         "'everything' is listed twice",
         "the study has no table 'table5'; nearest: table4",
         "unknown metric 'max_len'; nearest: max_length",
@@ -58,10 +59,14 @@ f = "dev_accuracy[task=sort, mixer=sa]"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('studies = "everything.toml"\nfolder = "."', "expected a folder below that of this file"),
-        ('studies = "everything.toml"\n[figures]\nevery = []', "no study 'every' in studies; nearest"),
-        ("studies = []", "expected at least 1 values"),
-        ('studies = "search-mixers"\n[numbers.search-mixers]\na = "loss"', "a search has none"),
+        ('[paper]\nstudies = "everything.toml"\nfolder = "."', "expected a folder below that of this file"),
+        (
+            '[paper]\nstudies = "everything.toml"\n[figures]\nevery = []',
+            "no study 'every' in \\[paper\\] studies; nearest",
+        ),
+        ("[numbers.x]", "missing key 'paper'"),
+        ("[paper]\nstudies = []", "expected at least 1 values"),
+        ('[paper]\nstudies = "search-mixers"\n[numbers.search-mixers]\na = "loss"', "a search has none"),
     ],
 )
 def test_what_cannot_be_a_paper_is_refused(read, text, words):
