@@ -24,7 +24,7 @@ from activemem.reporting.statistics.decided_differences import (
     decide,
     differences_at_looks,
 )
-from activemem.reporting.statistics.paired_tests import holm_adjusted
+from activemem.reporting.statistics.estimates import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import (
     Difference,
     all_pairs,

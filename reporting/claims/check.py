@@ -38,7 +38,7 @@ from ...studies.schema.factors import ABSENT, level_key, level_text, named_level
 from ...studies.schema.settings import Level
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
-from ..statistics.paired_tests import hochberg_adjusted, hochberg_threshold
+from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
 from .hypothesis_test import PairedTest
 from .verdicts import (

@@ -17,8 +17,16 @@ from itertools import count
 from statistics import median
 
 from ...studies.claims.comparisons import Test
-from ..statistics.estimates import mean, sample_sd, t_quantile
-from ..statistics.paired_tests import paired_p, pairs_needed, signed_rank_sum, smallest_p, t_test_p
+from ..statistics.estimates import (
+    mean,
+    paired_p,
+    pairs_needed,
+    sample_sd,
+    signed_rank_sum,
+    smallest_p,
+    t_quantile,
+    t_test_p,
+)
 from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
 
 

@@ -21,7 +21,7 @@ from ...studies.claims.comparisons import iter_comparisons, iter_quantities
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
 from ..outcomes import overrides_sentence, stale_sentence
-from ..statistics.paired_tests import MAX_PAIRS, TESTS
+from ..statistics.estimates import MAX_PAIRS, TESTS
 from ..statistics.speedups import format_ratio
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 

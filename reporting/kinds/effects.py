@@ -292,7 +292,7 @@ class _EffectsColumn:
     def detectable(self) -> list[float]:
         """Return the difference of each two-level factor that is detected with a power of 80 %."""
         from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
-        from ..statistics.paired_tests import detectable  # noqa: PLC0415 -- as above
+        from ..statistics.estimates import detectable  # noqa: PLC0415 -- as above
 
         error = self.found.model.error if self.found.model else None
         errors = [

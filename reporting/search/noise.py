@@ -23,8 +23,7 @@ from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..statistics.estimates import sample_sd
-from ..statistics.paired_tests import POWER, detectable
+from ..statistics.estimates import POWER, detectable, sample_sd
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95

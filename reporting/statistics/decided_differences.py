@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...studies.claims.comparisons import looks
-from .paired_tests import holm_adjusted, holm_levels
+from .estimates import holm_adjusted, holm_levels
 from .pooled_differences import Difference, Differences, Values, differences_between
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimates import t_quantile
-from .paired_tests import holm_adjusted
+from .estimates import holm_adjusted, t_quantile
 
 _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 

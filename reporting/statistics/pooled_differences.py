@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 
-from .estimates import mean, sample_sd, t_quantile
-from .paired_tests import paired_p, smallest_p, t_test_p
+from .estimates import mean, paired_p, sample_sd, smallest_p, t_quantile, t_test_p
 
 Values = Mapping[int, float]
 """Values by the unit by which they are paired, such as a seed."""

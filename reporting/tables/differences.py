@@ -24,8 +24,7 @@ from ..statistics.decided_differences import (
     differences_at_looks,
     look_level,
 )
-from ..statistics.estimates import Estimate
-from ..statistics.paired_tests import detectable
+from ..statistics.estimates import Estimate, detectable
 from ..statistics.pooled_differences import Difference, all_pairs
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, TalliesByLook, Tally

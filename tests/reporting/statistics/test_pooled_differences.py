@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics.paired_tests import holm_adjusted
+from activemem.reporting.statistics.estimates import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import (
     all_pairs,
     differences_between,

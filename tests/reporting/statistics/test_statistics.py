@@ -8,13 +8,17 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.reporting.statistics.estimates import Estimate, StatisticsError, estimate, mean, sample_sd
-from activemem.reporting.statistics.paired_tests import (
+from activemem.reporting.statistics.estimates import (
+    Estimate,
+    StatisticsError,
+    estimate,
     hochberg_adjusted,
     hochberg_threshold,
     holm_adjusted,
+    mean,
     paired_p,
     pairs_needed,
+    sample_sd,
     smallest_p,
     t_test_p,
 )
