@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
@@ -16,6 +18,8 @@ from activemem.cli.pages import PAGES
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
+
+typer.testing._get_command = cache(typer.testing._get_command)  # it would read all signatures for each run
 
 
 @pytest.fixture(autouse=True)
