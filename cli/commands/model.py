@@ -143,9 +143,6 @@ def generate(
             "--top-p", metavar="P", help="Sample from the smallest set of symbols with total probability P."
         ),
     ] = None,
-    beam: Annotated[
-        int | None, typer.Option("--beam", metavar="N", help="Use beam search with N hypotheses.")
-    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The random seed of the sampling.")] = 0,
     results: ResultsOption = None,
     as_json: JsonOption = False,
@@ -155,7 +152,7 @@ def generate(
 
     beginning = _decode(os.fsencode(beginning), "TEXT")
     pieces = _load(model, results).generate(
-        beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, beam=beam, seed=seed
+        beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )
     if as_json:
         from ..pages import ModelGeneratePage

@@ -1,4 +1,4 @@
-"""Continuation of a text by a language model: by sampling, or by a beam search."""
+"""Continuation of a text by a language model, by sampling."""
 
 from __future__ import annotations
 
@@ -42,14 +42,6 @@ class NextSymbols:
             outputs = self._model(self._texts)
         return outputs[:, -1].double().log_softmax(-1)
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep the texts with these indices; an index may occur several times."""
-        if self._streams:
-            states = (None if each is None else each[rows] for each in self._state.block_states)
-            self._state = StreamState(self._state.past_length, tuple(states))
-        else:
-            self._texts = self._texts[rows]
-
 
 class GenerationError(ActivememError):
     """Settings with which no text can be generated; the message lists all faults."""
@@ -62,7 +54,6 @@ class SamplingKeywords(TypedDict, total=False):
     temperature: float
     top_k: int | None
     top_p: float | None
-    beam: int | None
     seed: int
 
 
@@ -72,15 +63,14 @@ class Sampling:
 
     Probabilities are raised to the power 1 / `temperature`; 0 always takes the most likely symbol. Then only
     the `top_k` most likely symbols are kept, and of these the smallest set with total probability `top_p`
-    (Holtzman et al. 2020). A `beam` searches for the most likely text instead. A text has at most
-    `max_symbols` new symbols; a model of lines stops at the end of the line.
+    (Holtzman et al. 2020). A text has at most `max_symbols` new symbols; a model of lines stops at the end of
+    the line.
     """
 
     max_symbols: int = 200
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
-    beam: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -97,11 +87,6 @@ class Sampling:
                 f"expected a top-p above 0 and up to 1, got {self.top_p}",
             ),
             (0 <= self.seed < 2**64, f"expected a seed from 0 to {2**64 - 1}, got {self.seed}"),
-            (self.beam is None or self.beam >= 1, f"expected a beam of at least 1, got {self.beam}"),
-            (
-                self.beam is None or (self.temperature, self.top_k, self.top_p) == (1.0, None, None),
-                "expected a beam or a temperature, a top-k or a top-p, got both",
-            ),
         )
         if faults := [fault for holds, fault in rules if not holds]:
             raise GenerationError("; ".join(faults))
@@ -111,9 +96,6 @@ def generate_symbols(
     model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
 ) -> Iterator[int]:
     """Yield the symbols that follow a beginning, at least one; generation stops after `end`."""
-    if sampling.beam is not None:
-        yield from _beam_search(model, beginning, sampling.beam, sampling.max_symbols, end)
-        return
     reader, generator = NextSymbols(model), torch.Generator().manual_seed(sampling.seed)
     symbols = torch.tensor([beginning])
     for _ in range(sampling.max_symbols):
@@ -146,27 +128,3 @@ def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Gene
         before = shares.cumsum(-1) - shares
         shares = shares[before < sampling.top_p]
     return int(order[torch.multinomial(shares, 1, generator=generator)])
-
-
-def _beam_search(model: Model, beginning: list[int], beam: int, longest: int, end: int | None) -> list[int]:
-    """Return the most likely text that beam search finds; finished texts stay in the beam."""
-    reader = NextSymbols(model)
-    scores = reader.read(torch.tensor([beginning])).cpu()  # (texts, vocab), each with a symbol behind
-    live, ended = [(0.0, list[int]())], list[tuple[float, list[int]]]()
-    for step in range(1, longest + 1):
-        best, places = scores.flatten().topk(min(beam, scores.numel()))
-        before, live, rows = live, list[tuple[float, list[int]]](), list[int]()
-        for score, place in zip(best.tolist(), places.tolist(), strict=True):
-            row, symbol = divmod(place, scores.shape[1])
-            text = (score, [*before[row][1], symbol])
-            if symbol == end:
-                ended.append(text)
-            else:
-                live.append(text)
-                rows.append(row)
-        if not live or step == longest or (ended and max(ended) >= live[0]):
-            break
-        reader.keep(torch.tensor(rows))
-        so_far = torch.tensor([[score] for score, _ in live], dtype=scores.dtype)
-        scores = so_far + reader.read(torch.tensor([text[-1:] for _, text in live])).cpu()
-    return max(ended + live)[1]

@@ -1,6 +1,5 @@
 """A model file works as in its trial, without the study."""
 
-import itertools
 import json
 import math
 from fractions import Fraction
@@ -126,7 +125,6 @@ def test_a_seed_gives_one_text_and_the_likeliest_symbol_alone_is_greedy(language
     assert drawn(seed=3) == drawn(seed=3)
     assert len({drawn(seed=seed) for seed in range(5)}) > 1
     assert drawn(top_k=1, seed=9) == drawn(temperature=0.0) == drawn(top_p=1e-9, seed=4)
-    assert drawn(beam=1) == drawn(temperature=0.0)
 
 
 def test_transformers_opens_the_folder_of_a_language_model(language_model, tmp_path):
@@ -184,20 +182,6 @@ def test_lm_eval_scores_the_language_models_of_a_study(data, tmp_path):
     assert f"{value:.3f}" in str(open_study(study, store).table("scores"))
     with pytest.raises(EvaluationError, match="unknown task of lm_eval: nosuch; known: pairs"):
         next(evaluate_study(study, store, ["nosuch"], tmp_path))
-
-
-def test_a_wide_beam_finds_the_likeliest_text(data, tmp_path):
-    trained, *_ = train(text_settings("conv(k=3)"), tmp_path, data)
-    symbols = open_corpus(trained.file.trial.settings.task, data).symbols
-    first, vocab = symbols.encode_beginning("th"), len(symbols.content) + 1
-    rows = torch.tensor([[*first, *pair] for pair in itertools.product(range(vocab), repeat=2)])
-    with torch.no_grad():
-        scores = (
-            trained.module(rows[:, :-1]).log_softmax(-1).gather(-1, rows[:, 1:, None])[:, len(first) - 1 :]
-        )
-    best = rows[int(scores.sum((1, 2)).argmax()), len(first) :].tolist()
-    found = "".join(trained.generate("th", beam=vocab, max_symbols=2))
-    assert found == symbols.decode(best)
 
 
 def test_what_cannot_be_asked_of_a_language_model_is_told(language_model):
