@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count, islice, product
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from ...studies.catalog.tasks import TranslationSettings
 from ...studies.own_data.rows import PAIRS
 from ..core.process import derive_seed
 from ..corpora.files import DataError, dataset_folder, iter_lines, iter_own_rows
-from .token_files import Split, encoded_folder, open_split, prepared, smallest_dtype
+from .token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
 from .vocabularies import learn_vocabulary, load_vocabulary
 from .vocabularies.words import END, Vocabulary
 
@@ -161,64 +161,31 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
     }
 
 
-class _SideFiles:
-    """Writer of one side of a split, pair by pair."""
-
-    def __init__(
-        self, stack: ExitStack, place: Path, name: str, vocabulary: Vocabulary, *, kept: bool
-    ) -> None:
-        self._vocabulary, self._name = vocabulary, name
-        self._dtypes = {
-            "tokens": smallest_dtype(vocabulary.size),
-            "lines": np.dtype("<i8"),
-            "words": np.dtype("<i4"),
-        }
-        self._files: dict[str, IO[bytes]] = {
-            kind: stack.enter_context((place / f"{name}.{kind}").open("xb")) for kind in self._dtypes
-        }
-        self._text = stack.enter_context((place / f"{name}.txt").open("xb")) if kept else None
-        self._sizes = {"tokens": 0, "lines": 0, "words": 0}
-        self._put("lines", [0])
-
-    def add(self, sentence: str) -> None:
-        """Write a sentence; words are counted between white space, and the end counts as a word."""
-        self._put("tokens", [*self._vocabulary.encode(sentence), END])
-        self._put("lines", [self._sizes["tokens"]])
-        self._put("words", [len(sentence.split()) + 1])
-        if self._text is not None:
-            self._text.write(sentence.encode() + b"\n")
-
-    def describe(self) -> dict[str, dict[str, str | int]]:
-        """Return the type and the size of each written file."""
-        return {
-            f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._sizes[kind]}
-            for kind, dtype in self._dtypes.items()
-        }
-
-    def _put(self, kind: str, numbers: list[int]) -> None:
-        self._files[kind].write(np.array(numbers, self._dtypes[kind]).tobytes())
-        self._sizes[kind] += len(numbers)
-
-
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
+    """Write each side of each split; words are counted between white space, and an end counts as a word."""
     with ExitStack() as stack:
-        writers = {
-            (split, side): _SideFiles(stack, place, f"{split}.{side}", vocabulary, kept=split != "train")
-            for split in SPLITS
-            for side, vocabulary in vocabularies.items()
-        }
+        writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
+        for split, side in product(SPLITS, SIDES):
+            no_mark, name = np.array([], smallest_dtype(vocabularies[side].size)), f"{split}.{side}"
+            writers[split, side] = stack.enter_context(SplitWriter(place, name, no_mark))
+            if split != "train":
+                texts[split, side] = stack.enter_context((place / f"{name}.txt").open("xb"))
         counts: Counter[str] = Counter()
         for pair in writing.pairs():
             counts[pair.split] += 1
             for side in SIDES:
-                writers[pair.split, side].add(getattr(pair, side))
+                sentence: str = getattr(pair, side)
+                tokens = [*vocabularies[side].encode(sentence), END]
+                writers[pair.split, side].add(tokens, [len(tokens)], [len(sentence.split()) + 1])
+                if pair.split != "train":
+                    texts[pair.split, side].write(sentence.encode() + b"\n")
         if missing := [split for split in SPLITS if not counts[split]]:
             raise DataError(
                 f"{writing.name}: expected pairs in every split, got none in {', '.join(missing)}"
             )
-        return {name: about for writer in writers.values() for name, about in writer.describe().items()}
+        return {name: about for writer in writers.values() for name, about in writer.about().items()}
 
 
 _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this many, spread evenly

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -131,30 +131,35 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 class SplitWriter:
     """Writer of a split's files, a few lines at a time, after a mark before all of them.
 
-    Its context closes the files.
+    Tokens have the type of the mark, which may be empty. Its context closes the files.
     """
 
-    def __init__(self, place: Path, name: str, mark: NDArray[Any]) -> None:
-        self._files = {
-            kind: (place / f"{name}.{kind}").open("wb") for kind in ("tokens", "lines", "words", "bytes")
-        }
-        self._sizes, self._types = dict.fromkeys(self._files, 0), dict[str, str]()
-        self._end = len(mark)
+    def __init__(self, place: Path, name: str, mark: NDArray[Any], *, sizes: bool = False) -> None:
+        four = np.dtype("<i4")
+        self._types = {"tokens": mark.dtype, "lines": np.dtype("<i8"), "words": four}
+        if sizes:
+            self._types["bytes"] = four
+        self._name, self._counts = name, dict.fromkeys(self._types, 0)
+        self._files = {kind: (place / f"{name}.{kind}").open("xb") for kind in self._types}
         self._append("tokens", mark)
-        self._append("lines", np.array([self._end], "<i8"))
+        self._append("lines", [len(mark)])
 
     def add(
-        self, tokens: NDArray[Any], lengths: NDArray[Any], words: NDArray[Any], sizes: NDArray[Any]
+        self, tokens: ArrayLike, lengths: ArrayLike, words: ArrayLike, sizes: ArrayLike | None = None
     ) -> None:
         """Append the tokens of lines, and the number of tokens, words and bytes of each."""
-        ends = self._end + np.cumsum(lengths, dtype="<i8")
-        self._end = int(ends[-1]) if len(ends) else self._end
-        for kind, numbers in (("tokens", tokens), ("lines", ends), ("words", words), ("bytes", sizes)):
-            self._append(kind, numbers)
+        self._append("lines", self._counts["tokens"] + np.cumsum(lengths, dtype="<i8"))
+        self._append("tokens", tokens)
+        self._append("words", words)
+        if sizes is not None:
+            self._append("bytes", sizes)
 
     def about(self) -> dict[str, dict[str, str | int]]:
-        """Return the description of each file by its kind."""
-        return {kind: {"dtype": self._types[kind], "size": self._sizes[kind]} for kind in self._files}
+        """Return the description of each file by its name."""
+        return {
+            f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._counts[kind]}
+            for kind, dtype in self._types.items()
+        }
 
     def __enter__(self) -> SplitWriter:
         return self
@@ -163,10 +168,10 @@ class SplitWriter:
         for file in self._files.values():
             file.close()
 
-    def _append(self, kind: str, numbers: NDArray[Any]) -> None:
-        self._types[kind] = numbers.dtype.str[1:]
-        self._sizes[kind] += len(numbers)
-        self._files[kind].write(numbers.tobytes())
+    def _append(self, kind: str, numbers: ArrayLike) -> None:
+        array = np.asarray(numbers, self._types[kind])
+        self._counts[kind] += len(array)
+        self._files[kind].write(array.tobytes())
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:

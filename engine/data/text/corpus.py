@@ -18,7 +18,15 @@ from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, voc
 from ....studies.own_data.cells import RowsError
 from ....studies.own_data.texts import iter_documents
 from ...corpora.files import DataError, dataset_folder, find_own_file, read_source
-from ..token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
+from ..token_files import (
+    Split,
+    SplitWriter,
+    encoded_folder,
+    open_split,
+    prepared,
+    smallest_dtype,
+    write_numbers,
+)
 from .symbols import MARK, TextSymbols, encode_units, library_version, train_byte_bpe
 from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 
@@ -153,9 +161,7 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
         encoded = symbols.encode_bytes(text)
         first_bytes[split], lossless[split] = encoded.first_bytes, encoded.lossless and lines_kept
         for name in ("tokens", "lines", "words", "bytes"):
-            numbers = getattr(encoded, name)
-            files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
-            (place / f"{split}.{name}").write_bytes(numbers.tobytes())
+            files[f"{split}.{name}"] = write_numbers(place / f"{split}.{name}", getattr(encoded, name))
     if task.tokens in _LISTS:
         (place / _LISTS[task.tokens]).write_bytes(symbols.content)
     sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
@@ -181,7 +187,7 @@ def _write_documents(
     waiting: dict[str, list[bytes]] = {name: [] for name in (*names, "dev", "test")}
     lossless = dict.fromkeys(waiting, True)
     with ExitStack() as stack:
-        writers = {name: stack.enter_context(SplitWriter(place, name, mark)) for name in waiting}
+        writers = {name: stack.enter_context(SplitWriter(place, name, mark, sizes=True)) for name in waiting}
 
         def write(name: str) -> None:
             *numbers, kept = encode_units(tokenizer, waiting[name])
@@ -195,9 +201,7 @@ def _write_documents(
                 write(name)
         for name in writers:
             write(name)
-    files = {
-        f"{name}.{kind}": about for name, writer in writers.items() for kind, about in writer.about().items()
-    }
+    files = {name: about for writer in writers.values() for name, about in writer.about().items()}
     return {"corpus": corpus.name, "tokens": task.tokens, "files": files, "lossless": lossless}
 
 
