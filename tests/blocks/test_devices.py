@@ -55,7 +55,9 @@ def assert_has_gradients(module, *inputs):
     assert all(each.grad is not None and each.grad.is_meta for each in wanted if each.requires_grad)
 
 
-@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize(
+    "causal", [pytest.param(False, id="both", marks=pytest.mark.heavy), pytest.param(True, id="causal")]
+)
 @pytest.mark.parametrize("text", [*(render(example_block(name)) for name in BLOCKS), *BESIDE])
 def test_a_block_makes_nothing_on_another_device(text, causal):
     position = "randomised_pairs" if "pos=" in text and "span" not in text else "none"

@@ -123,7 +123,7 @@ def test_a_stop_amid_a_pack_is_gone_on_with_alone_and_the_other_way_round(
     assert_equal(final_metrics(packed), final_metrics(alone))
 
 
-@pytest.mark.parametrize("factors", [FACTORS, MIXED])
+@pytest.mark.parametrize("factors", [pytest.param(FACTORS, marks=pytest.mark.heavy), MIXED])
 def test_what_a_kill_takes_of_a_pack_is_trained_again_to_the_same_rows(factors, tmp_path, notes, monkeypatch):
     monkeypatch.setattr(cohorts, "MIN_CHECKPOINT_INTERVAL_S", 1e9)  # on a busy machine an epoch takes seconds
     study = load_study(study_text(train=TRAIN, factors=factors, model={"dropout": 0.1}))

@@ -70,14 +70,16 @@ BLOCKS = [
     ("ssd(heads=4, head_width=16, state=16)", 32, 128),
     ("sa(heads=4, head_width=16)", 8, 39),
     ("sa(heads=4, head_width=16, pos=relative, span=64)", 8, 128),
-    ("all_attn(N=64, span=64, heads=4, head_width=16, adaptive=true)", 8, 64),
-    ("fox(heads=4, head_width=16)", 8, 128),
+    pytest.param(
+        "all_attn(N=64, span=64, heads=4, head_width=16, adaptive=true)", 8, 64, marks=pytest.mark.heavy
+    ),
+    pytest.param("fox(heads=4, head_width=16)", 8, 128, marks=pytest.mark.heavy),
     ("min_gru(channels=64)", 8, 64),
-    ("rg_lru(heads=4, head_width=16)", 8, 128),
-    ("retention(heads=4, head_width=16)", 8, 128),
-    ("gla(heads=4, head_width=16)", 8, 128),
+    pytest.param("rg_lru(heads=4, head_width=16)", 8, 128, marks=pytest.mark.heavy),
+    pytest.param("retention(heads=4, head_width=16)", 8, 128, marks=pytest.mark.heavy),
+    pytest.param("gla(heads=4, head_width=16)", 8, 128, marks=pytest.mark.heavy),
     ("hyena(channels=64)", 2, 300),  # in five pieces
-    ("base_conv(k=128, filter=implicit)", 8, 128),
+    pytest.param("base_conv(k=128, filter=implicit)", 8, 128, marks=pytest.mark.heavy),
     ("ttt(heads=4, head_width=16)", 8, 128),
     ("ff(256)", 8, 64),
 ]

@@ -51,7 +51,7 @@ def points(store):
     }
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "evolution", "random", "cmaes", "nsga2"])
+@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
 def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler):
     done = run(SHORT, store, notes, [f"search.sampler={sampler}"])
     assert (done.done, done.ran, done.left) == (12, 12, 0)
@@ -138,7 +138,7 @@ def recipes(store):
     return sorted(store.trials().filter(seed=0)["recipe"])
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "evolution", "random", "gp_trees", "nsga2", "grid"])
+@pytest.mark.parametrize("sampler", ["tpe", "evolution", "gp_trees", "grid"])
 def test_every_sampler_finds_all_of_a_conditional_space_once(store, notes, sampler):
     assert run(CONDITIONAL, store, notes, [f"search.sampler={sampler}", "factors.seed=[0]"]).done == 6
     assert recipes(store) == [

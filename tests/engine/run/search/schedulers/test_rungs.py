@@ -147,7 +147,14 @@ def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
     assert rungs.current.best_trial.params == {"k": 1}
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "evolution", "gp_trees", "quasi_random", "cmaes"])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        "tpe",
+        "evolution",
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("gp_trees", "quasi_random", "cmaes")),
+    ],
+)
 def test_samplers_propose_what_is_new_on_any_rung_and_go_on_where_a_search_was_cut_off(
     tmp_path, notes, sampler
 ):
