@@ -12,6 +12,7 @@ from typing import Any
 
 from ...storage import Store
 from ...studies.planning.status import study_status
+from ...studies.planning.time_estimates import RecipeTimes
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ...studies.text.units import format_duration
@@ -33,35 +34,6 @@ class RunningTrial:
         return 1 - self.epoch / self.trial.settings.train.epochs
 
 
-class Speed:
-    """Estimated time of a whole trial for each recipe, per worker, from the epochs seen so far.
-
-    A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
-    a finished epoch gets the mean of the others.
-    """
-
-    def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()  # by recipe
-        self._shares: Counter[str] = Counter()  # of trials, by recipe
-
-    def add(self, trial: Trial, seconds: float, share: float) -> None:
-        """Record the seconds that a share of a trial has taken."""
-        self._seconds[trial.settings.model.recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
-        self._shares[trial.settings.model.recipe] += share  # pyright: ignore[reportArgumentType] -- as above
-
-    @property
-    def mean_s(self) -> float | None:
-        """Return the mean seconds of a trial over all recipes; None before the first epoch."""
-        shares = self._shares.total()
-        return self._seconds.total() / shares if shares else None
-
-    def trial_s(self, trial: Trial) -> float:
-        """Return the expected seconds of a whole trial like this one."""
-        mean, recipe = self.mean_s, trial.settings.model.recipe
-        assert mean is not None, "there is no estimate before the first epoch"
-        return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
-
-
 class StudyProgress:
     """Tracker of a study's progress from its events; times are seconds of any one clock.
 
@@ -75,7 +47,7 @@ class StudyProgress:
         self._waiting: dict[str, Trial] = {}
         self._trials: dict[str, Trial] = {}
         self._workers = 1
-        self._speed = Speed()
+        self._speed = RecipeTimes()
         self._trained: list[float] = []
         self._now: float | None = None
         self.running: dict[str, RunningTrial] = {}
@@ -118,14 +90,14 @@ class StudyProgress:
             case EpochFinished():
                 running = self.running[event.trial]
                 share = (event.epoch - running.epoch) / running.trial.settings.train.epochs
-                self._speed.add(running.trial, running.pending_s, max(share, 0.0))
+                self._speed.add(_recipe(running.trial), running.pending_s, max(share, 0.0))
                 running.epoch, running.metrics, running.pending_s = event.epoch, event.metrics, 0.0
             case Ended():
                 self._waiting.pop(event.trial, None)
                 self._ended[event.trial] = event.status
                 running = self.running.pop(event.trial, None)
                 if running is not None:
-                    self._speed.add(running.trial, running.pending_s, 0.0)
+                    self._speed.add(_recipe(running.trial), running.pending_s, 0.0)
                     self._trained += [1 - running.left] if event.status != "failed" else []
 
             case ClaimedElsewhere():
@@ -151,14 +123,18 @@ class StudyProgress:
         if mean is None:
             return None
         parts = [
-            max(0.0, each.left * self._speed.trial_s(each.trial) - each.pending_s)
+            max(0.0, each.left * self._speed.trial_s(_recipe(each.trial)) - each.pending_s)
             for each in self.running.values()
         ]
-        parts += [self._speed.trial_s(trial) for trial in self._waiting.values()]
+        parts += [self._speed.trial_s(_recipe(trial)) for trial in self._waiting.values()]
         # an unknown trial is expected to train the share of its epochs that earlier ones did
         share = sum(self._trained) / len(self._trained) if self._trained else 1.0
         parts += [mean * share] * self._to_come
         return max(sum(parts) / self._workers, *parts, 0.0)
+
+
+def _recipe(trial: Trial) -> str:
+    return trial.settings.model.recipe
 
 
 def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:

@@ -1,7 +1,6 @@
 """The progress of a study: its trials by status, those training now, and the remaining time.
 
-The time of a trial is estimated from trained epochs. A recipe's own mean is mixed with the mean of all
-recipes, as if one more trial had trained at that speed. The processes that train now share the sum.
+The time of a trial is estimated from trained epochs. The processes that train now share the sum.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ...studies.planning.time_estimates import RecipeTimes
 from ...studies.planning.trials_to_run import left_within_budget
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import read_recipe
@@ -78,29 +78,23 @@ def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
 
     `left` is the number of trials left in a search with a spent budget, else None.
     """
-    seconds, shares = dict[str, float](), dict[str, float]()
+    speed = RecipeTimes()
     ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")
     begun = {each.trial.id: each for each in now.begun}
-    seen = [(recipe, spent, 1.0) for recipe, spent in ended.iter_rows()]
-    seen += [
-        (_recipe(each.trial), each.note.seconds, epochs_share(each))
-        for each in now.begun
-        if each.note and each.note.seconds
-    ]
-    for recipe, spent, share in seen:
-        seconds[recipe] = seconds.get(recipe, 0.0) + spent
-        shares[recipe] = shares.get(recipe, 0.0) + share
-    if not seen:
+    for recipe, spent in ended.iter_rows():
+        speed.add(recipe, spent, 1.0)
+    for each in now.begun:
+        if each.note and each.note.seconds:
+            speed.add(_recipe(each.trial), each.note.seconds, epochs_share(each))
+    if speed.mean_s is None:
         return
-    mean = sum(seconds.values()) / sum(shares.values())
     statuses = dict(now.outcomes.select("trial", "status").iter_rows())
     for trial in now.study.trials:
         if statuses.get(trial.id, "incomplete") == "incomplete":
-            recipe = _recipe(trial)
-            whole = (seconds.get(recipe, 0.0) + mean) / (shares.get(recipe, 0.0) + 1)
-            yield whole * (1 - (epochs_share(begun[trial.id]) if trial.id in begun else 0.0))
+            left_share = 1 - (epochs_share(begun[trial.id]) if trial.id in begun else 0.0)
+            yield speed.trial_s(_recipe(trial)) * left_share
     if now.study.search:
-        yield from [mean] * (max(0, now.study.total - len(statuses)) if left is None else left)
+        yield from [speed.mean_s] * (max(0, now.study.total - len(statuses)) if left is None else left)
 
 
 def _recipe(trial: Trial) -> str:

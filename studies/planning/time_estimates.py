@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -171,6 +172,36 @@ def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 SHORT_S = 200.0
 """The seconds that Ray must save, besides its start-up time on a core, to be used."""
+
+
+class RecipeTimes:
+    """Estimated time of a whole trial for each recipe, per worker, from the epochs seen so far.
+
+    A recipe's mean is mixed with the mean of all recipes, which weighs as much as one trial. A recipe without
+    a finished epoch gets the mean of the others.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: Counter[str] = Counter()  # by recipe
+        self._shares: Counter[str] = Counter()  # of trials, by recipe
+
+    def add(self, recipe: str, seconds: float, share: float) -> None:
+        """Record the seconds that a share of a trial has taken."""
+        self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
+        self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
+
+    @property
+    def mean_s(self) -> float | None:
+        """Return the mean seconds of a trial over all recipes; None before the first epoch."""
+        shares = self._shares.total()
+        return self._seconds.total() / shares if shares else None
+
+    def trial_s(self, recipe: str) -> float:
+        """Return the expected seconds of a whole trial of this recipe."""
+        mean = self.mean_s
+        assert mean is not None, "there is no estimate before the first epoch"
+        return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
+
 
 Speed = Sequence[tuple[float, float]]
 """The FLOPs of measured steps, ascending, with their seconds."""

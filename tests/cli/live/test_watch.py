@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -106,6 +107,12 @@ def test_on_a_terminal_it_is_the_display_of_a_run_with_failures_and_what_nobody_
         "  1 trial begun, but not in training now",
         "  1 failed   out of memory",
     ]
+
+
+def test_a_trial_amid_the_first_epoch_of_all_gives_no_estimate(under_way):
+    now = under_way(0)
+    progress = study_progress(replace(now, outcomes=now.outcomes.clear()))
+    assert (len(progress.running), progress.eta_s) == (1, None)
 
 
 def test_without_a_terminal_epochs_are_told_of_now_and_then(under_way, capsys, monkeypatch):
