@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console, Group
@@ -62,17 +62,14 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
         yield
 
 
-def draw(
-    name: str, progress: trial_lines.Progress, columns: TrialNames, width: int, below: Sequence[str]
-) -> Group:
-    """Return a study's display: a bar, running trials, and further lines, within the terminal's width."""
-    bar = ProgressBar(total=1, completed=progress.share, complete_style="green")
+def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
+    """Return a study's display: its name, a bar with counts, and lines."""
+    bar = ProgressBar(total=1, completed=share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
     heading.add_column(max_width=24, no_wrap=True)
     heading.add_column(min_width=8, max_width=40)
     heading.add_column(no_wrap=True, overflow="crop")
-    heading.add_row(Text(replace_unprintable(name)), bar, trial_lines.format_counts(progress))
-    lines = [*trial_lines.format_running(progress, columns, width), *below]
+    heading.add_row(Text(replace_unprintable(name)), bar, counts)
     shown = (Text(replace_unprintable(line), no_wrap=True, overflow="crop") for line in lines)
     return Group(heading, *shown)
 
@@ -181,8 +178,12 @@ class Display(LineDisplay):
         below += [trial_lines.format_others(self._others)] if self._others else []
         below += [STOPPING_MESSAGE] if self._stopping else []
         with self._lock:
-            self._progress.advance_clock(time.monotonic())
-            return draw(self._name, self._progress, self._columns, self._console.width, below)
+            now = self._progress
+            now.advance_clock(time.monotonic())
+            counts = trial_lines.format_counts(now.counts, now.total, len(now.running), now.remaining_s())
+            running = now.running.values()
+            lines = trial_lines.format_running(running, self._columns, self._console.width)
+            return draw(self._name, now.share, counts, [*lines, *below])
 
 
 def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from textwrap import wrap
 
@@ -11,7 +11,6 @@ import polars as pl
 from rich.console import Console, Group
 
 from ...engine.core.events import Ended
-from ...engine.core.progress import RunningTrial
 from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
@@ -98,44 +97,24 @@ def _display(now: StudyNow) -> Iterator[_Show]:
         yield shown.show
 
 
-class StoredProgress:
-    """Progress of a study from its store, for displays."""
-
-    def __init__(self, progress: ProgressNow) -> None:
-        self._eta_s = progress.eta_s
-        self.total, self.share, self.counts = progress.total, progress.share, progress.counts.copy()
-        del self.counts["incomplete"]  # they are trained again
-        self.running: Mapping[str, RunningTrial] = {
-            each.trial.id: RunningTrial(
-                trial=each.trial,
-                epoch=each.note.epoch if each.note else 0,
-                metrics=each.note.metrics if each.note else {},
-            )
-            for each in progress.running
-        }
-
-    def remaining_s(self) -> float | None:
-        """Return the remaining seconds; None while nobody trains."""
-        return self._eta_s
-
-
 class _Drawn:
     """The live display; `render` is called by the drawing thread."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._shown: tuple[str, StoredProgress, TrialNameColumns, list[str]] | None = None
+        self._shown: tuple[str, ProgressNow, TrialNameColumns, list[str]] | None = None
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
         columns = TrialNameColumns([*now.study.trials, *(each.trial for each in now.begun)])
         below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
-        self._shown = now.study.name, StoredProgress(progress), columns, below
+        self._shown = now.study.name, progress, columns, below
 
     def render(self) -> Group:
         if self._shown is None:
             return Group()
         name, progress, columns, below = self._shown
-        return draw(name, progress, columns, self._console.width, below)
+        lines = trial_lines.format_running(progress.running, columns, self._console.width)
+        return draw(name, progress.share, _counts(progress), [*lines, *below])
 
 
 class _Lines:
@@ -147,18 +126,17 @@ class _Lines:
         self._headline = headline_of(now.study, now.outcomes)
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
-        shown, clock = StoredProgress(progress), time.monotonic()
-        epochs = sum(each.epoch for each in shown.running.values())
-        lines = list(self._ended(now, shown))
+        clock, epochs = time.monotonic(), sum(each.epoch for each in progress.running)
+        lines = list(self._ended(now, progress))
         silent = epochs != self._epochs and clock - self._printed_at >= MAX_SILENCE_S
         if progress.left and silent and not lines:
-            lines = [f"{now.study.name}   {trial_lines.format_counts(shown)}", *_abandoned(progress)]
+            lines = [f"{now.study.name}   {_counts(progress)}", *_abandoned(progress)]
             self._epochs = epochs
         for line in lines:
             print_stderr(line)
             self._printed_at = clock
 
-    def _ended(self, now: StudyNow, shown: StoredProgress) -> Iterator[str]:
+    def _ended(self, now: StudyNow, progress: ProgressNow) -> Iterator[str]:
         rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
         new = [
             row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
@@ -169,8 +147,12 @@ class _Lines:
         for number, (row, trial) in enumerate(zip(new, trials, strict=True), 1 - len(new)):
             metrics = {each["name"]: each["value"] for each in row["metrics"]}
             event = Ended(trial=trial.id, status=row["status"], reason=row["reason"], metrics=metrics)
-            count = shown.counts.total() + number, shown.total
+            count = progress.ended.total() + number, progress.total
             yield trial_lines.format_ended(event, trial, count, columns, self._headline)
+
+
+def _counts(progress: ProgressNow) -> str:
+    return trial_lines.format_counts(progress.ended, progress.total, len(progress.running), progress.eta_s)
 
 
 def _abandoned(progress: ProgressNow) -> list[str]:

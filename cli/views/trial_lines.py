@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile, zip_longest
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
@@ -21,6 +21,9 @@ from ...studies.schema.factors import level_name, short_level_names, value_name
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, format_duration
+
+if TYPE_CHECKING:
+    from ...reporting.serve.store_reader import BegunTrial
 
 _SEED, _GAP = "seed", 2
 
@@ -250,49 +253,19 @@ _FORMATS = {"max_length": ".0f", "length": ".0f", "accuracy": ".3f", "loss": ".4
 """The displayed metrics and their formats."""
 
 
-class Progress(Protocol):
-    """The progress of a study, from a driver or from its store."""
-
-    @property
-    def total(self) -> int:
-        """Return the number of trials of the study, as far as it is known."""
-        ...
-
-    @property
-    def share(self) -> float:
-        """Return the finished share of the study, including the epochs of running trials."""
-        ...
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Return the number of ended trials by status."""
-        ...
-
-    @property
-    def running(self) -> Mapping[str, RunningTrial]:
-        """Return the trials in training."""
-        ...
-
-    def remaining_s(self) -> float | None:
-        """Return the remaining wall seconds; None while unknown."""
-        ...
-
-
-def format_counts(progress: Progress) -> str:
+def format_counts(ended: Counter[str], total: int, running: int, left_s: float | None) -> str:
     """Describe ended and running trials, and the remaining time. For example `61/144 1 running ETA 39 s`."""
-    counts, left_s = progress.counts, progress.remaining_s()
-    words = [f"{len(progress.running)} running"]
-    words += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
+    words = [f"{running} running"]
+    words += [f"{ended[status]} {status}" for status in ("failed", "pruned") if ended[status]]
     eta = "–" if left_s is None else format_duration(left_s)
-    return f"{counts.total()}/{progress.total}   {' · '.join(words)}   ETA {eta}"
+    return f"{ended.total()}/{total}   {' · '.join(words)}   ETA {eta}"
 
 
-def format_running(progress: Progress, columns: TrialNames, width: int) -> list[str]:
+def format_running(
+    running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
+) -> list[str]:
     """Return a line for each of the first running trials, and the number of others."""
-    trials = [
-        (each.trial, progress_words(each.trial, each.epoch, each.metrics))
-        for each in progress.running.values()
-    ]
+    trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
     return format_trials(trials, columns, width)
 
 

@@ -33,9 +33,14 @@ class ProgressNow:
     eta_s: float | None
 
     @property
+    def ended(self) -> Counter[str]:
+        """Return the number of ended trials by status; incomplete ones are trained again."""
+        return Counter({status: count for status, count in self.counts.items() if status != "incomplete"})
+
+    @property
     def left(self) -> int:
         """Return the number of trials without a complete outcome."""
-        return max(0, self.total - self.counts.total() + self.counts["incomplete"])
+        return max(0, self.total - self.ended.total())
 
     @property
     def share(self) -> float:
@@ -66,7 +71,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 def epochs_share(begun: BegunTrial) -> float:
     """Return the trained share of a begun trial's epochs."""
-    return begun.note.epoch / begun.trial.settings.train.epochs if begun.note else 0.0
+    return begun.epoch / begun.trial.settings.train.epochs
 
 
 def _saved_at(begun: BegunTrial) -> float:

@@ -161,14 +161,14 @@ def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
 
 def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
     """Return a begun trial: its levels, its progress, and its metrics."""
-    trial, note = begun.trial, begun.note
+    trial = begun.trial
     return {
         "id": trial.id,
         "levels": level_words(trial_levels(trial), factor_names(now.study)),
-        "epoch": note.epoch if note else 0,
+        "epoch": begun.epoch,
         "epochs": trial.settings.train.epochs,
-        "metrics": metric_words(note.metrics, own_metrics(now.study)) if note else [],
-        "saved_at": note.saved_at if note else None,
+        "metrics": metric_words(begun.metrics, own_metrics(now.study)),
+        "saved_at": begun.note.saved_at if begun.note else None,
     }
 
 

@@ -44,6 +44,16 @@ class BegunTrial:
     note: CheckpointNote | None
     held: bool
 
+    @property
+    def epoch(self) -> int:
+        """Return the last epoch that has ended; 0 before the first."""
+        return self.note.epoch if self.note else 0
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Return the metrics of that epoch."""
+        return self.note.metrics if self.note else {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyNow:

@@ -28,6 +28,11 @@ def running(*trials, total=144):
     return progress
 
 
+def counts(progress):
+    running, left_s = len(progress.running), progress.remaining_s()
+    return trial_lines.format_counts(progress.counts, progress.total, running, left_s)
+
+
 PAIR = (
     make_trial("sa + persistent_conv(k=20)", "multiply", 1, epochs=100),
     make_trial("sa", "not", epochs=100, dropout=0.1),
@@ -37,11 +42,11 @@ PAIR = (
 def test_counts_say_what_ended_what_runs_and_what_time_is_left():
     progress = running(*PAIR)
     progress.on_event(Ended(trial=PAIR[1].id, status="failed", reason="not a number at epoch 62"), 1.0)
-    assert trial_lines.format_counts(progress) == "61/144   1 running · 1 failed   ETA 39 s"
+    assert counts(progress) == "61/144   1 running · 1 failed   ETA 39 s"
 
 
 def test_running_trials_stand_below_each_other_within_eighty_columns():
-    assert trial_lines.format_running(running(*PAIR), TrialNameColumns(PAIR), 80) == [
+    assert trial_lines.format_running(running(*PAIR).running.values(), TrialNameColumns(PAIR), 80) == [
         "  sa + pers…conv  multiply       seed 1  epoch 61/100  length 19  accuracy 0.998",
         "  sa              not       0.1  seed 0  epoch 61/100  length 19  accuracy 0.998",
     ]
@@ -49,7 +54,7 @@ def test_running_trials_stand_below_each_other_within_eighty_columns():
 
 def test_more_running_trials_than_lines_are_counted():
     trials = [make_trial(seed=seed, epochs=100) for seed in range(9)]
-    lines = trial_lines.format_running(running(*trials), TrialNameColumns(trials), 80)
+    lines = trial_lines.format_running(running(*trials).running.values(), TrialNameColumns(trials), 80)
     assert (len(lines), lines[-1]) == (trial_lines.MAX_RUNNING_LINES + 1, "  and 3 more")
 
 
@@ -57,10 +62,10 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
     each, progress = make_trial(seed=2), StudyProgress(total=1, stored={})
     progress.on_planned([each])
     progress.on_event(Started(trial=each.id, epoch=0), 0.0)
-    assert trial_lines.format_running(progress, TrialNameColumns([each]), 80) == [
+    assert trial_lines.format_running(progress.running.values(), TrialNameColumns([each]), 80) == [
         "  sa  sort  seed 2  epoch 0/10"
     ]
-    assert trial_lines.format_counts(progress) == "0/1   1 running   ETA –"
+    assert counts(progress) == "0/1   1 running   ETA –"
 
 
 def test_a_finished_trial_is_one_line():
