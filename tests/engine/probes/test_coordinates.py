@@ -57,8 +57,8 @@ def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
 
 
 def test_the_check_is_printed_by_layer_and_width(checked):
-    lines = format_coordinates(load_study(TEXT), 4, {"": checked}).splitlines()
-    assert lines[0] == "widths · mean change of the activations in 4 steps, by d_model"
+    lines = format_coordinates(load_study(TEXT), {"": checked}).splitlines()
+    assert lines[0] == "widths · mean change of the activations in 5 steps, by d_model"
     assert lines[2].split() == ["16", "64", "128", "exponent"]
     assert lines[-1] == "  flat: one rate suits all widths (above 0.25 grows, below −0.5 shrinks)"
 
@@ -74,7 +74,7 @@ def test_layers_that_learn_less_the_wider_they_are_are_told_beside_those_that_gr
 def test_many_widths_stand_below_each_other_within_80_columns():
     changes = dict.fromkeys(range(8, 88, 8), 0.0123)
     many = [LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1")]
-    lines = format_coordinates(load_study(TEXT), 5, {"": many}).splitlines()
+    lines = format_coordinates(load_study(TEXT), {"": many}).splitlines()
     assert max(map(len, lines)) <= 80
     assert [word for line in (lines[2], lines[5]) for word in line.split()] == [
         *map(str, changes),
