@@ -18,9 +18,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
-from ...engine.core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener, Started
+from ...engine.core.events import (
+    ClaimedElsewhere,
+    ClusterNode,
+    Ended,
+    Event,
+    Listener,
+    Started,
+    StudyProgress,
+)
 from ...engine.core.process import GRACE_S
-from ...engine.core.progress import StudyProgress
 from ...engine.corpora import download
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_duration, plural

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...engine.core.progress import initial_progress
+from ...engine.core.events import initial_progress
 from ...reporting.added_seeds import asks_for_seeds
 from ...reporting.claims.verdicts import count_verdicts
 from ...reporting.results import StudyResults

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
-from ...engine.core.events import ClaimedElsewhere, Ended, Started
-from ...engine.core.progress import RunningTrial
+from ...engine.core.events import ClaimedElsewhere, Ended, RunningTrial, Started
 from ...studies.catalog.metrics import METRICS, Metric
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values

@@ -1,11 +1,24 @@
-"""Events of a running study: plain data, made where something happens and shown by listeners."""
+"""Events of a running study: plain data, made where something happens and shown by listeners.
+
+`StudyProgress` counts them and estimates the remaining time; `NotebookProgress` shows both.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
+from typing import Any
 
+from ...storage import Store
+from ...studies.planning.status import study_status
+from ...studies.planning.time_estimates import RecipeTimes
 from ...studies.resolve.trial import Trial
+from ...studies.study import Study
+from ...studies.text.units import format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +145,182 @@ class Relay(Listener):
 
 NOBODY = Listener()
 """A listener that ignores all events."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningTrial:
+    """A running trial: its finished epochs, its last metrics, and the seconds since its last epoch ended."""
+
+    trial: Trial
+    epoch: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    pending_s: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """Return the share of its epochs that remain."""
+        return 1 - self.epoch / self.trial.settings.train.epochs
+
+
+class StudyProgress:
+    """Tracker of a study's progress from its events; times are seconds of any one clock.
+
+    `stored` are the outcomes stored before the run, `total` counts all trials of the study. `unplanned`
+    counts trials that will run but are not known yet, as in a search.
+    """
+
+    def __init__(self, *, total: int, stored: Mapping[str, str], unplanned: int = 0) -> None:
+        self._total, self._to_come = total, unplanned
+        self._ended: dict[str, str] = dict(stored)
+        self._waiting: dict[str, Trial] = {}
+        self._trials: dict[str, Trial] = {}
+        self._workers = 1
+        self._speed = RecipeTimes()
+        self._trained: list[float] = []
+        self._now: float | None = None
+        self.running: dict[str, RunningTrial] = {}
+
+    @property
+    def total(self) -> int:
+        """Return the number of trials of the study, as far as it is known."""
+        return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
+
+    @property
+    def share(self) -> float:
+        """Return the finished share of the study, including the epochs of running trials."""
+        over = len(self._ended) + sum(1 - each.left for each in self.running.values())
+        return over / self.total if self.total else 1.0
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Return the number of ended trials by status."""
+        return Counter(self._ended.values())
+
+    def trial(self, trial_id: str) -> Trial:
+        """Return an announced trial by its id."""
+        return self._trials[trial_id]
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Add trials that will run; a stored outcome of one of them will be replaced."""
+        for trial in trials:
+            self._ended.pop(trial.id, None)
+            self._trials[trial.id] = self._waiting[trial.id] = trial
+        self._to_come = max(0, self._to_come - len(trials))
+
+    def on_event(self, event: Event, now: float) -> None:
+        """Record an event."""
+        self.advance_clock(now)
+        match event:
+            case Started():
+                self._waiting.pop(event.trial, None)
+                self.running[event.trial] = RunningTrial(trial=self._trials[event.trial], epoch=event.epoch)
+                self._workers = max(self._workers, len(self.running))
+            case EpochFinished():
+                running = self.running[event.trial]
+                share = (event.epoch - running.epoch) / running.trial.settings.train.epochs
+                self._speed.add(_recipe(running.trial), running.pending_s, max(share, 0.0))
+                running.epoch, running.metrics, running.pending_s = event.epoch, event.metrics, 0.0
+            case Ended():
+                self._waiting.pop(event.trial, None)
+                self._ended[event.trial] = event.status
+                running = self.running.pop(event.trial, None)
+                if running is not None:
+                    self._speed.add(_recipe(running.trial), running.pending_s, 0.0)
+                    self._trained += [1 - running.left] if event.status != "failed" else []
+
+            case ClaimedElsewhere():
+                self._waiting.pop(event.trial, None)
+                self.running.pop(event.trial, None)
+
+    def advance_clock(self, now: float) -> None:
+        """Advance the clock to `now` for every running trial.
+
+        Events come in batches; the time of a batch is charged to the trials that ran before it.
+        """
+        if self._now is not None:
+            for running in self.running.values():
+                running.pending_s += now - self._now
+        self._now = now
+
+    def remaining_s(self) -> float | None:
+        """Return the expected remaining wall time of the run; None before the first epoch has ended.
+
+        The remaining work is divided by the highest number of workers seen at once; a trial is never split.
+        """
+        mean = self._speed.mean_s
+        if mean is None:
+            return None
+        parts = [
+            max(0.0, each.left * self._speed.trial_s(_recipe(each.trial)) - each.pending_s)
+            for each in self.running.values()
+        ]
+        parts += [self._speed.trial_s(_recipe(trial)) for trial in self._waiting.values()]
+        # an unknown trial is expected to train the share of its epochs that earlier ones did
+        share = sum(self._trained) / len(self._trained) if self._trained else 1.0
+        parts += [mean * share] * self._to_come
+        return max(sum(parts) / self._workers, *parts, 0.0)
+
+
+def _recipe(trial: Trial) -> str:
+    return trial.settings.model.recipe
+
+
+def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:
+    """Return the progress before the first event; for a search only the number of trials is known."""
+    before, unplanned = study_status(study, store), 0
+    if study.search is not None:
+        unplanned = min(before.num_remaining, max_trials or before.num_remaining)
+    return StudyProgress(total=before.total, stored=before.stored, unplanned=unplanned)
+
+
+REFRESH_S = 0.5
+"""The minimum seconds between two updates of the display while no trial ends."""
+
+
+def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Listener:
+    """Return a listener that shows progress in the current notebook; outside a notebook, a silent one."""
+    ipython = sys.modules.get("IPython")  # a notebook has imported it
+    if ipython is None or ipython.get_ipython() is None:
+        return NOBODY
+    return NotebookProgress(study.name, initial_progress(study, store, max_trials))
+
+
+class NotebookProgress(Listener):
+    """A notebook output that is updated as trials train and end."""
+
+    def __init__(self, name: str, progress: StudyProgress) -> None:
+        from IPython.display import display  # noqa: PLC0415 -- no dependency  # pyright: ignore
+
+        self._name, self._progress, self._note = name, progress, ""
+        self._shown_at = time.monotonic()
+        self._handle: Any = display(self, display_id=True)
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        self._progress.on_planned(trials)
+
+    def starting_ray(self, attempt: int) -> None:
+        self._refresh("starting Ray … (local=True trains in this process, without Ray)")
+
+    def stopping(self) -> None:
+        self._note = "stopping …"
+
+    def on_event(self, event: Event) -> None:
+        now = time.monotonic()
+        self._progress.on_event(event, now)
+        if isinstance(event, Ended) or now - self._shown_at >= REFRESH_S:
+            self._refresh(self._note if self._note.startswith("stopping") else "")
+
+    def _refresh(self, note: str) -> None:
+        self._note, self._shown_at = note, time.monotonic()
+        self._handle.update(self)
+
+    def __repr__(self) -> str:
+        counts, left_s = self._progress.counts, self._progress.remaining_s()
+        words = [f"{self._name}: {counts.total():,} of {self._progress.total:,} trials ended"]
+        words += [f"{counts[status]:,} {status}" for status in ("failed", "pruned") if counts[status]]
+        words += [f"{len(self._progress.running):,} running"] if self._progress.running else []
+        words += [f"about {format_duration(left_s)} left"] if left_s and self._progress.running else []
+        return " · ".join([*words, *([self._note] if self._note else [])])
+
+    def _repr_html_(self) -> str:
+        return f'<progress max="1" value="{self._progress.share:.4f}"></progress> {escape(repr(self))}'

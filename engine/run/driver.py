@@ -25,9 +25,8 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, follow_rounds, has_more, study_fault
 from ...studies.text.units import plural
-from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay
+from ..core.events import ClaimedElsewhere, Ended, Event, Listener, MachineFailed, Relay, notebook_listener
 from ..core.process import Stop, on_interrupt, restored_process
-from ..core.progress import notebook_listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
 from ..optimisers.build import group_sizes

@@ -1,6 +1,6 @@
 """Vocabularies, which map the symbols of sentences to numbers; each is learnt once and stored.
 
-`words` has their interface, words and bytes; `spelled_words` and `subwords` are other kinds.
+`words` has their interface, and vocabularies of words, spelled words and bytes; `subwords` those of pieces.
 """
 
 from __future__ import annotations
@@ -9,8 +9,14 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
-from .words import ByteVocabulary, SymbolVocabulary, Vocabulary, WordVocabulary
+from .words import (
+    ByteVocabulary,
+    DigitSpellingVocabulary,
+    SpelledVocabulary,
+    SymbolVocabulary,
+    Vocabulary,
+    WordVocabulary,
+)
 
 _KINDS: dict[
     str,

@@ -6,8 +6,7 @@ from rich.console import Console
 
 from activemem.cli.live.display import STOPPING_MESSAGE, Display, LineDisplay
 from activemem.cli.views.trial_lines import Headline, TrialNameColumns
-from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.core.progress import StudyProgress
+from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
 from activemem.studies.study import load_study
 
 from ..trial_factories import make_trial

@@ -4,8 +4,7 @@ import pytest
 
 from activemem.cli.views import trial_lines
 from activemem.cli.views.trial_lines import Headline, TrialNameColumns
-from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.core.progress import StudyProgress
+from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text

@@ -1,7 +1,6 @@
 import pytest
 
-from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.core.progress import StudyProgress
+from activemem.engine.core.events import Ended, EpochFinished, Started, StudyProgress
 
 from ...cli.trial_factories import make_trial
 

@@ -31,12 +31,13 @@ from .....grammar.nodes import ChoiceDimension, Dimension
 from .....studies.schema.settings import Level
 from .....studies.study import Study
 from .evolution import PointChanges, cross
-from .recipe_features import PLACES, RecipeFeatures
 from .search_observations import (
+    PLACES,
     EliteWindow,
     EndedPoint,
     PerStudyCache,
     PointKey,
+    RecipeFeatures,
     SearchObservations,
     distribution,
     draw,

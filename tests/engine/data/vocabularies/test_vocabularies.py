@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from activemem.engine.corpora.files import DataError
 from activemem.engine.data.vocabularies import learn_vocabulary, load_vocabulary
-from activemem.engine.data.vocabularies.spelled_words import SPACE
-from activemem.engine.data.vocabularies.words import END, PADDING, START, UNKNOWN
+from activemem.engine.data.vocabularies.words import END, PADDING, SPACE, START, UNKNOWN
 
 SENTENCES = [
     "The cat sat on the mat, and the dog (the big one) didn't.",

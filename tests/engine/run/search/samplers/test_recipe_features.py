@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.samplers.recipe_features import PLACES, RecipeFeatures
-from activemem.engine.run.search.samplers.search_observations import distribution, draw
+from activemem.engine.run.search.samplers.search_observations import (
+    PLACES,
+    RecipeFeatures,
+    distribution,
+    draw,
+)
 from activemem.studies.study import load_study
 
 NUMBERS = {
