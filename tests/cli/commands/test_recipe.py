@@ -32,7 +32,7 @@ TAKEN_APART = """\
 
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 11.6 MB of parameters, 11.6 MB of gradients, 23.2 MB of Adam's,
-  103.7 MB of activations and 102.4 kB of logits; about 140.6 MB at the peak
+  103.7 MB of activations and 102.4 kB of logits; about 140.5 MB at the peak
   generation keeps 8.2 kB for each token and a window of 19.5 kB
 """
 
