@@ -16,7 +16,7 @@ from ..studies.planning.time_estimates import TimeEstimator
 from ..studies.schema.factors import SEED, level_text
 from ..studies.text.units import plural
 from .claims.cell_values import CellResults
-from .claims.check import cell_results, check_claims, comparison_tests
+from .claims.check import check_claims, comparison_tests, results_of_claims
 from .claims.hypothesis_test import PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
 from .kinds.cells import CellsTable
@@ -179,8 +179,9 @@ def claim_candidates(
     if not study.claims:
         return
     judged = study.with_later_seeds()
-    results = cell_results(judged, outcomes, metrics)
-    for claim, result in zip(study.claims, check_claims(judged, outcomes, metrics), strict=True):
+    found = results_of_claims(judged, outcomes, metrics)
+    checked = check_claims(judged, outcomes, metrics)
+    for claim, result, results in zip(study.claims, checked, found, strict=True):
         if result.verdict in OPEN:
             yield from _OpenClaim.of(claim, result, results).candidates(estimator)
 

@@ -73,17 +73,29 @@ def check_claims(
     """
     if study.claims and (fault := device_fault(study, outcomes)):
         raise ClaimError(fault)
-    results = cell_results(study, outcomes, metrics)
-    return tuple(_check_claim(claim, results, small=study.header.small) for claim in study.claims)
+    found = results_of_claims(study, outcomes, metrics)
+    return tuple(
+        _check_claim(claim, results, small=study.header.small)
+        for claim, results in zip(study.claims, found, strict=True)
+    )
 
 
-def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:
-    """Return the values of all cells named by a study's claims.
+def results_of_claims(
+    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
+) -> list[CellResults]:
+    """Return for each claim of a study the values of the cells on which its verdict may depend.
 
     The arguments are the same as for `check_claims`.
     """
-    quantities = {each for claim in study.claims for each in _claim_quantities(claim)}
-    return CellResults(study, quantities, outcomes, metrics)
+    gates = study.gates
+    stages = [gates.first_gate(claim.spec.name) if gates else None for claim in study.claims]
+    made: dict[int | None, CellResults] = {}
+    for stage in dict.fromkeys(stages):
+        claims = (claim for claim, each in zip(study.claims, stages, strict=True) if each == stage)
+        quantities = {each for claim in claims for each in _claim_quantities(claim)}
+        cells = study if gates is None or stage is None else gates.without_held(study, stage)
+        made[stage] = CellResults(cells, quantities, outcomes, metrics)
+    return [made[stage] for stage in stages]
 
 
 def needs_metrics(study: Study) -> bool:

@@ -42,8 +42,12 @@ class GateSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate: the ids of the trials that it holds back, and of those that each of its claims opens."""
+    """A gate: the cells that it holds back, by their levels.
 
+    `held` has the ids of their trials, and `opened_by` the ids of those that each of its claims opens.
+    """
+
+    levels: Mapping[str, Sequence[Level]]
     held: frozenset[str]
     opened_by: Mapping[str, frozenset[str]]
 
@@ -74,6 +78,23 @@ class Gates(Expansion):
         for gate in self.gates:
             left |= gate.held.difference(*(gate.opened_by.get(name, ()) for name in confirmed))
         return left
+
+    def first_gate(self, claim: str) -> int | None:
+        """Return the place of the first gate that a claim can open; None if it opens none."""
+        return next((place for place, gate in enumerate(self.gates) if claim in gate.opened_by), None)
+
+    def without_held(self, study: Study, first: int) -> Study:
+        """Return a study without the cells that the gate at the place `first` or a later one holds back.
+
+        The claims that open this gate are decided on the other cells alone, so that what trains behind it
+        cannot change their verdicts.
+        """
+        cells = tuple(
+            trial
+            for trial in study.cells
+            if not any(_has_levels(trial.levels, gate.levels) for gate in self.gates[first:])
+        )
+        return replace(study, grid=replace(study.grid, cells=cells))
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
         """Return the study with its gates; their claims share one level.
@@ -122,7 +143,7 @@ class Gates(Expansion):
                 opened[claim.spec.name] = frozenset(
                     trial.id for trial in held if _key(trial.levels, sizes) in others
                 )
-            yield Gate(held=frozenset(trial.id for trial in held), opened_by=opened)
+            yield Gate(levels=wanted, held=frozenset(trial.id for trial in held), opened_by=opened)
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield the budget of each stage, and what opens it; a later stage is an upper bound."""

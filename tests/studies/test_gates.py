@@ -113,3 +113,13 @@ def test_the_claims_of_all_gates_share_their_level():
 def test_a_gate_that_cannot_open_is_a_fault(old, new, message):
     with pytest.raises(StudyError, match=message.replace("[", r"\[")):
         load_study(STUDY.replace(old, new))
+
+
+def test_what_trains_behind_a_gate_does_not_change_the_verdicts_that_open_it(tmp_path):
+    compared = "test_loss[width=4, mixer=lstm] < test_loss[width=4, mixer=conv]"
+    study = load_study(STUDY.replace("parameters[width=4, mixer=conv] < 0", compared))
+    results = StudyResults(study, Store(tmp_path))
+    run_study(study, tmp_path, local=True)
+    before = results.check_claims()[:2]
+    run_study(study, tmp_path, local=True, trial_ids={trial.id for trial in study.trials})
+    assert results.check_claims()[:2] == before
