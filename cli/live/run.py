@@ -17,7 +17,7 @@ import polars as pl
 
 from ...engine.core.events import initial_progress
 from ...reporting.added_seeds import asks_for_seeds
-from ...reporting.claims.verdicts import count_verdicts
+from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
@@ -251,6 +251,7 @@ def run_until_decided(
         found = results.next_seeds(seconds=left)
         if found is None or left == 0.0:
             _print_verdicts(results, spent)
+            _print_why_no_seeds(results, left)
             return summary
         print_stderr(_announcement(found))
         opened = results.open_trials()
@@ -315,6 +316,21 @@ def _print_verdicts(results: StudyResults, spent: float) -> None:
         told.append(f"tables {decided} of {plural(every, 'difference')} decided")
     told.append(f"added seeds trained for {format_duration(spent)}")
     print_stderr(f"{results.study.name}: {'; '.join(told)}")
+
+
+def _print_why_no_seeds(results: StudyResults, left_s: float | None) -> None:
+    """Print why nothing is added although a claim or a difference is undecided."""
+    decided, every = results.decided_differences()
+    if decided == every and not any(each.verdict in OPEN for each in results.check_claims()):
+        return
+    if left_s == 0.0:
+        why = "the budget is spent"
+    elif left_s is not None and results.next_seeds() is not None:
+        why = "the trainings that might decide more take longer than the budget"
+    else:
+        most = results.study.header.max_seeds
+        why = f"no addition up to max_seeds = {most} has a 1 % chance to decide more"
+    print_stderr(f"{results.study.name}: no seeds are added: {why}")
 
 
 def run_from_options(options: RunOptions) -> Summary | None:

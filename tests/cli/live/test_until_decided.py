@@ -65,6 +65,17 @@ def test_a_budget_bounds_what_added_seeds_train(run, study):
     assert seeds() == [0, 1, 2]
 
 
+def test_a_run_that_adds_nothing_says_why(run, study):
+    assert run("study", "run", study(), "--local").exit_code == 0
+    ends = Store("results").trials({"loss"})["metrics"]
+    losses = [each["value"] for row in ends for each in row if each["name"] == "loss"]
+    options = ("--local", "--until-decided", "--budget", "0s")
+    path = study(f"> {mean(losses) - 1.2 * stdev(losses)}")  # undecided
+    assert "tiny: no seeds are added: the budget is spent" in run("study", "run", path, *options).stderr
+    path = study(f"> {mean(losses) - 100 * stdev(losses)}")  # confirmed
+    assert "no seeds are added" not in run("study", "run", path, *options).stderr
+
+
 def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_path):
     def write(margin):
         text = study_text(
