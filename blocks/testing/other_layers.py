@@ -120,7 +120,7 @@ def _import(path: str) -> Callable[..., Any]:
 
 
 class _InterpretingDriver:
-    """What Triton's tuner asks of a device: without one, the first choice of a kernel's sizes is taken."""
+    """A stand-in for a GPU driver: Triton's tuner then takes a kernel's first sizes without timing."""
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """Return a function that finds all choices equally fast."""

@@ -1,4 +1,4 @@
-"""Where trials train: in this process or on Ray, and on which share of a GPU."""
+"""Placement of trials: in this process or on Ray, and on which share of a GPU."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What the trainings of a cell took to a target, by seed.
+    """The cost of reaching a target, for each training of a cell, by seed.
 
     `limits` has what those took in all that did not reach it. `resolution` is what each takes from one
     evaluation to the next.
