@@ -40,5 +40,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Everything that can be named."""
+    """Return the names of all promised objects and blocks."""
     return sorted({*globals(), *__all__, *dir(import_module(".grammar.block_names", __name__))})

@@ -44,7 +44,7 @@ class Fault:
 
     @property
     def sort_key(self) -> tuple[int, int]:
-        """The place where the parser noticed the fault, then the fault's own."""
+        """Return where the parser noticed the fault, then where the fault itself is."""
         return (self.start if self.detected_at is None else self.detected_at, self.start)
 
 
@@ -66,11 +66,11 @@ class FaultCollector:
 
     @property
     def is_full(self) -> bool:
-        """True if the limit of faults is reached, so that the search for more can stop."""
+        """Return whether the limit of faults is reached, so that the search for more can stop."""
         return len(self._faults) >= MAX_FAULTS
 
     def add(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
-        """Note a fault, unless there are too many already."""
+        """Add a fault, unless the limit is reached."""
         if not self.is_full:
             self._faults.append(Fault(start, end, message, detected_at))
 
@@ -113,7 +113,7 @@ def _spelling(name: str) -> str:
 
 
 def _shared_letters(word: str, name: str) -> int:
-    """Return how long the beginning is, or the longest part between underscores, that two names share."""
+    """Return the length of the longest shared beginning of two names, or of parts of them."""
     if word.startswith(name) or name.startswith(word):
         return min(len(word), len(name))
     return max(map(len, {*word.split("_")} & {*name.split("_")}), default=0)
@@ -140,7 +140,7 @@ def nearest_hint(word: str, known: Iterable[str]) -> str:
 
 
 def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:
-    """Return the line of a span, cut around it if long, and the carets below; at least one."""
+    """Return the line of a span, shortened if long, with at least one caret below it."""
     shown, offset = text, 0
     if len(text) > MAX_UNCUT_WIDTH:
         first, end = max(start - CONTEXT_WIDTH, 0), min(end, start + CONTEXT_WIDTH)

@@ -91,7 +91,7 @@ def check_arguments(*faults: str | None, error: type[ActivememError] = Activemem
 def argument_fault(
     name: str, value: object, kinds: type | tuple[type, ...], expected: str | None = None
 ) -> str | None:
-    """Return what is wrong with an argument that has none of these types; None if it has one of them."""
+    """Return the fault of an argument that has none of these types; None for a valid one."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return None
@@ -107,7 +107,7 @@ def number_fault(
     whole: bool = True,
     optional: bool = False,
 ) -> str | None:
-    """Return what is wrong with an argument that is no finite number within its bound; None if it is one."""
+    """Return the fault of an argument that is not a finite number within its bound; None for a valid one."""
     if optional and value is None:
         return None
     bound = f"of at least {least}" if above is None else f"above {above}"
@@ -123,7 +123,7 @@ def number_fault(
 
 
 def texts_fault(name: str, values: object, example: str) -> str | None:
-    """Return what is wrong with an argument that is no list of texts; None if it is one."""
+    """Return the fault of an argument that is not a list of texts; None for a valid one."""
     is_one = isinstance(values, str | bytes | Mapping)
     if isinstance(values, Collection) and not is_one and all(isinstance(each, str) for each in values):
         return None
@@ -131,12 +131,12 @@ def texts_fault(name: str, values: object, example: str) -> str | None:
 
 
 def describe_value(value: object) -> str:
-    """Return plain data as Python writes it, shortened, and the type of anything else."""
+    """Return the shortened `repr` of plain data, and the type of anything else."""
     if value is None or isinstance(value, str | Real | list | tuple | dict | set):
         return printable(reprlib.repr(value))
     return with_article(type(value).__name__)
 
 
 def with_article(noun: str) -> str:
-    """Return a noun behind `a` or `an`."""
+    """Return a noun after `a` or `an`."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"

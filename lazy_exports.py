@@ -1,4 +1,4 @@
-"""The names that a package promises, each loaded when it is first asked for.
+"""Lazy exports: the public names of a package, each loaded on first use.
 
 They are written once, in the `__init__.pyi` beside the package's `__init__.py`, where editors read them too.
 """

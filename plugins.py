@@ -83,7 +83,7 @@ class BrokenPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginFile:
-    """A plug-in in a file: its path, and its source, which is all that another machine needs."""
+    """A plug-in in a file: its path, and its source, from which another machine can load it."""
 
     path: Path
     source: str
@@ -145,7 +145,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
 
     @contextmanager
     def replaced(self, name: str, item: ItemT) -> Iterator[None]:
-        """Yield a context in which a name stands for another item, or for one at all."""
+        """Replace the item of a name within a context, or register one there."""
         before = self._entries.get(name)
         self._entries[name] = _Entry(item)
         try:
@@ -201,7 +201,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
 
 
 def contract_faults(cls: object, base: type) -> list[str]:
-    """Return what a plug-in's class lacks of its base class."""
+    """Return the faults of a plug-in's class: a wrong base, or undefined abstract methods."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return [f"expected a class derived from {base.__name__}, got {cls!r}"]
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
@@ -209,7 +209,7 @@ def contract_faults(cls: object, base: type) -> list[str]:
 
 
 def load_plugin(path: Path | str) -> ModuleType:
-    """Load a plug-in from a file, once; raise PluginError if there is none, or with what the file raised."""
+    """Load a plug-in from a file, once; raise PluginError if the file is missing or raises."""
     check_arguments(argument_fault("path", path, (str, Path), "the path of a plug-in"), error=PluginError)
     path = Path(path)
     try:
@@ -240,7 +240,7 @@ def loaded_files() -> tuple[PluginFile, ...]:
 
 @contextmanager
 def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
-    """Turn what plug-in code raises in a context into a PluginError with the file and line.
+    """Convert exceptions of plug-in code within a context to a PluginError with the file and line.
 
     `item` is the class or function that the plug-in registered. Errors of this package pass unchanged, and so
     do errors for a lack of memory, after which a trial is retried.
@@ -260,17 +260,17 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
 
 
 def note_broken(owner: str, message: str, entry: str = "") -> None:
-    """Note why a plug-in cannot be used, to be reported beside a name that is missing."""
+    """Record why a plug-in cannot be used, to report it if a name is missing."""
     _broken[f"{owner} {entry}"] = BrokenPlugin(owner=owner, message=printable(message), entry=entry)
 
 
 def broken_plugins() -> tuple[BrokenPlugin, ...]:
-    """Return the plug-ins met so far that cannot be used."""
+    """Return the plug-ins found so far that cannot be used."""
     return tuple(_broken.values())
 
 
 def load_installed() -> None:
-    """Load the plug-ins of installed packages, once; note those that cannot be loaded."""
+    """Load the plug-ins of installed packages, once; record those that cannot be loaded."""
     if _installed:
         return
     _installed.append(PLUGIN_GROUP)  # before loading, which looks names up itself
@@ -295,7 +295,7 @@ def _package_code(owner: str, entry: EntryPoint) -> str:
 
 
 def _module_source(module: str) -> bytes:
-    """Return the file of a module, or nothing; import neither it nor a package around it."""
+    """Return the source of a module, empty if not found, without importing the module or its package."""
     top, *parts = module.split(".")
     try:
         found, name = find_spec(top), top
@@ -331,7 +331,7 @@ def _load_file(file: PluginFile) -> ModuleType:
 
 @contextmanager
 def _registering(owner: str, code: str) -> Iterator[_Load]:
-    """Yield a context in which this owner registers things; if anything is raised, none of them stays."""
+    """Register items for an owner within a context; if it raises, remove all of them."""
     load = _Load(owner, code)
     before = _loading.set(load)
     try:

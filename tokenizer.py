@@ -1,4 +1,4 @@
-"""A text cut into tokens by rules, and a reader that steps over them: both languages are read with these."""
+"""A tokenizer by rules, and a reader of its tokens, for the languages of recipes and claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Token(NamedTuple):
 
 
 class Tokenizer:
-    """Cuts a text by rules, each a kind of token with its pattern; the first that fits a place counts.
+    """A tokenizer by rules: kinds of token with their patterns, of which the first that matches wins.
 
     Every text must fit: the last rule takes any character. What fits the rule "space" is left out.
     """
@@ -38,7 +38,7 @@ class Tokenizer:
 
 
 class TokenReader:
-    """One reading of tokens; `token` is the next one that no rule has taken yet."""
+    """A reader of tokens; `token` is the next unread one."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -46,7 +46,7 @@ class TokenReader:
         self.token = tokens[0]
 
     def _advance(self) -> Token:
-        """Step over the next token and give it; the end stays where it is."""
+        """Return the next token and move past it; the end is never passed."""
         token = self.token
         if token.kind != "end":
             self._at += 1
@@ -54,5 +54,5 @@ class TokenReader:
         return token
 
     def _end(self) -> int:
-        """Return the end of the last token."""
+        """Return the end of the last read token."""
         return self._tokens[self._at - 1].end if self._at else 0

@@ -58,7 +58,7 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """A way of writing nodes: sums sorted or in order, holes filled by texts or not."""
+    """A renderer of nodes, with sorted or unsorted sums, and with holes filled or open."""
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -317,7 +317,7 @@ def _representative_values(value: Value) -> list[Value]:
 
 
 class _Checker:
-    """One check of a text.
+    """Checker of one recipe's text.
 
     Methods report the faults that they find and return None for a wrong part; a None from an inner part adds
     no further fault.

@@ -109,18 +109,18 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
             yield "not tied"
         case _, TiedNode() if after.body == before:
             yield "tied"
-        case BlockNode(), BlockNode() if before.name == after.name and (less := _fewer(before, after)):
-            yield from (f"− {argument} of {before.name}" for argument in less)
+        case BlockNode(), BlockNode() if before.name == after.name and (removed := _removed(before, after)):
+            yield from (f"− {argument} of {before.name}" for argument in removed)
         case _:
             yield f"{render(before)} → {render(after)}"
 
 
-def _fewer(before: BlockNode, after: BlockNode) -> list[str]:
+def _removed(before: BlockNode, after: BlockNode) -> list[str]:
     """Return the arguments that only the first block has; empty if any other argument differs."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
-    less = [argument for argument in before.arguments if argument not in after.arguments]
-    texts = (render(BlockNode(before.name, (argument,))) for argument in less)
+    removed = [argument for argument in before.arguments if argument not in after.arguments]
+    texts = (render(BlockNode(before.name, (argument,))) for argument in removed)
     return [text.removeprefix(f"{before.name}(").removesuffix(")") for text in texts]
 
 
@@ -201,7 +201,7 @@ class DistanceTree:
         object.__setattr__(self, "keyroots", tuple(sorted(last.values())))
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
-    def least_distance(self, text: str) -> float:
+    def lower_bound(self, text: str) -> float:
         """Return a lower bound of the distance to a canonical text, by counting unshared blocks."""
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())

@@ -193,7 +193,7 @@ class Analysis:
 
     @property
     def causal(self) -> bool:
-        """Return whether no position sees a later one."""
+        """Return whether no position sees a later position."""
         return self.reach.right == 0
 
     @property
@@ -385,7 +385,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return the parts in series; after a pool they map a sequence of one."""
+        """Return the parts in series; after a pool they map a sequence of length one."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:

@@ -20,7 +20,7 @@ from .attention import (
     window_from_settings,
     window_reach,
 )
-from .spec import Role, Settings, Spec, as_int, define, integer, lays_out_its_window, sees_itself
+from .spec import Role, Settings, Spec, as_int, define, integer, sees_itself, window_export_fault
 
 _VECTORS = integer("N", "number of persistent vectors per head", (0, 1048576))
 _SPAN = integer("span", "span: visible tokens on each side", (1, 65536), 1024)
@@ -54,7 +54,7 @@ def _persistent_attention(
         ),
         check=check,
         compiled_for_each_length=lambda _settings: True,
-        export_fault=lays_out_its_window,
+        export_fault=window_export_fault,
     )
 
 

@@ -21,9 +21,9 @@ from .spec import (
     boolean,
     define,
     integer,
-    lays_out_its_window,
     real,
     sees_everything,
+    window_export_fault,
     word,
 )
 
@@ -220,6 +220,6 @@ define(
         compiled_for_each_length=lambda settings: (
             as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
         ),
-        export_fault=lambda settings: lays_out_its_window(settings) if as_int(settings, "span") > 0 else None,
+        export_fault=lambda settings: window_export_fault(settings) if as_int(settings, "span") > 0 else None,
     )
 )

@@ -22,7 +22,7 @@ from .spec import (
     as_word,
     define,
     integer,
-    loops_over_positions,
+    loop_export_fault,
     word,
 )
 from .vector_states import CHANNELS
@@ -128,7 +128,7 @@ define(
         check=_check_taps,
         compiled_for_each_length=lambda settings: as_word(settings, "filter") == "implicit",
         export_fault=lambda settings: (
-            loops_over_positions(settings) if as_word(settings, "filter") == "implicit" else None
+            loop_export_fault(settings) if as_word(settings, "filter") == "implicit" else None
         ),
     ),
     Spec(
@@ -152,6 +152,6 @@ define(
         reach=_hyena_reach,
         window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,
         compiled_for_each_length=lambda _settings: True,
-        export_fault=loops_over_positions,
+        export_fault=loop_export_fault,
     ),
 )

@@ -23,7 +23,7 @@ from .spec import (
     boolean,
     define,
     integer,
-    loops_over_positions,
+    loop_export_fault,
     sees_the_past,
     word,
 )
@@ -78,7 +78,7 @@ def _recurrence(
     check: Callable[[Settings], str | None] | None = None,
     compiled_for_each_length: Callable[[Settings], bool] | None = None,
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
-    export_fault: Callable[[Settings], str | None] | None = loops_over_positions,
+    export_fault: Callable[[Settings], str | None] | None = loop_export_fault,
 ) -> Spec:
     """Return a block of this family.
 

@@ -5,7 +5,7 @@ They are causal in every model. Each position's product with the state depends o
 
 from __future__ import annotations
 
-from .spec import Role, Spec, as_int, define, integer, loops_over_positions, sees_the_past
+from .spec import Role, Spec, as_int, define, integer, loop_export_fault, sees_the_past
 
 RECURRENT = ("lstm", "gru")
 """The blocks whose last state can start a decoder."""
@@ -22,7 +22,7 @@ def _recurrent(name: str, summary: str, equation: str, source: str, states: int)
         reach=sees_the_past,
         window=lambda settings, context: states * as_int(settings, "layers") * context.width,
         compiled_for_each_length=lambda _settings: True,
-        export_fault=loops_over_positions,
+        export_fault=loop_export_fault,
     )
 
 

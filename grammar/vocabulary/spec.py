@@ -118,12 +118,12 @@ def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=0, right=0)
 
 
-def loops_over_positions(_settings: Settings) -> str:
+def loop_export_fault(_settings: Settings) -> str:
     """Return why a block with a loop over positions cannot be exported."""
     return "it computes positions, or chunks of positions, sequentially"
 
 
-def lays_out_its_window(_settings: Settings) -> str:
+def window_export_fault(_settings: Settings) -> str:
     """Return why attention within a window cannot be exported."""
     return "its window layout depends on the length"
 

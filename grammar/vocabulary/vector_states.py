@@ -21,7 +21,7 @@ from .spec import (
     boolean,
     define,
     integer,
-    loops_over_positions,
+    loop_export_fault,
     sees_the_past,
     word,
 )
@@ -70,7 +70,7 @@ def _recurrence(
         reach=sees_the_past,
         window=window,
         compiled_for_each_length=lambda _settings: True,
-        export_fault=loops_over_positions,
+        export_fault=loop_export_fault,
     )
 
 

@@ -135,7 +135,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
     """Return the nearest recipes; recipes with too many unshared blocks are skipped early."""
     mine = DistanceTree(asked.root)
-    bounds = sorted((mine.least_distance(text), number) for number, text in enumerate(texts))
+    bounds = sorted((mine.lower_bound(text), number) for number, text in enumerate(texts))
     best: list[tuple[float, int, Recipe]] = []
     for bound, number in bounds:
         if len(best) == count and bound > best[-1][0]:

@@ -48,7 +48,7 @@ def test_it_is_a_metric_that_equals_its_slow_definition_and_has_its_bound_below(
     assert distance == pytest.approx(slow_distance((first,), (second,)))
     assert distance == pytest.approx(tree_distance(second, first))
     assert tree_distance(first, third) <= distance + tree_distance(second, third) + 1e-9
-    assert DistanceTree(first).least_distance(render(second)) <= distance + 1e-9
+    assert DistanceTree(first).lower_bound(render(second)) <= distance + 1e-9
 
 
 def slow_distance(mine, theirs):
