@@ -21,7 +21,7 @@ from ...studies.claims.comparisons import iter_comparisons, iter_quantities
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.text.units import degrees_of_freedom
 from ..outcomes import overrides_sentence, stale_sentence
-from ..statistics.estimates import MAX_PAIRS, TESTS
+from ..statistics.estimates import TESTS
 from ..statistics.speedups import format_ratio
 from .verdicts import OPEN, ClaimResult, ComparisonResult, Verdict
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 INDENT = 2
 _GAP = 2  # columns between words and numbers
+_MOST_SEEDS = 100  # above this, the bound of the difference says more than the needed number of seeds
 _MAX_CELLS_NAMED = 2  # more cells that lack the same are only counted
 
 
@@ -128,7 +129,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             "of the claim overall (Pocock 1977)."
         )
     if any(each.needed for each in checked):
-        sentences.append("Sufficient seeds: power of 80 % at this effect and spread.")
+        sentences.append(f"Sufficient seeds, up to {_MOST_SEEDS}: power of 80 % at this effect and spread.")
     return sentences
 
 
@@ -175,24 +176,19 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
-    """Format the number of seeds: `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`.
+    """Format the number of seeds: `n = 3`, `n = 2 of 3`, `n = 3, 11 would do` or `n = 3, within ±0.05`.
 
-    `> 10,000 would do` beyond MAX_PAIRS. The needed number is left out if the effect is 0, or if it is
-    infinite and the number is unknown.
+    The largest difference in the interval replaces a number of seeds that nobody would train.
     """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
-    endless = finding.effect is not None and math.isinf(finding.effect)
-    is_unknown = endless and needed is None
-    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2 or is_unknown or _is_zero(finding):
+    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
         return f"n = {finding.n}"
-    return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MAX_PAIRS:,}'} would do"
-
-
-def _is_zero(finding: ComparisonResult) -> bool:
-    if finding.effect is None or math.isinf(finding.effect):
-        return finding.effect is None
-    return not round(finding.effect - (1 if finding.is_ratio else 0), finding.decimals)
+    if needed and needed <= _MOST_SEEDS:
+        return f"n = {finding.n}, {needed} would do"
+    if finding.interval is None or finding.is_ratio or not all(map(math.isfinite, finding.interval)):
+        return f"n = {finding.n}"
+    return f"n = {finding.n}, within ±{finding.format(max(map(abs, finding.interval)))}"
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:

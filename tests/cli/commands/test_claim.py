@@ -45,7 +45,7 @@ SHOWN = """\
 
   confirmed   attention reaches 7 on not    0.0 [−0.7,  0.7]  p = .027  n = 3
 
-  undecided   attention passes 7 on not     0.0 [−0.7,  0.7]  n = 3
+  undecided   attention passes 7 on not     0.0 [−0.7,  0.7]  n = 3, within ±0.7
 
   max_length: longest length with 100 % accuracy.
   Effect: left minus right, paired by seed, with its t interval at 95 %, wider
@@ -53,7 +53,7 @@ SHOWN = """\
   Tested by that interval, which assumes normal differences. Their variance is
   the larger of the pooled variance of all comparable cells (2 degrees of
   freedom) and their own, and at least that of rounding.
-  Sufficient seeds: power of 80 % at this effect and spread.
+  Sufficient seeds, up to 100: power of 80 % at this effect and spread.
   The study does not state the sources of its settings.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
 """
