@@ -485,7 +485,7 @@ _layouts: dict[object, Any] = {}
 
 
 def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return what a function returns, empty if it was called with equal shapes before."""
+    """Return a function's result; for shapes that were seen before, empty tensors instead."""
     if not _makes_new_tensors(func):
         return func(*args, **kwargs)
     try:

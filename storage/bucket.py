@@ -118,7 +118,7 @@ class Bucket:
 
     def list(self, folder: str, *, prompt: bool = False) -> list[ObjectInfo]:
         """Return all objects in a folder, unordered."""
-        with self._asking(folder):
+        with self._file_errors(folder):
             try:
                 stream = self._server.list(self._prompt if prompt else self._data, prefix=self._name(folder))
                 return [self._info(meta) for chunk in stream for meta in chunk]
@@ -127,7 +127,7 @@ class Bucket:
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return an object without its contents, or None if it does not exist."""
-        with self._asking(key):
+        with self._file_errors(key):
             try:
                 return self._info(self._server.head(self._data, self._name(key)))
             except FileNotFoundError:
@@ -135,7 +135,7 @@ class Bucket:
 
     def get(self, key: str) -> Found | None:
         """Return an object, or None if it does not exist."""
-        with self._asking(key):
+        with self._file_errors(key):
             try:
                 answer = self._server.get(self._data, self._name(key))
                 return Found(bytes(answer.bytes()), self._info(answer.meta))
@@ -144,7 +144,7 @@ class Bucket:
 
     def download(self, key: str, path: Path) -> ObjectInfo | None:
         """Download an object to a file; return None if it does not exist."""
-        with self._asking(key):
+        with self._file_errors(key):
             try:
                 answer = self._server.get(self._data, self._name(key))
                 with path.open("wb") as file:
@@ -156,12 +156,12 @@ class Bucket:
 
     def put(self, key: str, contents: bytes | Path) -> Version:
         """Write or replace an object; it is then as durable as the server promises."""
-        with self._asking(key):
+        with self._file_errors(key):
             return self._put(self._data, key, contents, "overwrite")
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object within the bucket; return whether the source exists."""
-        with self._asking(source):
+        with self._file_errors(source):
             try:
                 self._server.copy(self._data, self._name(source), self._name(target))
             except FileNotFoundError:
@@ -175,7 +175,7 @@ class Bucket:
         """
         for left in reversed(range(_TRIES)):
             try:
-                with self._asking(key):
+                with self._file_errors(key):
                     return self._put(self._data, key, data, "create")
             except FileExistsError:
                 found = self.get(key)
@@ -195,7 +195,7 @@ class Bucket:
         An object that has these contents already is ours, as with `create`.
         """
         try:
-            with self._asking(key):
+            with self._file_errors(key):
                 mode: PutMode = {}
                 if version.e_tag is not None:
                     mode["e_tag"] = version.e_tag
@@ -211,7 +211,7 @@ class Bucket:
         names = [self._name(key) for key in keys]
         if not names:
             return
-        with self._asking(keys[0]):
+        with self._file_errors(keys[0]):
             try:
                 self._server.delete(self._data, names)
             except FileNotFoundError:  # some servers say so, and some objects may be left
@@ -229,7 +229,7 @@ class Bucket:
         try:
             version = self.create(key, b"first")
             try:
-                with self._asking(key):
+                with self._file_errors(key):
                     self._put(self._prompt, key, b"second", "create")
                 ignored.append("If-None-Match")
             except FileExistsError:
@@ -261,8 +261,8 @@ class Bucket:
         return ObjectInfo(key, meta["size"], meta["last_modified"].timestamp(), version)
 
     @contextmanager
-    def _asking(self, key: str) -> Iterator[None]:
-        """Convert obstore's errors to those of files."""
+    def _file_errors(self, key: str) -> Iterator[None]:
+        """Convert obstore's errors within a context to errors of files."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:

@@ -63,14 +63,14 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
     return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
 
 
-def with_takers(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
+def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
     """Return trials with the column `taken`: the studies that have adopted them; null without any."""
-    rows = read_taken(quarantine)
+    rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
 
 
-def read_taken(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
+def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
     """Return the trials that these studies (or all) have adopted: trial, study, factors, and time."""
     rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
     return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
@@ -176,9 +176,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
         self._numbers[trial] = max(row["attempt"], self.last_number(trial))
-        if known is None or _counts_as(known) < _counts_as(row):
+        if known is None or _validity_key(known) < _validity_key(row):
             self._arrivals.append(trial)
-        if known is None or _counts_as(known) <= _counts_as(row):
+        if known is None or _validity_key(known) <= _validity_key(row):
             self._rows[trial] = row
 
     def __getitem__(self, trial: str) -> Mapping[str, Any]:
@@ -191,6 +191,6 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return len(self._rows)
 
 
-def _counts_as(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a sorting key of a row; a trial's greatest one is valid."""
+def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
+    """Return a sorting key of a row; the greatest one of a trial is valid."""
     return row["status"] == DONE, row["attempt"]

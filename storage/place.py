@@ -362,7 +362,7 @@ def is_compacted(path: Path) -> bool:
     return path.name.startswith(_COMPACTED)
 
 
-def is_of_one(path: Path) -> bool:
+def holds_one_attempt(path: Path) -> bool:
     """Return whether a data file was written for one attempt alone."""
     return not path.name.startswith((_COMPACTED, _GROUP))
 

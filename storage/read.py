@@ -18,7 +18,7 @@ import polars as pl
 from .checksums import verify_checksum
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
-from .place import Layout, data_files, is_compacted, is_of_one
+from .place import Layout, data_files, holds_one_attempt, is_compacted
 from .rows import SCHEMAS
 
 _log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def read_attempts(
         except FileNotFoundError:  # merged meanwhile
             merged.add(partition.name)
             continue
-        if len(own) < len(wanted[partition.name]) and not all(map(is_of_one, data_files(partition))):
+        if len(own) < len(wanted[partition.name]) and not all(map(holds_one_attempt, data_files(partition))):
             merged.add(partition.name)
         else:
             loose += [data for data in found if data is not None]
@@ -153,8 +153,8 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
     """Group a partition's files so that no batch has an attempt twice, later data in later batches."""
-    several = [[data] for path, data in contents.items() if not is_of_one(path)]
-    loose = [data for path, data in contents.items() if is_of_one(path)]
+    several = [[data] for path, data in contents.items() if not holds_one_attempt(path)]
+    loose = [data for path, data in contents.items() if holds_one_attempt(path)]
     return [*several, loose] if loose else several
 
 
@@ -196,5 +196,5 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep the valid copy of each attempt if a crash has left several."""
+    """Keep the valid copy of each attempt, since a crash may have left several."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

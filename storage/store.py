@@ -15,7 +15,14 @@ from ..errors import argument_fault, check_arguments
 from .checksums import encode
 from .errors import StoreError
 from .files import is_other_than_file
-from .latest_attempts import LatestAttempts, last_numbers, read_latest, read_taken, with_probes, with_takers
+from .latest_attempts import (
+    LatestAttempts,
+    last_numbers,
+    read_adopted,
+    read_latest,
+    with_adopters,
+    with_probes,
+)
 from .leases import Leases, this_process
 from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
 from .read import RANK, Quarantine, latest_copies, read, read_attempts
@@ -203,7 +210,7 @@ class Store:
         """
         family = pl.col("name").str.split("[").list.first()
         replaced = {row.name.partition("[")[0] for row in probes}
-        earlier = self._of_latest(["probes"], [trial.trial]).filter(~family.is_in(list(replaced)))
+        earlier = self._latest_rows(["probes"], [trial.trial]).filter(~family.is_in(list(replaced)))
         kept = [MetricRow(**row) for row in earlier.select(*MetricRow.__slots__).iter_rows(named=True)]
         self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
@@ -212,15 +219,15 @@ class Store:
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
-    def take(self, trial: str, study: str, factors: str) -> None:
+    def adopt(self, trial: str, study: str, factors: str) -> None:
         """Record durably that a study adopts a trial of another one, with these factors as JSON."""
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
         self._layout.place.put(path, encode(pl.DataFrame([row], schema=TAKEN)))
 
-    def taken(self, study: str) -> pl.DataFrame:
+    def adopted(self, study: str) -> pl.DataFrame:
         """Return the trials of others that a study has adopted: trial, study, factors and time."""
-        return read_taken(self._quarantine, [study])
+        return read_adopted(self._quarantine, [study])
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
         """Return the status and the number of each trial's latest attempt, a done one before all others."""
@@ -266,18 +273,18 @@ class Store:
             check_stored_row(self._layout, row)
         if probes:
             frame = with_probes(self._quarantine, frame, probes)
-        return with_takers(self._quarantine, frame)
+        return with_adopters(self._quarantine, frame)
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
         """Return metrics, probes and tuning of the latest attempts, of all trials or of these.
 
         Columns are trial, attempt, step, epoch, name and value; sorted by the first five.
         """
-        return self._of_latest(("metrics", *MEASURED_LATER), trials)
+        return self._latest_rows(("metrics", *MEASURED_LATER), trials)
 
     def courses(self, trials: Collection[str]) -> pl.DataFrame:
-        """Return the metrics of these trials alone, in the form of `metrics`, without probes and tuning."""
-        return self._of_latest(("metrics",), trials)
+        """Return the metrics of these trials in the form of `metrics`, without probes and tuning."""
+        return self._latest_rows(("metrics",), trials)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
         """Return one metric of these attempts at all steps, or all metrics, in the form of `metrics`.
@@ -295,7 +302,7 @@ class Store:
         There is a row for each line, sorted by trial and line, with the search that found it: the task's, or
         with `tuned` the one chosen later.
         """
-        return self._of_latest(("tuned_outputs" if tuned else "outputs",), trials)
+        return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
         """Replace the rows of an attempt in a dataset; None removes them."""
@@ -311,7 +318,7 @@ class Store:
         if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
 
-    def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
+    def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
         """Return the rows of the latest attempts in datasets of one schema, without the column `study`."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()

@@ -27,8 +27,8 @@ from .place import (
     data_files,
     data_names,
     entries,
+    holds_one_attempt,
     is_compacted,
-    is_of_one,
     new_compacted_path,
     validate_study_name,
 )
@@ -131,7 +131,7 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
 
 def _is_unchanged(place: Place, path: Path, data: bytes) -> bool:
     """Return whether a file still has the bytes that were read; merged files always do."""
-    if not is_of_one(path):
+    if not holds_one_attempt(path):
         return True
     try:
         return place.get(path) == data

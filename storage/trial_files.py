@@ -135,7 +135,7 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """Return at most `most` of the points, evenly spread, with the last one."""
+    """Return at most `most` evenly spread points, including the last one."""
     step = -(-len(points) // most) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 
@@ -180,7 +180,7 @@ class TrialFiles:
         return self._layout.checkpoints(trial)
 
     def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all checkpoint folders, with up-to-date files of this name."""
+        """Return the folder of all checkpoint folders, after updating its files of this name."""
         self.place.fetch(self._layout.checkpoints_folder, name)
         return self._layout.checkpoints_folder
 

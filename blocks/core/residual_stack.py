@@ -92,7 +92,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Take the step with `function` as f, which also gets what is `given`."""
+        """Take the step with `function` as f, which also gets the arguments `given`."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:

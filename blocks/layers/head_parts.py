@@ -24,17 +24,17 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 """Gates as functions of a linear map of the input."""
 
 
-def _silu_gradient(of_silu: Tensor, x: Tensor) -> Tensor:
+def _silu_gradient(grad_silu: Tensor, x: Tensor) -> Tensor:
     """Return the gradient of SiLU in a twice differentiable form; torch's is not."""
     if not torch.is_grad_enabled():
-        return torch.ops.aten.silu_backward(of_silu, x)
+        return torch.ops.aten.silu_backward(grad_silu, x)
     share = torch.sigmoid(x)
-    return of_silu * share * (1.0 + x * (1.0 - share))
+    return grad_silu * share * (1.0 + x * (1.0 - share))
 
 
 _GATE_GRADIENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "silu": _silu_gradient,
-    "sigmoid": lambda of_gate, x: torch.ops.aten.sigmoid_backward(of_gate, torch.sigmoid(x)),
+    "sigmoid": lambda grad_gate, x: torch.ops.aten.sigmoid_backward(grad_gate, torch.sigmoid(x)),
     "gelu": torch.ops.aten.gelu_backward,
 }
 """Gradients for the gate's input, from the gradient of the gate."""
@@ -88,18 +88,18 @@ class _Convolution(torch.autograd.Function):
         ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
-    def backward(ctx: SavedContext, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, grad_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         x, weight = ctx.saved_tensors
-        length = of_y.shape[1]
+        length = grad_y.shape[1]
         if ctx.active:
-            of_y = _silu_gradient(of_y, _convolve(x, weight, length))
-        of_x = functional.pad(of_y * weight[-1], (0, 0, x.shape[1] - length, 0))
-        of_weight: list[Tensor] = []
+            grad_y = _silu_gradient(grad_y, _convolve(x, weight, length))
+        grad_x = functional.pad(grad_y * weight[-1], (0, 0, x.shape[1] - length, 0))
+        grad_weight: list[Tensor] = []
         for lag, seen, seeing in _lags(x.shape[1], length, len(weight)):
             if lag:
-                of_x[:, seen].add_(of_y[:, seeing] * weight[-1 - lag])
-            of_weight.append((of_y[:, seeing] * x[:, seen]).sum((0, 1)))
-        return None, None, of_x, torch.stack(of_weight[::-1])
+                grad_x[:, seen].add_(grad_y[:, seeing] * weight[-1 - lag])
+            grad_weight.append((grad_y[:, seeing] * x[:, seen]).sum((0, 1)))
+        return None, None, grad_x, torch.stack(grad_weight[::-1])
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
@@ -175,17 +175,17 @@ class _GatedHeads(torch.autograd.Function):
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
-    def backward(ctx: SavedContext, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, grad_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         y, gate, weight = ctx.saved_tensors
-        of_opened, of_y = of_product * y, of_product * GATES[ctx.kind](gate)
+        grad_opened, grad_y = grad_product * y, grad_product * GATES[ctx.kind](gate)
         if weight is None:
-            return None, of_y, _GATE_GRADIENTS[ctx.kind](of_opened, gate), None
+            return None, grad_y, _GATE_GRADIENTS[ctx.kind](grad_opened, gate), None
         scale = _inverse_scale(y)
-        of_gate = _GATE_GRADIENTS[ctx.kind](of_opened * scale * weight, gate)
+        grad_gate = _GATE_GRADIENTS[ctx.kind](grad_opened * scale * weight, gate)
         unit = y * scale
-        along = of_y * unit
-        of_unit = of_y * weight - unit * ((along @ weight) / y.shape[-1]).unsqueeze(-1)
-        return None, of_unit * scale, of_gate, along.flatten(0, -2).sum(0)
+        along = grad_y * unit
+        grad_unit = grad_y * weight - unit * ((along @ weight) / y.shape[-1]).unsqueeze(-1)
+        return None, grad_unit * scale, grad_gate, along.flatten(0, -2).sum(0)
 
 
 def _inverse_scale(y: Tensor) -> Tensor:

@@ -236,13 +236,13 @@ class WindowedBlock(Block):
         return self.attend(x, seen if seen.shape[1] else None, None)
 
     def after_optimiser_step(self) -> None:
-        note_new_spans([self])
+        update_spans([self])
 
     def penalty(self) -> Tensor | None:
         return self.window.penalty()
 
 
-def note_new_spans(blocks: Sequence[WindowedBlock]) -> None:
+def update_spans(blocks: Sequence[WindowedBlock]) -> None:
     """Clamp z to [0, 1] and record the spans of blocks; a GPU is synchronised once for all."""
     learnt = [spans for block in blocks if (spans := block.window.spans) is not None]
     if learnt:
@@ -285,7 +285,7 @@ def merge_heads(y: Tensor) -> Tensor:
     return y.permute(1, 2, 0, 3).flatten(2)
 
 
-def looks_at_weights(module: nn.Module) -> bool:
+def needs_step_hook(module: nn.Module) -> bool:
     """Return whether a module needs a call after each optimiser step (adaptive spans, overridden hooks)."""
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step

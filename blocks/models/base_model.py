@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ...grammar import ModelConfig, Recipe
 from ..core.block import Block
 from ..core.dropout import Dropout
-from ..layers.window_attention import WindowedBlock, note_new_spans
+from ..layers.window_attention import WindowedBlock, update_spans
 
 Body = TypeVar("Body", bound=nn.Module)
 
@@ -32,9 +32,9 @@ class BaseModel(nn.Module, Generic[Body]):
 
     def after_optimiser_step(self) -> None:
         """Notify every block of new weights, after each optimiser step."""
-        windows = [block for block in self._noting_blocks if isinstance(block, WindowedBlock)]
-        note_new_spans(windows)
-        for block in self._noting_blocks:
+        windows = [block for block in self._notified_blocks if isinstance(block, WindowedBlock)]
+        update_spans(windows)
+        for block in self._notified_blocks:
             if not isinstance(block, WindowedBlock):
                 block.after_optimiser_step()
 
@@ -44,7 +44,7 @@ class BaseModel(nn.Module, Generic[Body]):
         return sum(terms[1:], start=terms[0]) if terms else None
 
     @cached_property
-    def _noting_blocks(self) -> list[Block]:
+    def _notified_blocks(self) -> list[Block]:
         """Return the blocks that must be notified of new weights."""
         nothing = Block.after_optimiser_step
         return [block for block in self._blocks() if type(block).after_optimiser_step is not nothing]

@@ -32,7 +32,7 @@ _PREFIX = "module."  # of all names, since what was saved stood in a module for 
 
 
 class WeightsError(ActivememError):
-    """Weights that do not fit a model, or a model that the program does not have.
+    """Weights that do not fit a model, or a model that the released program lacks.
 
     The message lists all reasons.
     """
@@ -144,7 +144,7 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield sub-layers that the program does not have, or not at their positions."""
+    """Yield sub-layers that the program lacks, or has at other positions."""
     body, previous, width = model.body, None, model.config.d_model
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):

@@ -49,7 +49,7 @@ class OtherLayerError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLayer:
-    """A layer of another package: its text, and how it is built at the width of the comparison."""
+    """A layer of another package: its text and its constructor, for the compared width."""
 
     text: str
     width: int
@@ -135,7 +135,7 @@ def _use_interpreter() -> None:
 
 
 def _hint(error: Exception) -> str:
-    """Return how kernels of Triton run without a GPU, if they did not for lack of one."""
+    """Return how to run Triton's kernels without a GPU, if they failed for lack of one."""
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
@@ -174,7 +174,7 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 
 
 class _Part(NamedTuple):
-    """A separate map in a weight of the block, the weights of the other layer that it is made of, and how.
+    """A map in a weight of the block, and how to build it from weights of the other layer.
 
     - "rows": their rows below each other.
     - "taps": the same, with taps as columns.
@@ -190,7 +190,7 @@ class _Part(NamedTuple):
     of: int = 1
 
     def read(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """Return the map in the shape of the block's, from the weights of the other layer."""
+        """Return the map in our shape, built from the other layer's weights."""
         parts = [weights[name].detach() for name in self.theirs]
         if self.how == "product":
             return parts[1] @ parts[0]
@@ -238,7 +238,7 @@ _NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightMap:
-    """Which weights of another layer each map of a block is made of, and which biases of it are zero."""
+    """A map from another layer's weights to those of a block; some biases of the layer become zero."""
 
     parts: tuple[_Part, ...]
     zeroed: tuple[str, ...]
@@ -247,7 +247,7 @@ class WeightMap:
 
     @classmethod
     def of(cls, block: Block, layer: nn.Module) -> WeightMap:
-        """Map weights by name, then by shape where one weight of a shape is left on both sides.
+        """Match weights by name, then those whose shape is left once on both sides.
 
         Raises OtherLayerError with what is left over; biases that the block lacks can be set to zero.
         """
@@ -281,7 +281,7 @@ class WeightMap:
 
     @torch.no_grad()
     def copy(self, layer: nn.Module) -> None:
-        """Set the maps of the block to those of the layer, whose other biases become zero."""
+        """Copy the layer's weights into the block, and zero the layer's unmatched biases."""
         theirs = dict(layer.named_parameters())
         for name in self.zeroed:
             theirs[name].zero_()
@@ -330,7 +330,7 @@ def _fits(part: _Part, theirs: Mapping[str, Tensor]) -> bool:
 
 @torch.no_grad()
 def _perturb(layer: nn.Module) -> nn.Module:
-    """Move weights that are constant at first, so that outputs depend on each."""
+    """Perturb weights with constant initial values, so that outputs depend on all of them."""
     generator = make_generator(1)
     for parameter in layer.parameters():
         if bool((parameter == parameter.flatten()[0]).all()):
@@ -441,7 +441,7 @@ _RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")
 
 
 def _equally_distributed(ours: Sequence[Tensor], theirs: Sequence[Tensor], level: float) -> bool:
-    """Test two samples, one tensor a draw; weights that are the same in each draw must be equal."""
+    """Test whether two samples have one distribution; weights that are constant must be equal."""
     if all(each.equal(draws[0]) for draws in (ours, theirs) for each in draws):
         return torch.allclose(ours[0].sort().values, theirs[0].sort().values, rtol=1e-5, atol=1e-6)
     one, other = (torch.cat(list(draws)).double().sort().values for draws in (ours, theirs))

@@ -1,4 +1,4 @@
-"""The passport of a block: what was checked of its module, and what was found."""
+"""Passport of a block: the checks of its module, with their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAULTS += (NotImplementedError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A line of a passport; `passed` is None for what a block does not have."""
+    """A check in a passport; `passed` is None if it does not apply to the block."""
 
     name: str
     passed: bool | None
@@ -40,7 +40,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passport:
-    """The checks of a block with its arguments, and of another layer if there was one."""
+    """The checks of a block, and of another layer if it was compared with one."""
 
     block: str
     against: str | None
@@ -53,7 +53,7 @@ class Passport:
 
 
 def verify_block(text: str, *, against: str | None = None, width: int = 32) -> Passport:
-    """Check a block in all that its specification states, and compare it with another layer.
+    """Check a block against its specification, and compare it with another layer if one is given.
 
     A name alone stands for the block with small arguments. `against` is the class of an importable module,
     `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raises
@@ -96,13 +96,13 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _others() -> tuple[Callable[..., None], ...]:
-    """Return the checks of the suite that no other line has."""
+    """Return the remaining checks of the suite."""
     named = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
     return tuple(check for check in conformance.CHECKS if check not in named)
 
 
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
-    """Run a check; what it raises is a failure."""
+    """Run a check; an exception counts as failed."""
     try:
         passed, finding = run()
     except _FAULTS as error:

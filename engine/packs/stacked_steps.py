@@ -11,7 +11,7 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call
 
 from ...blocks.core.dropout import RandomCall, draw_dropout, record_dropout, replay_dropout
-from ...blocks.layers.window_attention import looks_at_weights
+from ...blocks.layers.window_attention import needs_step_hook
 from ...errors import ActivememError
 from ..core.models import float32_products
 from ..objectives.base import Objective, Stackable, on_device
@@ -182,5 +182,5 @@ def stacking_fault(model: nn.Module) -> str | None:
     """Return why the training of a model cannot join a pack; None if it can."""
     if next(model.buffers(), None) is not None:
         return "its model has buffers"
-    looking = next(filter(looks_at_weights, model.modules()), None)
+    looking = next(filter(needs_step_hook, model.modules()), None)
     return None if looking is None else f"{type(looking).__name__} records its weights"

@@ -191,7 +191,7 @@ def _meet(fate: Fate, root: str) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real_fsync(descriptor)
 
-    ask = Bucket._asking
+    ask = Bucket._file_errors
 
     @contextmanager
     def asking(self: Bucket, key: str) -> Iterator[None]:
@@ -203,7 +203,7 @@ def _meet(fate: Fate, root: str) -> None:
     if is_address(root):
         bucket._PATIENT, bucket._PROMPT = PATIENCE
         BucketPlace.poll_s = FolderPlace.poll_s
-        Bucket._asking = asking
+        Bucket._file_errors = asking
         return
     os.fsync = fsync
     if fate.signal_at_step is not None:

@@ -129,7 +129,7 @@ def test_a_study_can_count_what_another_has_trained(root, store):
     assert "taken" not in store.trials().columns
     one, two = make_trial_id(1), make_trial_id(2)
     for trial, study, factors in ((two, "beta", '{"k": 2}'), (two, "gamma", "{}"), (one, "beta", '{"k": 1}')):
-        store.take(trial, study, factors)
+        store.adopt(trial, study, factors)
     for _ in range(2):
         takers = dict(store.trials().select("trial", "taken").iter_rows())
         assert [(each["study"], each["factors"]) for each in takers[two]] == [
@@ -137,14 +137,17 @@ def test_a_study_can_count_what_another_has_trained(root, store):
             ("gamma", "{}"),
         ]
         assert [each["study"] for each in takers[one]] == ["beta"]
-        assert store.taken("beta").select("trial", "factors").rows() == [(two, '{"k": 2}'), (one, '{"k": 1}')]
+        assert store.adopted("beta").select("trial", "factors").rows() == [
+            (two, '{"k": 2}'),
+            (one, '{"k": 1}'),
+        ]
         store.upkeep.compact()
     assert store.upkeep.check().findings == ()
     assert store.upkeep.rename("beta", "delta") == 1
-    assert store.taken("delta")["trial"].to_list() == [two, one]
+    assert store.adopted("delta")["trial"].to_list() == [two, one]
     store.upkeep.forget("delta", [two])
-    assert store.taken("delta")["trial"].to_list() == [one]
-    assert store.taken("beta").is_empty()
+    assert store.adopted("delta")["trial"].to_list() == [one]
+    assert store.adopted("beta").is_empty()
     assert set(store.trials()["trial"]) == {one, two, make_trial_id(3)}
 
 

@@ -63,11 +63,11 @@ def run_in_chunks(
     within = weights @ v
     count = len(q) if keep else len(q) - 1
     if total is None:
-        states, last = hand_on(k[:count].transpose(-1, -2) @ v[:count], None, state, keep=keep)
+        states, last = propagate_states(k[:count].transpose(-1, -2) @ v[:count], None, state, keep=keep)
         return join_chunks(add_states(within, q, states), length), last
     written = k[:count] * (total[:count, ..., -1:, :] - total[:count]).exp()
     decays = total[:count, ..., -1:, :]
-    states, last = hand_on(written.transpose(-1, -2) @ v[:count], decays, state, keep=keep)
+    states, last = propagate_states(written.transpose(-1, -2) @ v[:count], decays, state, keep=keep)
     read = q[-len(states) :] * total[-len(states) :].exp() if states else q
     return join_chunks(add_states(within, read, states), length), last
 
@@ -102,11 +102,11 @@ def run_vector_decays(
     count = len(q) if keep else len(q) - 1
     decays = total[:count, ..., -1:, :]
     written = k[:count].transpose(-1, -2) @ v[:count] * decays.exp().transpose(-1, -2)
-    states, last = hand_on(written, decays, state, keep=keep)
+    states, last = propagate_states(written, decays, state, keep=keep)
     return join_chunks(add_states(within, q[-len(states) :], states), length), last
 
 
-def hand_on(
+def propagate_states(
     written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
     """Return the states before each chunk, the first left out if zero, and the last state to `keep`.

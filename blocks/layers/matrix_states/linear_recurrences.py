@@ -15,9 +15,9 @@ from ..head_parts import turn
 from .chunked_recurrence import (
     LEAST_LOG_DECAY,
     add_states,
-    hand_on,
     join_chunks,
     longest_chunk,
+    propagate_states,
     run_in_chunks,
     run_vector_decays,
     split_chunks,
@@ -189,7 +189,9 @@ def run_stabilised(
     shares = (left[:count] - behind[:count].unsqueeze(-1)).exp().unsqueeze(-1)
     added = (k[:count] * shares).transpose(-1, -2) @ v[:count]
     kept = before[:count] + total[:count, ..., -1] - behind[:count]
-    states, last = hand_on(added, kept[..., None, None], None if state is None else state[0], keep=keep)
+    states, last = propagate_states(
+        added, kept[..., None, None], None if state is None else state[0], keep=keep
+    )
     first = len(q) - len(states)
     read = (before[first:].unsqueeze(-1) + total[first:] - most[first:]).exp()
     within = add_states(within, q[first:] * read.unsqueeze(-1), states)

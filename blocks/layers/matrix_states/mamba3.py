@@ -13,7 +13,14 @@ from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from ..head_parts import HeadNorm, turn
-from .chunked_recurrence import add_states, hand_on, join_chunks, longest_chunk, pairwise_decay, split_chunks
+from .chunked_recurrence import (
+    add_states,
+    join_chunks,
+    longest_chunk,
+    pairwise_decay,
+    propagate_states,
+    split_chunks,
+)
 from .recurrent_heads import LinearRecurrence, draw_step_offsets
 
 _LEAST_RATE = 1e-4
@@ -47,7 +54,7 @@ def run_trapezoid(
     count = len(q) if keep else len(q) - 1
     ends = total[:count, ..., -1:, :]
     written = k[:count] * both[:count] * (ends - total[:count]).exp()
-    states, last = hand_on(written.transpose(-1, -2) @ v[:count], ends, state, keep=keep)
+    states, last = propagate_states(written.transpose(-1, -2) @ v[:count], ends, state, keep=keep)
     read = q[-len(states) :] * total[-len(states) :].exp() if states else q
     return join_chunks(add_states(within, read, states), length), last
 

@@ -61,7 +61,7 @@ class SharedKeySums(torch.autograd.Function):
         y = (chunks.weights(chunks.pairwise_decay()) @ values).transpose(2, 3)
         count = len(y) if keep else len(y) - 1
         written = chunks.k[:count].mT @ chunks.left_values(values, count)
-        states = _hand_on(written.unflatten(-1, y.shape[-2:]), chunks.decay_of_chunk(), state)
+        states = _propagate(written.unflatten(-1, y.shape[-2:]), chunks.decay_of_chunk(), state)
         before, first = _before(states, state, len(y))
         if len(before):
             read = (chunks.q[first:] @ before.to(low).flatten(-2)).unflatten(-1, y.shape[-2:])
@@ -76,31 +76,34 @@ class SharedKeySums(torch.autograd.Function):
 
     @staticmethod
     def backward(  # pyright: ignore -- two outputs
-        ctx: SavedContext, of_y: Tensor | None, of_states: Tensor | None
+        ctx: SavedContext, grad_y: Tensor | None, grad_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         q, k, v, steps, log_decay, skip, state, y, states = ctx.saved_tensors
-        of_y = torch.zeros_like(y) if of_y is None else of_y
+        grad_y = torch.zeros_like(y) if grad_y is None else grad_y
         chunks, low, count = _Chunks.of(q, k, log_decay, ctx.low), ctx.low, len(states)
-        values, of_reads = chunks.split(v * steps.unsqueeze(-1)), chunks.split(of_y)
-        of_q, of_k, of_values = _within_gradients(chunks, values, of_reads)
+        values, grad_reads = chunks.split(v * steps.unsqueeze(-1)), chunks.split(grad_y)
+        grad_q, grad_k, grad_values = _within_gradients(chunks, values, grad_reads)
         before, first = _before(states, state, len(chunks.q))
-        of_state = None
+        grad_state = None
         if len(before) or count:
-            of_reads = (_by_size(of_reads[first:]) * chunks.decay_from_start(first)).to(low).flatten(-2)
-            of_q[first:].add_(of_reads @ before.to(low).flatten(-2).mT)
-            of_before = (chunks.q[first:].mT @ of_reads).unflatten(-1, of_values.shape[-2:])
-            of_state, worth = _hand_back(of_before, of_states, chunks.decay_of_chunk(), states, first)
-            worth = worth.to(low).flatten(-2)
-            of_k[:count].add_(chunks.left_values(values, count) @ worth.mT)
-            of_left = (chunks.k[:count] @ worth).unflatten(-1, of_values.shape[-2:])
-            of_values[:count].add_(of_left * chunks.decay_to_end(count))
-        of_q, of_k = (_join(each.unsqueeze(3), v.shape[1]).squeeze(2) for each in (of_q, of_k))
-        of_values = _join(of_values, v.shape[1])
-        of_steps, passed = (of_values * v).sum(-1), (of_y * v).sum(-1)
-        grown = (of_y * y).sum(-1) - passed * skip - of_steps * steps
-        of_decay = _decay_gradient(grown, of_states, states, chunks.q.shape[2])
-        of_v = of_values * steps.unsqueeze(-1) + of_y * skip.unsqueeze(-1)
-        return None, None, of_q, of_k, of_v, of_steps, of_decay, passed.sum_to_size(skip.shape), of_state
+            grad_reads = (_by_size(grad_reads[first:]) * chunks.decay_from_start(first)).to(low).flatten(-2)
+            grad_q[first:].add_(grad_reads @ before.to(low).flatten(-2).mT)
+            grad_before = (chunks.q[first:].mT @ grad_reads).unflatten(-1, grad_values.shape[-2:])
+            grad_state, grad_ends = _propagate_gradients(
+                grad_before, grad_states, chunks.decay_of_chunk(), states, first
+            )
+            grad_ends = grad_ends.to(low).flatten(-2)
+            grad_k[:count].add_(chunks.left_values(values, count) @ grad_ends.mT)
+            grad_left = (chunks.k[:count] @ grad_ends).unflatten(-1, grad_values.shape[-2:])
+            grad_values[:count].add_(grad_left * chunks.decay_to_end(count))
+        grad_q, grad_k = (_join(each.unsqueeze(3), v.shape[1]).squeeze(2) for each in (grad_q, grad_k))
+        grad_values = _join(grad_values, v.shape[1])
+        grad_steps, passed = (grad_values * v).sum(-1), (grad_y * v).sum(-1)
+        grown = (grad_y * y).sum(-1) - passed * skip - grad_steps * steps
+        grad_decay = _decay_gradient(grown, grad_states, states, chunks.q.shape[2])
+        grad_v = grad_values * steps.unsqueeze(-1) + grad_y * skip.unsqueeze(-1)
+        grads = (grad_q, grad_k, grad_v, grad_steps, grad_decay)
+        return None, None, *grads, passed.sum_to_size(skip.shape), grad_state
 
 
 class _Chunks(NamedTuple):
@@ -152,29 +155,29 @@ class _Chunks(NamedTuple):
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
-def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _within_gradients(chunks: _Chunks, values: Tensor, grad_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of queries, keys and values from readings in the same chunk."""
     decay = chunks.pairwise_decay()
-    of_scores = _hide_later((of_reads @ values.mT * decay).sum(2)).to(chunks.low)
-    of_values = (chunks.weights(decay).mT @ of_reads).transpose(2, 3)
-    return of_scores @ chunks.k, of_scores.mT @ chunks.q, of_values
+    grad_scores = _hide_later((grad_reads @ values.mT * decay).sum(2)).to(chunks.low)
+    grad_values = (chunks.weights(decay).mT @ grad_reads).transpose(2, 3)
+    return grad_scores @ chunks.k, grad_scores.mT @ chunks.q, grad_values
 
 
-def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, size: int) -> Tensor:
+def _decay_gradient(grown: Tensor, grad_states: Tensor | None, states: Tensor, size: int) -> Tensor:
     """Return the gradient of the log decays, (batch, length, heads), from the gradient of their sums.
 
     `grown` excludes the contribution of the states after chunks.
     """
     length = grown.shape[1]
-    if of_states is not None:
-        ends = (of_states * states).sum((2, 4)).transpose(0, 1)  # (batch, chunks, heads)
+    if grad_states is not None:
+        ends = (grad_states * states).sum((2, 4)).transpose(0, 1)  # (batch, chunks, heads)
         parts = functional.pad(grown, (0, 0, 0, -length % size)).unflatten(1, (-1, size))
         ends = functional.pad(ends, (0, 0, 0, parts.shape[1] - ends.shape[1])).unsqueeze(2)
         grown = torch.cat([parts[:, :, :-1], parts[:, :, -1:] + ends], 2).flatten(1, 2)
     return grown.flip(1).cumsum(1).flip(1)[:, :length]
 
 
-def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
+def _propagate(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
     """Return the states after chunks, from each chunk's writes and the initial state."""
     found: list[Tensor] = []
     for place, added in enumerate(written.to(decay.dtype).unbind(0)):
@@ -183,22 +186,22 @@ def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
     return torch.stack(found) if found else written
 
 
-def _hand_back(
-    of_before: Tensor, of_states: Tensor | None, decay: Tensor, states: Tensor, first: int
+def _propagate_gradients(
+    grad_before: Tensor, grad_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
     """Return the gradients of the initial state (None without one) and of the states after chunks.
 
-    `of_before` is the gradient of readings from the states before chunks, from the `first` on.
+    `grad_before` is the gradient of readings from the states before chunks, from the `first` on.
     """
     found: list[Tensor] = []
-    of_before = of_before.to(decay.dtype)
+    grad_before = grad_before.to(decay.dtype)
     for place in reversed(range(first, len(states) + 1)):  # the state before a chunk, behind the one before
-        now = of_before[place - first] if place - first < len(of_before) else torch.zeros_like(states[0])
-        if place and of_states is not None:
-            now = now + of_states[place - 1]
+        now = grad_before[place - first] if place - first < len(grad_before) else torch.zeros_like(states[0])
+        if place and grad_states is not None:
+            now = now + grad_states[place - 1]
         found.append(torch.addcmul(now, found[-1], decay[place]) if found else now)
-    of_state = None if first else found.pop()
-    return of_state, torch.stack(found[::-1]) if found else states
+    grad_state = None if first else found.pop()
+    return grad_state, torch.stack(found[::-1]) if found else states
 
 
 def _before(states: Tensor, state: Tensor | None, count: int) -> tuple[Tensor, int]:

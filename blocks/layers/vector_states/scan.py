@@ -45,9 +45,9 @@ class DiagonalScan(torch.autograd.Function):
         """Scan backwards for the summands' gradient; multiply it by the state for the decays' gradient."""
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
-        worth = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)
+        grad_states = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)
         before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1)
-        return worth * before, worth
+        return grad_states * before, grad_states
 
 
 def scan(decay: Tensor, added: Tensor, state: Tensor | None = None) -> Tensor:
@@ -117,46 +117,48 @@ class SelectiveRead(torch.autograd.Function):
 
     @staticmethod
     def backward(  # pyright: ignore -- two outputs
-        ctx: SavedContext, of_reads: Tensor, of_ends: Tensor
+        ctx: SavedContext, grad_reads: Tensor, grad_ends: Tensor
     ) -> tuple[Tensor | None, ...]:
         """Return the gradients, from the last piece to the first."""
         steps, u, rates, k, q, before, ends = ctx.saved_tensors
-        worth, of_rates = torch.zeros_like(before), torch.zeros_like(rates)
-        pieces = list(_pieces(steps, u, k, q, of_reads))
+        grad_state, grad_rates = torch.zeros_like(before), torch.zeros_like(rates)
+        pieces = list(_pieces(steps, u, k, q, grad_reads))
         found: list[tuple[Tensor, ...]] = []
         for place in reversed(range(len(pieces))):
             first = ends[:, place - 1] if place else before
-            behind = worth + of_ends[:, place]
-            grads, of_piece, worth = _piece_gradient(pieces[place], rates, first, behind, ctx.negative)
+            grad_after = grad_state + grad_ends[:, place]
+            grads, grad_piece, grad_state = _piece_gradient(
+                pieces[place], rates, first, grad_after, ctx.negative
+            )
             found.append(grads)
-            of_rates = of_rates + of_piece
-        of_steps, of_u, of_k, of_q = (torch.cat(each[::-1], 1) for each in zip(*found, strict=True))
-        return None, of_steps, of_u, of_rates, of_k, of_q, worth
+            grad_rates = grad_rates + grad_piece
+        grad_steps, grad_u, grad_k, grad_q = (torch.cat(each[::-1], 1) for each in zip(*found, strict=True))
+        return None, grad_steps, grad_u, grad_rates, grad_k, grad_q, grad_state
 
 
 def _piece_gradient(
-    piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor, negative: bool
+    piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, grad_after: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
     """Return the gradients of a piece's inputs (steps, u, k and q), of the rates, and of its first state.
 
-    `first` is the state before the piece, `worth` the gradient of the state after it.
+    `first` is the state before the piece, `grad_after` the gradient of the state after it.
     """
-    steps, u, k, q, of_reads = piece
+    steps, u, k, q, grad_reads = piece
     decay = _decays(steps, rates, negative)
     h = _states(decay, steps * u, k, first)
-    of_q = (of_reads.unsqueeze(2) @ h).squeeze(2)
-    of_h = _worths(decay, of_reads, q, worth)
-    of_written = (of_h @ k.unsqueeze(-1)).squeeze(-1)
-    of_k = ((steps * u).unsqueeze(2) @ of_h).squeeze(2)
-    of_past = of_h * decay
-    of_exponent = of_past + of_h if negative else of_past  # by the derivative: 2 exp(…) is the decay and 1
-    del decay, of_h  # each is as large as all states of the piece
+    grad_q = (grad_reads.unsqueeze(2) @ h).squeeze(2)
+    grad_h = _state_gradients(decay, grad_reads, q, grad_after)
+    grad_written = (grad_h @ k.unsqueeze(-1)).squeeze(-1)
+    grad_k = ((steps * u).unsqueeze(2) @ grad_h).squeeze(2)
+    grad_past = grad_h * decay
+    grad_exponent = grad_past + grad_h if negative else grad_past  # the derivative 2 exp(…) is decay + 1
+    del decay, grad_h  # each is as large as all states of the piece
     past = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
     del h
-    of_exponent = of_exponent * past
-    of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
-    of_rates = (of_exponent * steps.unsqueeze(-1)).sum((0, 1))
-    return (of_steps, of_written * steps, of_k, of_q), of_rates, of_past[:, 0].clone()
+    grad_exponent = grad_exponent * past
+    grad_steps = torch.addcmul((grad_exponent * rates).sum(-1), grad_written, u)
+    grad_rates = (grad_exponent * steps.unsqueeze(-1)).sum((0, 1))
+    return (grad_steps, grad_written * steps, grad_k, grad_q), grad_rates, grad_past[:, 0].clone()
 
 
 def read_states(
@@ -180,7 +182,7 @@ def read_states(
 
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
-    """Yield groups of as many sequences (batch, …) as are computed together."""
+    """Yield groups of sequences (batch, …) that are computed together."""
     positions = min(rows[0].shape[1], ACCELERATED_PIECE)
     most = max(1, ACCELERATED_HELD // max(1, positions * states))
     together = max(1, HELD // (PIECE * states)) if rows[0].device.type in ("cpu", "meta") else most
@@ -209,16 +211,16 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
     return torch.stack(found, 1)
 
 
-def _worths(decay: Tensor, of_reads: Tensor, q: Tensor, behind: Tensor) -> Tensor:
+def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
     """Return the gradients of all states, from the readings and the state after the piece."""
     if decay.shape[1] > PIECE:
-        grad = of_reads.unsqueeze(-1) * q.unsqueeze(2)
-        grad = torch.cat([grad[:, :-1], (grad[:, -1] + behind).unsqueeze(1)], 1)
+        grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
+        grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         return scan(later.flip(1), grad.flip(1)).flip(1)
     found: list[Tensor] = []
-    rows = zip(decay.unbind(1), of_reads.unbind(1), q.unbind(1), strict=True)
+    rows = zip(decay.unbind(1), grad_reads.unbind(1), q.unbind(1), strict=True)
     for kept, grad, query in reversed(list(rows)):
-        found.append(torch.addcmul(behind, grad.unsqueeze(-1), query.unsqueeze(1)))
-        behind = kept * found[-1]
+        found.append(torch.addcmul(grad_after, grad.unsqueeze(-1), query.unsqueeze(1)))
+        grad_after = kept * found[-1]
     return torch.stack(found[::-1], 1)

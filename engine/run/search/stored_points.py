@@ -213,7 +213,7 @@ class BegunPoints:
         self._fitting = FittingTrials(study) if study.search.warm_start else None
         self._read = 0  # the number of stored rows that were read
         self._seen: set[str] = set()  # trials that the store holds or others have begun
-        taken = store.taken(study.name).select("trial", "factors", "at").iter_rows()
+        taken = store.adopted(study.name).select("trial", "factors", "at").iter_rows()
         self._taken = {trial: (json.loads(factors), at) for trial, factors, at in taken}
         self.own: set[str] = set()
         self.spent = Spent()
@@ -257,7 +257,7 @@ class BegunPoints:
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
             if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
-                self._store.take(trial.id, self._study.name, json.dumps(dict(trial.levels)))
+                self._store.adopt(trial.id, self._study.name, json.dumps(dict(trial.levels)))
                 self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)
                 self._seen.add(trial.id)
 
