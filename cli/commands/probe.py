@@ -67,10 +67,10 @@ def run(
     settings = load_settings({"results": results, "data": data})
     last_run = load_last_run(study, settings.store)
     _require_weights(last_run, settings.store, train_command(last_run, settings.store))
-    from ...engine.core.process import left_by_sigterm
+    from ...engine.core.process import sigterm_as_interrupt
 
     try:
-        with left_by_sigterm():
+        with sigterm_as_interrupt():
             reports = list(_measure(last_run, settings, sequences))
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)

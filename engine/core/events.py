@@ -182,7 +182,7 @@ class StudyProgress:
 
     @property
     def total(self) -> int:
-        """Return the number of trials of the study, as far as it is known."""
+        """Return the known number of the study's trials."""
         return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
 
     @property

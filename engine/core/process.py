@@ -281,7 +281,7 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
 
 @contextmanager
-def left_by_sigterm() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """Raise KeyboardInterrupt on SIGTERM within a context, as on Ctrl-C."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
@@ -291,13 +291,13 @@ def left_by_sigterm() -> Iterator[None]:
         yield
 
 
-class StartLeft(BaseException):
-    """The start of Ray was aborted because a stop was requested."""
+class StartAborted(BaseException):
+    """Raised to abort the start of Ray when a stop is requested."""
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Raise StartLeft on the first Ctrl-C or SIGTERM within a context.
+    """Raise StartAborted on the first Ctrl-C or SIGTERM within a context.
 
     The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. All
     handlers are restored at the end.
@@ -307,7 +307,7 @@ def stopped_by_signals() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> None:
         if callable(handler := before[number]):
             handler(number, frame)
-        raise StartLeft
+        raise StartAborted
 
     with _handled_by(leave, SIGNALS):
         try:

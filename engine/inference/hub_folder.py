@@ -1,4 +1,4 @@
-"""The folder of a model for the Hugging Face Hub; `transformers` opens that of a language model."""
+"""The folder of a model for the Hugging Face Hub; `transformers` can load a language model from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
 
 
 def _files(trained: TrainedModel) -> dict[str, Any]:
-    """Return the text, or the values as JSON, of each file beside the weights."""
+    """Return the content of each file except the weights: a text, or values for JSON."""
     file = trained.file
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     task, symbols = file.trial.settings.task, file.symbols

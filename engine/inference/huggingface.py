@@ -30,7 +30,7 @@ _FIRST, _END = "<start>", "<end of line>"
 
 
 class ActivememConfig(PreTrainedConfig):
-    """Settings of the folder's `config.json`; `activemem` has those of the trial."""
+    """Configuration from the folder's `config.json`; `activemem` holds the trial's settings."""
 
     model_type = "activemem"
 
@@ -102,7 +102,7 @@ class ActivememForCausalLM(PreTrainedModel, GenerationMixin):
 
 
 class ActivememTokenizer(PreTrainedTokenizer):
-    """The symbols of a trained language model: what a line break is, and how rare words are written."""
+    """Tokenizer with the symbols of a trained language model."""
 
     vocab_files_names: ClassVar = {"symbols_file": SYMBOLS}
     model_input_names: ClassVar = ["input_ids", "attention_mask"]
@@ -149,7 +149,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Return a text's numbers, for a model of lines behind the start of a line."""
+        """Return the token ids of a text; models of lines get the line start before them."""
         assert token_ids_1 is None, "a language model reads one text"
         return token_ids_0 if self._streams else [LINE_START, *token_ids_0]
 
@@ -167,7 +167,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
-    """Return a name for each symbol: its text if no other has it."""
+    """Return a distinct name for each symbol, its text if possible."""
     names = list[str]()
     for number in range(vocab):
         text = symbols.decode([number])

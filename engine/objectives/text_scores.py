@@ -148,7 +148,7 @@ def score_text(
 
 
 class _Total:
-    """Sums over the scored tokens of a text; `end` is the line-end symbol, of so many bytes."""
+    """Sums over the scored tokens of a text; `end` is the line-end symbol, which has `end_bytes` bytes."""
 
     def __init__(self, end: int, end_bytes: int) -> None:
         self._end, self._end_bytes = end, end_bytes

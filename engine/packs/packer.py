@@ -129,7 +129,7 @@ class Member(NamedTuple):
 
 
 class Packer:
-    """Taker of steps in packs of at most `most` trials.
+    """Training of trials in packs of at most `most`, which take their steps together.
 
     With `fitting`, a pack must also fit a CPU's caches, or `device_bytes`, the worker's share of GPU memory.
     If a pack fails, its trials repeat the epoch and then take their steps one by one. If memory runs out,
@@ -152,7 +152,7 @@ class Packer:
                 waiting.extend((form, part) for part in _split(members, most))
                 continue
             try:
-                taken = self._are_taken(form, members)
+                taken = self._try_pack(form, members)
             except StoppedMidway:
                 for attempt in attempts:
                     attempt.save_midway()
@@ -161,8 +161,8 @@ class Packer:
                 free_memory()  # now that no frame of what has failed is left
                 waiting.append((form, members))
 
-    def _are_taken(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack; return False if it fails and later packs of its form must be smaller."""
+    def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
+        """Take the steps of a pack; if that fails, reduce the size of later packs and return False."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- whatever it is, only the trial that causes it fails

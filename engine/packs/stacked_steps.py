@@ -46,7 +46,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Use the random state of these trainings, as many as before; the caller sets their weights."""
+        """Load the random states of these trainings, as many as before; the caller sets their weights."""
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)
@@ -109,7 +109,7 @@ class StackedSteps:
         try:
             self._stack()
         except BaseException:
-            self._go_home()
+            self._unstack_weights()
             raise
         return self
 
@@ -119,7 +119,7 @@ class StackedSteps:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._go_home()
+        self._unstack_weights()
         for training, noise in zip(self._trainings, self._passes.noises, strict=True):
             training.noise.state = noise.get_state()
 
@@ -134,7 +134,7 @@ class StackedSteps:
                 each[name].grad = None
                 each[name].data = stacked.detach()[place].copy_(homes[name])
 
-    def _go_home(self) -> None:
+    def _unstack_weights(self) -> None:
         """Give all weights their own memory again, then copy their current values into it."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):

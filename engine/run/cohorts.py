@@ -438,7 +438,7 @@ class Lockstep:
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """Collect the events of about this many seconds; an empty list at the end."""
+    """Collect events for about this many seconds; return an empty list at the end."""
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)

@@ -34,7 +34,7 @@ from ..packs.packer import count_packs
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.failures import MachineError, check_gpu, lost_gpu, storing
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import taken
+from ..trial.resumable_attempt import claimed_elsewhere
 from ..trial.training_parts import check_watched
 from .cohorts import CohortSource, GridCohorts, run_local
 from .placement import short_grid_seconds, with_gpu_bytes, with_whole_gpu
@@ -417,7 +417,7 @@ class RunRounds:
                 elif state.lists_are_current if state.ended else state.gone:
                     free[trial] = state.attempt
                 else:
-                    waiting[trial] = taken(state)
+                    waiting[trial] = claimed_elsewhere(state)
             if free:
                 return free
             if waiting and shown != (now := set(waiting.values())):

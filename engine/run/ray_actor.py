@@ -46,7 +46,7 @@ class _WorkerLeavesError(Exception):
     """A worker leaves because its node is drained or its GPU is lost; another worker resumes its trials."""
 
 
-def tell_to_stop(run: str) -> None:
+def request_stop(run: str) -> None:
     """Signal all workers of a run to stop at their next step; called by the driver.
 
     Ray's key-value store is used because it needs no process of its own, unlike a public Ray actor. Without
@@ -102,7 +102,7 @@ class CohortActor(tune.Trainable):
         self._metric = metric
         self._attempts: list[Attempt] = []
         self._broken: str | None = None
-        self._leaving = _Leaving(run)
+        self._leaving = _LeaveWatcher(run)
         try:
             if (fault := code_fault(code, look_at_code())) is not None:
                 raise MachineError(fault)
@@ -137,7 +137,7 @@ class CohortActor(tune.Trainable):
             self.cleanup()
             raise _WorkerLeavesError(lost)
         try:
-            with self._leaving.is_awaited():
+            with self._leaving.stopping_on_sigterm():
                 found = self._work()
             return found if lost_gpu() is None else _without_failures(found)
         except StoppedMidway:
@@ -164,8 +164,8 @@ class CohortActor(tune.Trainable):
         """Do nothing: trials keep their own checkpoints in the store."""
 
 
-class _Leaving:
-    """Watcher that reports when this worker must leave: the run stops, or its node or process ends.
+class _LeaveWatcher:
+    """Watcher that requests a stop when this worker must leave: the run stops, or its node or process ends.
 
     A node ends when it is drained, for example by SIGTERM to `ray start --block`.
     """
@@ -178,8 +178,8 @@ class _Leaving:
         threading.Thread(target=self._look, name="leaving", daemon=True).start()
 
     @contextmanager
-    def is_awaited(self) -> Iterator[None]:
-        """Make SIGTERM interrupt the current step, which is then saved.
+    def stopping_on_sigterm(self) -> Iterator[None]:
+        """Let SIGTERM stop the current step and save it, within a context.
 
         Outside this context SIGTERM ends the process.
         """

@@ -23,7 +23,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.process import StartLeft, Stop, stopped_by_signals
+from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine
 from ..trial.failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
@@ -31,7 +31,7 @@ from ..trial.training import Training
 from .cluster_nodes import StorePlace, fit_to_cluster, located
 from .cohorts import CohortSource
 from .placement import with_share
-from .ray_actor import COMPLETED, CohortActor, tell_to_stop
+from .ray_actor import COMPLETED, CohortActor, request_stop
 from .ray_connection import check_workers_here, connected, look_at_code
 
 MAX_COHORT_DEATHS = 12
@@ -137,7 +137,7 @@ class _Stopper(_NeverPickled, tune.Stopper):
     def stop_all(self) -> bool:
         if self._stop.interrupted and not self._has_signalled:
             self._has_signalled = True
-            tell_to_stop(self._run)
+            request_stop(self._run)
         return self._stop.requested
 
 
@@ -168,7 +168,7 @@ def run_cohorts(
                 if machine.address is None:
                     check_workers_here(code)
                 machine = _ready(machine, place, settings, listener, at_once)
-        except StartLeft:
+        except StartAborted:
             return []
         scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
         actor = tune.with_parameters(

@@ -48,7 +48,7 @@ _SEEN_OFTEN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task with its settings: its function that draws examples, and properties for the checks to verify."""
+    """A task with its settings, its draw function, and the properties that the checks verify."""
 
     name: str
     settings: Mapping[str, Any]

@@ -122,7 +122,7 @@ class BestEpoch:
     weights: Mapping[str, Tensor] | None = None
 
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch after another epoch; of equal values the first stays the best."""
+        """Return the best epoch after another epoch; among equal values the first one stays the best."""
         value = metrics[self.metric]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):

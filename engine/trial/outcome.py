@@ -46,7 +46,7 @@ def commit() -> str | None:
 
 
 def describe_code(root: Path) -> str | None:
-    """Return the short git commit of a folder; None if it is no clone.
+    """Return the short git commit of a folder; None if it is not a clone.
 
     If code differs from it, a hash follows, as in 5d02964+a1b2c3d4. It covers the names and contents of all
     changed or new Python files and files in the catalog. Equal changes have equal hashes. Tests, documents
@@ -141,7 +141,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The resources that a trial used up to its last epoch; `flops` and `seconds` are of training only.
+    """The resources used by a trial up to its last epoch; `flops` and `seconds` only count training.
 
     `peak_mib` is the peak memory of the device. `packed_steps` counts the `steps` taken together with other
     trials. The versions are None in checkpoints of earlier releases.

@@ -69,7 +69,7 @@ class Claims:
             if claimed.lists_are_current or claimed.attempt <= job.gone:  # its row is lost, or never was
                 claimed = self._leases.claim(trial, claimed.attempt + 1)
         if isinstance(claimed, LeaseState):
-            return taken(claimed)
+            return claimed_elsewhere(claimed)
         if self._has_ended(job, at_once=claimed.attempt > job.attempt):
             claimed.release()
             return ClaimedElsewhere(trial=trial, attempt=job.attempt, ended=True)
@@ -88,8 +88,8 @@ class Claims:
             self._ended, self._read_at, self._sweep = self._store.last_numbers(), now, sweep
 
 
-def taken(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event that another process has a trial whose outcome is not in the store yet."""
+def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
+    """Return the event that another process has a trial whose outcome is not stored yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -422,12 +422,12 @@ class Attempt:
             yield
 
     def _between_steps(self, training: Training) -> None:
-        self._look_up()
+        self._stop_if_requested()
         self._keep_if_last(training)
         if self.save_is_due:
             self._save(training)
 
-    def _look_up(self) -> None:
+    def _stop_if_requested(self) -> None:
         """Raise StoppedMidway on a requested stop; flush outcomes that have waited long enough."""
         raise_if_stopped()
         if self._buffer is not None:

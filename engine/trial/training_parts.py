@@ -93,7 +93,7 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record the loss of a step; the fraction falls if a mean is worse than each of the last ones."""
+        """Record the loss of a step, and reduce the fraction if the mean is worse than all recent means."""
         self._sum, self._steps = self._sum + loss, self._steps + 1
         if self._steps < self._settings.every:
             return

@@ -177,7 +177,7 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the number of the source of each row; `bounds` are the cumulated shares but the last."""
+    """Return the source index of each row; `bounds` are the cumulative shares without the last."""
     return np.searchsorted(bounds, np.arange(start, stop) * _GOLDEN % 1.0, side="right")
 
 

@@ -54,7 +54,7 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """The text to train on, if it is one."""
+        """The training text, of a corpus with only one."""
         ((_, split),) = self.sources
         return split
 
@@ -101,7 +101,7 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return the name of each source's files; the first is that of a text."""
+    """Return the name of each source's files; a single text has the first name."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 

@@ -82,11 +82,11 @@ class JsonTokenizer(FileTokenizer):
 
     @property
     def size(self) -> int:
-        """Return the highest number and one."""
+        """Return the highest token number plus one."""
         return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode each text in full, whatever the file says of padding and truncation."""
+        """Encode each text in full, without the file's padding and truncation."""
         return [each.ids for each in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, tokens: Sequence[int]) -> bytes:
@@ -113,7 +113,7 @@ class RankTokenizer(FileTokenizer):
 
     @property
     def size(self) -> int:
-        """Return the highest rank and one."""
+        """Return the highest rank plus one."""
         return self._encoding.n_vocab
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -142,7 +142,7 @@ class RankTokenizer(FileTokenizer):
 
 
 class EncodedUnits(NamedTuple):
-    """Encoded lines or documents: all tokens, each unit's with its mark, and of each its length and words.
+    """Encoded lines or documents: the tokens of all, end marks included, and the lengths and words of each.
 
     `bytes` are those of the units alone, and `lossless` says that decoding returns them.
     """
@@ -184,12 +184,12 @@ def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder of a text as one document, with a mark before it and behind."""
+    """Return an encoder of a text as one document, with a mark before and after it."""
     return lambda data: _as_text([encode_units(tokenizer, [data])], 0)
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Return units as a text with a mark before it; the end of each has so many bytes."""
+    """Return units as an encoded text after a mark; `end_bytes` are added to the bytes of each unit."""
     tokens, lengths, words, sizes, lossless = zip(*parts, strict=True)
     return EncodedText(
         tokens=np.concatenate([np.array([MARK], tokens[0].dtype), *tokens]),
@@ -311,7 +311,7 @@ class TextSymbols:
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
-        """Encode an unfinished text: only a line break ends a line, and nothing a document."""
+        """Encode an unfinished text, without an end mark after its last line or document."""
         if not text:
             return []
         encoded = self.encode_text(text)

@@ -54,7 +54,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 class LineLayout:
-    """Compares lines with what their tokens spell; `kept` says that nothing but a fixed layout is lost.
+    """Comparison of lines with their decoded tokens, which may differ by a fixed layout.
 
     Lines are spelt as they are, or, as in WikiText, all with one more space before and behind.
     """

@@ -1,4 +1,4 @@
-"""The interface of vocabularies of sentences, and those of words, bytes, or a closed set of symbols.
+"""The interface of sentence vocabularies, and vocabularies of words, bytes, or a closed set of symbols.
 
 Spelled ones have frequent words and spell all others by characters (second paper); they are lossless.
 """

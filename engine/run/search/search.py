@@ -358,7 +358,7 @@ class Search:
             return missing
         if not self._points.was_pruned(point) and self._race.is_promising(self._points.losses(point)):
             return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
-        self._give_up(missing)
+        self._store_pruned(missing)
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
@@ -369,7 +369,7 @@ class Search:
         self._tracked.move(tracked, PointState.ENDED)
         self._tell(tracked, self._courses([tracked.point]) if tracked.trial is None else {})
 
-    def _give_up(self, jobs: Sequence[Job]) -> None:
+    def _store_pruned(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self._listener.on_planned([job.trial])
             self._listener.on_event(store_pruned(job, self._store, self._reason))
@@ -429,7 +429,7 @@ class Search:
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:
-                self._give_up_with_others(point)
+                self._prune_with_others(point)
             tracked = TrackedPoint(point)
             if self._missing(point):
                 self._tracked.move(tracked, PointState.PROPOSED)
@@ -464,8 +464,8 @@ class Search:
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
-    def _give_up_with_others(self, point: SearchPoint) -> None:
-        """Store the begun trials of a point as pruned if others of it are, as its driver would have.
+    def _prune_with_others(self, point: SearchPoint) -> None:
+        """Store the begun trials of a point as pruned if another of its trials is pruned.
 
         The driver was killed in between; trained further, they would be compared with trials of fewer epochs.
         """
@@ -473,7 +473,7 @@ class Search:
         if any(row["status"] == "pruned" for row in stored):
             missing = self._missing(point)
             begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
-            self._give_up([job for job in missing if job.trial.id in begun])
+            self._store_pruned([job for job in missing if job.trial.id in begun])
 
     def _missing(self, point: SearchPoint) -> list[Job]:
         again = {"incomplete", *(["failed"] if self._retry else [])}

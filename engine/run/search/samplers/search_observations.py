@@ -1,4 +1,4 @@
-"""What samplers know of a search: its dimensions for Optuna, and points in the order in which they ended.
+"""A search as samplers see it: its dimensions for Optuna, and its points in the order in which they ended.
 
 Each trial is read once. Points also have features, so that similar recipes have a small distance. The first
 count the Weisfeiler-Lehman labels of the recipe's tree (Shervashidze et al. 2011): a node's name, then the
