@@ -342,7 +342,7 @@ class StudyPlanPage(Page):
                     levels=each.trial.levels,
                     status=each.status,
                     estimate=each.estimate,
-                    goes_on=plan.going_on.get(each.trial.id),
+                    goes_on=plan.resumed_from.get(each.trial.id),
                 )
                 for each in plan.trials
             ],

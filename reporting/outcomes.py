@@ -16,8 +16,8 @@ from ..studies.planning.trial_values import (
     FindCourse,
     ValueStatus,
     describe_divergence,
-    ignorant_losses,
     may_diverge,
+    uniform_losses,
     with_bits_per_byte,
     with_targets,
 )
@@ -51,7 +51,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     if targets:
         outcomes = with_targets(outcomes, targets, lambda name, rows: find_course(name, rows.filter(is_own)))
     doubtful = outcomes.filter(may_diverge(), is_own)
-    return describe_divergence(outcomes, find_course("loss", doubtful), ignorant_losses(doubtful))
+    return describe_divergence(outcomes, find_course("loss", doubtful), uniform_losses(doubtful))
 
 
 def named_metrics(*studies: Study) -> set[str]:

@@ -124,7 +124,7 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
         yield "memory", text
     if plan.test is not None:
         yield "test", _test(plan.test)
-    yield "on", "; ".join(_going_on(plan.going_on.values()))
+    yield "on", "; ".join(_resumed_trials(plan.resumed_from.values()))
 
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
@@ -180,7 +180,7 @@ def _test(test: TrialTest) -> str:
     )
 
 
-def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
+def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
     """Yield how many trials resume from each epoch of shorter trials; only a few of these are named."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
@@ -254,7 +254,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """Return the first column; too wide labels lose shared arguments, then their middles."""
+    """Return the first column; labels that are too wide lose shared arguments, then their middles."""
     corner, *labels = texts
     shown = (
         corner,

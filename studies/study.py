@@ -137,7 +137,7 @@ class Study:
 
     @cached_property
     def budget(self) -> StudyBudget:
-        """The limits on models: those of [study], and those of a search on what is known before."""
+        """The limits on models from [study], and from a search on what is known before training."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -562,7 +562,7 @@ def _check_data(diagnostics: Diagnostics, study: Study) -> None:
 
 
 class Shown(NamedTuple):
-    """What a study shows of its results, as far as it has no faults of its own."""
+    """The tables, figures and claims of a study that have no faults."""
 
     tables: Sequence[TableKind]
     curves: Sequence[CurveKind]
@@ -589,7 +589,7 @@ def _check_metrics(diagnostics: Diagnostics, design: Design, shown: Shown, trial
 def _check_metrics_beside_faults(
     diagnostics: Diagnostics, template: Template, design: Design, shown: Shown
 ) -> None:
-    """Do the same for a grid with other faults, if these leave no doubt which metrics its trials have."""
+    """Report impossible metrics of a grid with other faults, unless its metrics are uncertain."""
     if diagnostics.invalid or design.count() > _MAX_TRIED * len(design.factors[SEED]):
         return
     size = {design.matched_size.name: design.matched_size.size} if design.matched_size else {}

@@ -16,7 +16,7 @@ import polars as pl
 from ...errors import argument_fault, check_arguments, number_fault, texts_fault
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
-from ...studies.planning.plan import left_of_search, most_at_once
+from ...studies.planning.plan import most_at_once, remaining_search_times
 from ...studies.planning.reused_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
@@ -212,7 +212,7 @@ def _count_at_once(
         return count_packs(settings, most_packed)
     outcomes = store.trials()
     times = TimeEstimator(outcomes, study.trials or study.boundary_trials())
-    left = len(left_of_search(study, store, outcomes, times))
+    left = len(remaining_search_times(study, store, outcomes, times))
     again = study_outcomes(study, outcomes).filter(pl.col("status") == "failed") if retry_failed else ()
     return most_at_once(study, left + len(again))
 

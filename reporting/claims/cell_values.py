@@ -32,7 +32,7 @@ from ...studies.claims.comparisons import (
     iter_quantities,
 )
 from ...studies.claims.reader import CellKey, cell_key
-from ...studies.planning.trial_values import ValueStatus, spent_per_epoch, trial_values
+from ...studies.planning.trial_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.resolve.costs import model_cost
 from ...studies.schema.factors import SEED
 from ..statistics.decided_differences import seeds_at_looks
@@ -109,7 +109,7 @@ class CellResults:
             if value is None:  # a model has parameters before it is trained
                 counted = model_cost("parameters", by_id[trial].settings)
                 self._values["parameters"][trial] = (counted, "", ValueStatus.DONE)
-        self._per_epoch = {metric: spent_per_epoch(metric, outcomes) for metric in self._values}
+        self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -222,7 +222,7 @@ class CellResults:
                 above, below = (self._evaluate(part, seed) for part in (number.numerator, number.denominator))
                 return None if above is None or not below else above / below
             case Extrapolation():
-                return self._foretold(number, seed)
+                return self._predicted(number, seed)
             case Ratio():
                 return math.log(number.value)
             case Speedup():
@@ -249,7 +249,7 @@ class CellResults:
         ]
         return math.fsum(shares) / len(shares) if shares else 0.0
 
-    def _foretold(self, number: Extrapolation, seed: int) -> float | None:
+    def _predicted(self, number: Extrapolation, seed: int) -> float | None:
         """Return the prediction for a size by the law through smaller ones.
 
         None if a part is missing or not positive.

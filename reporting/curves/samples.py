@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...studies.catalog.metrics import Currency, find_metric
-from ...studies.planning.trial_values import ValueStatus, combined_status, last_members, spent
+from ...studies.planning.trial_values import ValueStatus, combined_status, last_members, total_cost
 from ...studies.presentation.kinds import selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key
@@ -32,7 +32,7 @@ TIME_AXES = {
 """The axes of a learning curve, with their titles."""
 
 SPENT_AXES: Mapping[str, Currency] = {"tokens": "tokens", "flops": "flops", "seconds": "seconds"}
-"""The axes that are what a training has spent, other than steps."""
+"""The axes that are what a training has total_cost, other than steps."""
 
 INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
@@ -193,12 +193,12 @@ def _values(
 def _with_spent(
     course: pl.DataFrame, currency: Currency, placed: pl.DataFrame, outcomes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add a column to a metric's history, named after the currency: the amount spent up to each step.
+    """Add a column to a metric's history, named after the currency: the amount total_cost up to each step.
 
     Trials of a cell take the same tokens and operations. Their seconds are averaged, so that their values
     are at one place.
     """
-    totals = outcomes.select("trial", "steps", each=spent(currency) / pl.col("steps")).join(
+    totals = outcomes.select("trial", "steps", each=total_cost(currency) / pl.col("steps")).join(
         placed.select("trial", "cell"), on="trial"
     )
     each = pl.col("each").mean().over("cell") if currency == "seconds" else pl.col("each")

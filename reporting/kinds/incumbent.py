@@ -15,7 +15,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import one_line
 from ...studies.schema.settings import Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
-from ...studies.searches.words import beyond_sentence
+from ...studies.searches.words import over_limit_sentence
 from ...studies.text.units import plural
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import PanelLayout, Plot, point_scales, ticks_width
@@ -123,7 +123,7 @@ def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iter
         yield f"{plural(len(found.complete), 'point')}, each {seeds}."
     if note := comparison_note(study):
         yield f"{note[:1].upper()}{note[1:]}."
-    yield from beyond_sentence(found)
+    yield from over_limit_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
 
 

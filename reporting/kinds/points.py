@@ -17,7 +17,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.factors import level_name, one_line, value_name
 from ...studies.schema.settings import Level, Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
-from ...studies.searches.words import beyond_sentence
+from ...studies.searches.words import over_limit_sentence
 from ...studies.text.units import plural
 from ..outcomes import omitted_trials, provenance
 from ..statistics.estimates import estimate
@@ -167,7 +167,7 @@ def _sentences(
     below = partial[ValueStatus.PRUNED]
     if study.fidelity is not None and below:
         yield f"{plural(below, 'point')} reached only lower rungs of {study.fidelity.name}."
-    yield from beyond_sentence(found)
+    yield from over_limit_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
 
 

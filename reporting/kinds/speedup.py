@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
-from ...studies.planning.trial_values import ValueStatus, spent_per_epoch
+from ...studies.planning.trial_values import ValueStatus, cost_per_epoch
 from ...studies.presentation.kinds import (
     Beside,
     KeyFault,
@@ -109,7 +109,7 @@ def _column(
     """Return the cells of a target, row by row."""
     values = value_frame(subject.study.name, [each.id for each in subject.trials], subject.outcomes, [name])
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
-    per_epoch = spent_per_epoch(name, subject.outcomes)
+    per_epoch = cost_per_epoch(name, subject.outcomes)
     cells: list[Took] = []
     remarks: list[tuple[str, ...]] = []
     for level in levels:

@@ -325,7 +325,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A value of a metric that a training is to reach, and the currency in which the way there counts."""
+    """A metric value that a training should reach, and the currency of the cost until then."""
 
     currency: Currency
     metric: str
@@ -343,7 +343,7 @@ def is_target(name: str) -> bool:
 
 
 def read_target(name: str) -> Target | None:
-    """Return the target of a name, spaces aside; None if it is none, or is written wrong."""
+    """Return the target of a name, ignoring spaces; None if the name is not a valid target."""
     found = _TARGET.fullmatch(name)
     if found is None or found["family"] not in CURRENCIES:
         return None

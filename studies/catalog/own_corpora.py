@@ -30,7 +30,7 @@ def own_source(sha256: str) -> SourceFile:
 
 
 def _described(facts: BaseModel, title: str) -> dict[str, Any]:
-    """Return what describes the dataset of facts about the user's own files."""
+    """Return the fields of a dataset that are common to all of the user's own files."""
     common = {"folder": FOLDER, "own": True, "licence": "unknown", "source": "files that a study names"}
     return {"name": own_name(facts), "title": title, **common}
 
@@ -86,7 +86,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnShards(_Facts):
-    """One source of documents: the SHA-256 of its files, its weight, and what is trained on of it."""
+    """One source of documents: the SHA-256 of its files, its weight, and the size of its training part."""
 
     files: Texts
     weight: float
@@ -119,7 +119,7 @@ class OwnDocuments(_Facts):
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus built from files with this content; any byte can occur in it, line breaks too."""
+        """The corpus built from files with this content; it may contain any byte, including line breaks."""
         described = _described(self, "documents of one's own")
         return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 
@@ -138,7 +138,7 @@ class OwnTokenizer(_Facts):
 
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
-    """Return the dataset of a tokenizer's file, which is kept beside the user's corpora."""
+    """Return the dataset of a tokenizer's file, which is stored with the user's corpora."""
     return Dataset(**_described(tokenizer, "a tokenizer of one's own"))
 
 
@@ -163,7 +163,7 @@ class OwnLayout(_Facts):
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Leave out keys of later versions at their defaults, so that names of older corpora do not move."""
+        """Omit keys of later versions at their defaults, so that older corpora keep their names."""
         found = serialize(self)
         return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 

@@ -111,7 +111,7 @@ def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str
 
 
 def _blocks(level: str) -> tuple[str, ...]:
-    """Return the sorted names of the blocks that a level sums; empty if it is no sum of blocks."""
+    """Return the sorted names of the blocks in a level that is a sum; empty for other levels."""
     try:
         root = parse(level).root
     except RecipeError:

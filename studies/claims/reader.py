@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import RecipeError, lookup
 from ..catalog.metrics import CURRENCIES, METRICS_AND_COSTS, Metric, metric_family
-from ..schema.design import MAX_TRIALS, Design, settled
+from ..schema.design import MAX_TRIALS, Design, with_absent
 from ..schema.epoch_metrics import missing_metric
 from ..schema.factors import SEED, Conditions, NamedLevels, level_key, level_text, one_line
 from ..schema.settings import Level, TrialSettings, read_recipe
@@ -105,7 +105,7 @@ class Scope:
         found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
         if len(found) > 1 and self.baseline_level is not None:
             first = {factor: named.get(factor, self.baseline_level(factor)) for factor in self.factors}
-            base = self._cells_by_key.get(cell_key(settled(self.conditions, first).items()))
+            base = self._cells_by_key.get(cell_key(with_absent(self.conditions, first).items()))
             return (base,) if base in found else found
         return found
 
@@ -558,7 +558,7 @@ class _Resolver:
         return _joined(AnyOf, ways)
 
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate] | None:
-        """Return the levels to compare: a loop's, or those of the one factor that a metric does not name."""
+        """Return the compared levels: a loop's, or those of the only factor that the metric does not name."""
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
             rounds = self._rounds(winner, bound)
@@ -642,7 +642,7 @@ def _moved(number: Number, size: Mapping[str, Level]) -> Number:
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Join statements into one; a single one is returned as it is, and None if one is faulty."""
+    """Join statements into one; a single one is returned unchanged, and None if one is faulty."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None
@@ -736,7 +736,7 @@ def read_number(name: str, text: str, scope: Scope, faults: FaultCollector) -> C
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """Yield a claim with its cells: all of them, or one claim for each level of its factor.
+    """Yield a claim with its cells: once, or once for each level of its factor.
 
     A level without cells, such as one left out by sampling, is skipped.
     """

@@ -42,13 +42,13 @@ class Stepwise(RowDesign):
         """The factors that change, in the order of their changes."""
         return tuple(self.steps)
 
-    def way(self) -> list[dict[str, Level]]:
+    def path(self) -> list[dict[str, Level]]:
         """Return the cells from the baseline on; each has one more step than the previous one."""
         start, order = {name: self.baseline_level(name) for name in self.inner}, self.order
         return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
 
     def make_rows(self) -> list[dict[str, Level]]:
-        return self.way()
+        return self.path()
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield factors with several levels but no target, and factors that end where they begin."""

@@ -18,9 +18,9 @@ from ..catalog.metrics import METRICS_AND_COSTS, find_metric, is_target, metric_
 from ..planning.trial_values import (
     ValueStatus,
     describe_divergence,
-    ignorant_losses,
     may_diverge,
     trial_values,
+    uniform_losses,
 )
 from ..schema.design import DesignReader
 from ..schema.epoch_metrics import missing_metric
@@ -42,12 +42,12 @@ _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, Va
 class Path(Stepwise):
     """A path; `metric` decides which change each round keeps, in its `direction` if one is named.
 
-    `taken` are the changes kept so far.
+    `kept` are the changes kept so far.
     """
 
     metric: str = ""
     direction: str = ""
-    taken: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     kind = "path"
     keys: ClassVar[Mapping[str, str]] = {"target": "", "metric": '"loss"', "direction": ""}
@@ -62,16 +62,16 @@ class Path(Stepwise):
     @property
     def order(self) -> tuple[str, ...]:
         """The changes kept so far."""
-        return self.taken
+        return self.kept
 
     def make_rows(self) -> list[dict[str, Level]]:
-        rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
-        return [self.way()[0], *(row for each in rounds for row in each.tries().values())]
+        rounds = (replace(self, kept=self.kept[:count]) for count in range(len(self.kept) + 1))
+        return [self.path()[0], *(row for each in rounds for row in each.candidates().values())]
 
-    def tries(self) -> dict[str, dict[str, Level]]:
-        """Return the remaining changes of the current round, by factor."""
-        base = self.way()[-1]
-        left = {name: level for name, level in self.steps.items() if name not in self.taken}
+    def candidates(self) -> dict[str, dict[str, Level]]:
+        """Return the cells that the current round tries, by the factor that changes."""
+        base = self.path()[-1]
+        left = {name: level for name, level in self.steps.items() if name not in self.kept}
         return {name: {**base, name: level} for name, level in left.items()}
 
     def next_round(self, study: Study, store: Store) -> Self | None:
@@ -82,7 +82,7 @@ class Path(Stepwise):
                 for trial in study.cells
                 if all(level_key(trial.levels[each]) == level_key(level) for each, level in levels.items())
             ]
-            for name, levels in self.tries().items()
+            for name, levels in self.candidates().items()
         }
         ids = {trial.id for trials in tried.values() for trial in trials}
         if not ids:
@@ -100,7 +100,7 @@ class Path(Stepwise):
         higher = self.direction == "max" if self.direction else find_metric(self.metric).higher_is_better
         best = max if higher else min
         step = best(means, key=means.__getitem__, default=None)
-        return None if step is None else replace(self, taken=(*self.taken, step))
+        return None if step is None else replace(self, kept=(*self.kept, step))
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield faults of the steps, and of the metric."""
@@ -124,10 +124,8 @@ class Path(Stepwise):
     def explain_kind(self) -> str:
         steps = len(self.steps)
         most = 1 + steps * (steps + 1) // 2
-        kept = f"kept so far: {', '.join(self.taken)}; " if self.taken else ""
-        now = (
-            f"round {len(self.taken) + 1} of {steps}" if steps > len(self.taken) else "all rounds have ended"
-        )
+        kept = f"kept so far: {', '.join(self.kept)}; " if self.kept else ""
+        now = f"round {len(self.kept) + 1} of {steps}" if steps > len(self.kept) else "all rounds have ended"
         return (
             f"from the baseline to the target, {plural(steps, 'change')}; each round tries all remaining "
             f"changes and keeps the best in {self.metric}, at most {most:,} cells; {kept}{now}; it shows the "
@@ -142,4 +140,4 @@ def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
     """Return the latest attempts of these trials, with diverged ones marked."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
     doubtful = outcomes.filter(may_diverge())
-    return describe_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
+    return describe_divergence(outcomes, store.metric_course("loss", doubtful), uniform_losses(doubtful))

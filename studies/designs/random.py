@@ -48,7 +48,7 @@ class Sample(RowDesign):
         return {name: levels[number] for (name, levels), number in zip(self.inner.items(), row, strict=True)}
 
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield that more cells are requested than the grid has, or than can be found."""
+        """Yield a fault if more cells are requested than the grid has, or than can be found."""
         path, size = ("study", "cells"), self.grid_size
         if self.sample_cells > size:
             yield path, f"expected at most {size:,}, all cells of the grid, got {self.sample_cells:,}"
@@ -75,7 +75,7 @@ class Random(Sample):
         drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
         while drawn:
             for row in random_rows(self.sizes, drawn, self.sample_seed):
-                cell = self.settled(self.cell_at(row))
+                cell = self.with_absent(self.cell_at(row))
                 found.setdefault(tuple(map(level_key, cell.values())), cell)
             if len(found) >= self.sample_cells or drawn >= most:
                 break

@@ -211,7 +211,7 @@ def _named_claims(
 
 
 def _names(claim: Claim) -> list[str]:
-    """Return the names of a claim: its own, and without the level if it is one of `each`."""
+    """Return the names of a claim; for a claim of `each`, also its name without the level."""
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

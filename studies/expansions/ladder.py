@@ -116,7 +116,7 @@ def _tables(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[str
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the tables of the study that a ladder excludes."""
+    """Yield the tables of the study that cannot be combined with a ladder."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
         message = 'expected design = "grid" with a [ladder], since all factors cross it'

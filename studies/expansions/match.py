@@ -50,7 +50,7 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """What a cell's model costs, and what the baseline's does."""
+    """The cost of a cell's model, and that of its baseline's."""
 
     name: MatchedCost
     amount: float
@@ -58,12 +58,12 @@ class CostMatch:
 
     @property
     def residual(self) -> float:
-        """The cost beyond the baseline's; negative if there is less."""
+        """The cost minus the baseline's cost."""
         return self.amount - self.target
 
     @property
     def relative_residual(self) -> float:
-        """The residual as a fraction of the baseline's cost; infinite if that is 0 and this is not."""
+        """The residual as a fraction of the baseline's cost; infinite if only that cost is 0."""
         if not self.residual:
             return 0.0
         return self.residual / self.target if self.target else math.copysign(math.inf, self.residual)
@@ -100,7 +100,7 @@ def cost_text(name: MatchedCost, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """A cell's size, None if it has none to solve, and its model's costs beside the baseline's."""
+    """A cell's solved size (None without one), and its model's costs compared with the baseline's."""
 
     size: int | None
     costs: tuple[CostMatch, ...]
@@ -119,7 +119,7 @@ class SizeMatch:
 
     @property
     def balance(self) -> float:
-        """The sum of the smallest and the largest relative residual; 0 where they are equally far apart."""
+        """The sum of the smallest and the largest relative residual; 0 if both are equally far from 0."""
         found = [cost.relative_residual for cost in self.costs]
         return min(found) + max(found)
 

@@ -67,7 +67,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Add a fault of a row; messages with the same words before `, got` are of one kind."""
+        """Add a fault of a row; messages with the same words before `, got` are of the same kind."""
         key = column, kind or message.partition(", got")[0]
         place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
         self._first.setdefault(key, f"{place}: {message}")

@@ -228,7 +228,7 @@ class Plan:
     memory: tuple[str, StepMemory] | None  # of the model whose step holds most
     test: TrialTest | None  # the costliest at lengths of its own
     max_trial_s: float  # of the longest trial to run, 0 if unknown
-    going_on: Mapping[str, ShorterTrial]  # of the trials to run, those that begin where a shorter one ended
+    resumed_from: Mapping[str, ShorterTrial]  # of trials that begin where a shorter one ended
     reach_limits: tuple[ReachLimit, ...]
     insufficient_reach: tuple[InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
@@ -282,7 +282,7 @@ def make_plan(
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = left_of_search(study, store, outcomes, estimator)
+        left = remaining_search_times(study, store, outcomes, estimator)
     else:
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         left = [estimator.estimate(trial) for trial in to_run]
@@ -305,7 +305,7 @@ def make_plan(
         estimate=total_time(left),
         memory=None if largest is None else (label(largest), steps[largest.id]),
         test=costliest_test(settings for _, settings in labelled),
-        going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
+        resumed_from=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=find_insufficient_reach(labelled),
@@ -329,10 +329,10 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
     return sum(count * flops(kind.settings) for kind, count in seeds.items())
 
 
-def left_of_search(
+def remaining_search_times(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
-    """Return the time of each point that a search's budget still allows."""
+    """Return the estimated time of each remaining trial that a search's budget allows."""
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
@@ -414,15 +414,15 @@ def _distance(match: SizeMatch) -> tuple[float, float]:
 
 
 def _labeller(study: Study) -> Callable[[Trial], str]:
-    """Return a function that names a trial's model, by `labels` if they tell all models apart."""
+    """Return a function that names a trial's model, by `labels` if all models differ in them."""
     names = _label_names(study)
     labels = [name for name in study.design.labels if len(study.factors.get(name, ())) > 1]
-    if study.search is None and len(names) > 1 and labels and _tell_apart(study, labels, names):
+    if study.search is None and len(names) > 1 and labels and _distinguish_models(study, labels, names):
         return lambda trial: " · ".join(level_name(trial.levels[name]) for name in labels)
     return lambda trial: _label(names, trial)
 
 
-def _tell_apart(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
+def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether cells with equal levels of `labels` have equal levels of `names`."""
     rows = {
         (tuple(trial.levels[each] for each in labels), tuple(str(trial.levels[each]) for each in names))

@@ -237,7 +237,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """Return what several settings share, except at these paths: a cheap pre-check of a row."""
+    """Return what several settings have in common, except at these paths, for a cheap pre-check of rows."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):

@@ -62,13 +62,13 @@ def may_diverge() -> pl.Expr:
     return (pl.col("status") == "done") & (names.list.set_intersection(grows).list.len() == 0)
 
 
-def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
+def uniform_losses(outcomes: pl.DataFrame) -> dict[str, float]:
     """Return, by trial, the loss in nats of a model that predicts all symbols with equal probability.
 
     Trials without symbols and tasks with their own losses have none.
     """
     tasks = outcomes.select("trial", task=pl.col("settings").str.json_path_match("$.task"))
-    known = {text: _ignorant_loss(text) for text in tasks["task"].drop_nulls().unique()}
+    known = {text: _uniform_loss(text) for text in tasks["task"].drop_nulls().unique()}
     return {trial: loss for trial, text in tasks.iter_rows() if (loss := known.get(text)) is not None}
 
 
@@ -77,7 +77,7 @@ def describe_divergence(
 ) -> pl.DataFrame:
     """Add the column DIVERGED to the store's latest attempts, from their training losses.
 
-    `losses` has the columns trial, epoch and value; `ignorant` is the result of `ignorant_losses`.
+    `losses` has the columns trial, epoch and value; `ignorant` is the result of `uniform_losses`.
     """
     value, order = pl.col("value"), pl.col("epoch")
     course = losses.sort(order).group_by("trial").agg(
@@ -98,7 +98,7 @@ def describe_divergence(
     return outcomes.join(found, on="trial", how="left", maintain_order="left")
 
 
-def _ignorant_loss(task: str) -> float | None:
+def _uniform_loss(task: str) -> float | None:
     """Return the loss of equally likely symbols for a row's task; None without symbols."""
     try:
         settings = task_from_json(task)
@@ -167,7 +167,7 @@ def trial_values(
         *("trial", "seed", "status", "reason", "recipe", "task"),
         diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
-        total=pl.lit(None, dtype=pl.Float64) if target is None else spent(target.currency),
+        total=pl.lit(None, dtype=pl.Float64) if target is None else total_cost(target.currency),
         probed=final_value(PROBED_METRIC).is_not_null(),
         tuned=final_value(TUNED_METRIC).is_not_null(),
     )
@@ -257,7 +257,7 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _lossy(metric: str) -> str:
-    """Return a reason why a training may lack a metric."""
+    """Return why a training may lack a metric, as the end of a sentence; empty if it may not."""
     return ", which tokens that lose text do not have" if metric.endswith("_bits_per_byte") else ""
 
 
@@ -291,30 +291,31 @@ _TOTALS: dict[Currency, pl.Expr] = {
 }
 
 
-def spent(currency: Currency) -> pl.Expr:
-    """Return what a trial took in all, in a frame of the store's trials; null if it is not known."""
+def total_cost(currency: Currency) -> pl.Expr:
+    """Return the total cost of each trial, in a frame of the store's trials; null if unknown."""
     return _TOTALS[currency]
 
 
-def spent_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
-    """Return what a trial took up to a step, in proportion to its steps."""
+def cost_by_step(currency: Currency, step: pl.Expr) -> pl.Expr:
+    """Return the cost of a trial up to a step, in proportion to its steps."""
     if currency == "steps":
         return step.cast(pl.Float64)
-    found = spent(currency) * step / pl.col("steps")
+    found = total_cost(currency) * step / pl.col("steps")
     return found if currency == "seconds" else found.round()
 
 
-def spent_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
-    """Return what an epoch of each trial took in the currency of a target: the time between evaluations."""
+def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
+    """Return the cost of an epoch of each trial, in the currency of a target."""
     found = read_target(target)
     if found is None:
         return {}
-    took = outcomes.filter(pl.col("epochs") > 0).select("trial", spent(found.currency) / pl.col("epochs"))
-    return dict(took.drop_nulls().iter_rows())
+    mean = total_cost(found.currency) / pl.col("epochs")
+    costs = outcomes.filter(pl.col("epochs") > 0).select("trial", mean)
+    return dict(costs.drop_nulls().iter_rows())
 
 
 def with_targets(outcomes: pl.DataFrame, names: Collection[str], find_course: FindCourse) -> pl.DataFrame:
-    """Return the latest attempts with these targets among the final metrics of those that are done."""
+    """Return the latest attempts, with these targets added to the final metrics of done ones."""
     for name in names:
         if (target := read_target(name)) is not None:
             outcomes = _with_target(outcomes, name, target, find_course)
@@ -331,7 +332,7 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
         "trial",
         target=pl.when(pl.col("step").is_null())
         .then(pl.lit(math.inf))
-        .otherwise(spent_by_step(target.currency, pl.col("step"))),
+        .otherwise(cost_by_step(target.currency, pl.col("step"))),
     )
     own = pl.struct(name=pl.lit(name), value=pl.col("target"))
     return (
@@ -349,7 +350,7 @@ _FAMILY = "_bits_per_byte"
 
 
 def with_bits_per_byte(outcomes: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
-    """Return the latest attempts with bits per byte among the final metrics, for these names."""
+    """Return the latest attempts, with these bits per byte added to the final metrics of done ones."""
     splits = [name.removesuffix(_FAMILY) for name in names if name in (f"dev{_FAMILY}", f"test{_FAMILY}")]
     if not splits:
         return outcomes
@@ -382,7 +383,7 @@ def _missing(
 
 
 def _bits_per_nat(task: str) -> dict[str, float]:
-    """Return for each split what a loss in nats per token is multiplied by; empty if it is not known."""
+    """Return for each split the factor from nats per token to bits per byte; empty if unknown."""
     try:
         settings = task_from_json(task)
         tokens_per_byte = _tokens_per_byte(settings)

@@ -136,8 +136,8 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     return tuple(trial for trial in done if trial not in kept)
 
 
-def counts(row: Mapping[str, Any]) -> bool:
-    """Return whether a trial of a search was trained; a race prunes some before they begin."""
+def was_trained(row: Mapping[str, Any]) -> bool:
+    """Return whether a trial of a search was trained; races prune some trials before they begin."""
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
@@ -190,7 +190,7 @@ def left_within_budget(
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
     spent = Spent()
     for row in columns.iter_rows(named=True):
-        if counts(row):
+        if was_trained(row):
             spent.add(row)
     if not budget_exhausted(search.budget, spent):
         return None

@@ -109,10 +109,10 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     rows: list[ChangeRow] = []
     numbers: dict[CellKey, int] = {}
     stepping = tuple(name for name in design.inner if name in baseline)
-    rows_of_steps = cast("Stepwise", design).way() if _takes_steps(spec, design) else []
+    rows_of_steps = cast("Stepwise", design).path() if _takes_steps(spec, design) else []
     for cells in blocks.values():
         first = next(iter(cells.values()))
-        steps = [_key(design.settled({**first, **row}), stepping) for row in rows_of_steps]
+        steps = [_key(design.with_absent({**first, **row}), stepping) for row in rows_of_steps]
         keys = ((cell, _key(cell, stepping)) for cell in cells.values())
         placed = [(cell, steps.index(key) if key in steps else None) for cell, key in keys]
         if rows_of_steps and design.kind == "path":
@@ -125,7 +125,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     changing = {
         name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
     }
-    settled = design.settled(baseline)
+    settled = design.with_absent(baseline)
     return Changes(
         baseline=baseline,
         around=around,
@@ -187,7 +187,7 @@ def _takes_steps(spec: CellsTable, design: Design) -> bool:
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Return the number of changes from which a step of a path was chosen as the best."""
+    """Return the number of changes among which a step of a path was the best."""
     if design.kind != "path" or not step:
         return 1
     left = len(cast("Stepwise", design).steps) + 1 - step

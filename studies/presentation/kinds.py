@@ -87,7 +87,7 @@ class ResultKeys(StrictModel):
                 yield (key,), message
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield that a factor has more selected levels than lines can be told apart."""
+        """Yield a fault if a factor has more selected levels than lines can be distinguished."""
         count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
@@ -120,7 +120,7 @@ class ResultKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Additional contents of a table.
+    """Further contents of a table.
 
     `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
     are the trials with a checkpoint. Kinds without such numbers ignore them.

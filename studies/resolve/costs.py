@@ -173,7 +173,7 @@ def state_bytes(settings: TrialSettings) -> int:
 
 
 def step_bytes(settings: TrialSettings) -> int:
-    """Return the bytes that a training step with Adam holds at most, in single precision."""
+    """Return the peak memory of a training step with Adam, in bytes, in single precision."""
     train = settings.train
     return _whole(settings).memory(-(-train.sequences(sequence_tokens(settings)) // train.accumulate)).peak
 

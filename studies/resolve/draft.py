@@ -375,12 +375,12 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
     reported for levels, not for cells, and a grid of any size needs one try per level.
     """
     first = {name: levels[0][1] for name, levels in axes.items()}
-    first_problems = _problems(draft, draft.design.settled(first))
+    first_problems = _problems(draft, draft.design.with_absent(first))
     cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
     for name, levels in axes.items():
         first_too = name in draft.design.conditions  # the first levels together may be without it
         for path, level in levels if first_too else levels[1:]:
-            problems = _problems(draft, _where_it_is(draft.design, {**first, name: level}, name))
+            problems = _problems(draft, _required_levels(draft.design, {**first, name: level}, name))
             for problem in problems:
                 if problem not in first_problems:
                     report_problem(draft.diagnostics, problem, path)
@@ -394,7 +394,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
         report_problem(draft.diagnostics, problem, origin)
 
 
-def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
+def _required_levels(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
     """Return the levels that a factor's condition requires of others, with absent ones marked."""
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
@@ -402,7 +402,7 @@ def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict
         if of and not has_level(of, found[other]):  # a condition without any level is a fault of its own
             found[other] = of[0]
         asked += design.conditions.get(other, {}).items()
-    return design.settled(found)
+    return design.with_absent(found)
 
 
 def _try_cell(

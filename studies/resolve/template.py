@@ -273,7 +273,7 @@ _OF_METRICS = ("lengths", "curriculum", "keep", "measure", "loss_terms", "callba
 
 
 class InvalidSettingsError(InvalidTableError):
-    """Settings that are invalid; `known` are those that are not, None if that leaves metrics uncertain."""
+    """Invalid settings; `known` has the valid ones, or is None if the metrics are then uncertain."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...], known: TrialSettings | None) -> None:
         """Keep the problems and the settings."""
@@ -329,7 +329,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether a wrong key, or one that is meant by an unknown key, may decide about metrics."""
+    """Return whether a faulty key, or the key meant by an unknown one, may affect metrics."""
     table, *keys = problem.path or ("",)
     return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))
 

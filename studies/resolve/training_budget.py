@@ -1,4 +1,4 @@
-"""`[train] tokens`, `flops` and `seconds`: the length of a training by what it spends.
+"""`[train] tokens`, `flops` and `seconds`: the length of a training, given by a budget.
 
 Tokens and FLOPs are turned into steps of an epoch. A trial has steps alone, so that trials with equally many
 steps are one, however a study counts them. Seconds stay in the settings: only the training can count them.
@@ -22,7 +22,7 @@ _STEPS = "steps_per_epoch"
 
 
 class BudgetSettings(StrictModel):
-    """Keys of `[train]` that stand in place of steps_per_epoch."""
+    """Keys of `[train]` that replace steps_per_epoch."""
 
     tokens: int | None = Field(default=None, ge=1)
     """the tokens of the whole training, instead of steps_per_epoch: each epoch has the number of steps that
@@ -33,7 +33,7 @@ class BudgetSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """What a training may spend: the key that says so, and the number."""
+    """The budget of a training: its key and its amount."""
 
     key: str
     amount: float
@@ -44,7 +44,7 @@ class TrainingBudget:
         return ("train", self.key)
 
     def steps_of(self, settings: TrialSettings) -> int:
-        """Return the steps of an epoch; raise ValueError if they cannot be counted, or are less than one."""
+        """Return the steps of an epoch; raise ValueError if they are unknown, or fewer than one."""
         if has_many_lengths(settings):
             raise ValueError(f"steps of many lengths differ in what they cost: expected {_STEPS}")
         if self.key == "flops":
@@ -58,13 +58,13 @@ class TrainingBudget:
         return max(1, round(self.amount / least))
 
     def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with the steps that the budget gives; raise ValueError where it gives none."""
+        """Return the settings with the steps that the budget allows; raise ValueError if there are none."""
         train = settings.train.model_copy(update={_STEPS: self.steps_of(settings)})
         return settings.model_copy(update={"train": train})
 
 
 def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
-    """Take the budget out of the tables of a trial, and put a step in its place.
+    """Remove the budget from the tables of a trial, and insert one step as a placeholder.
 
     A faulty budget is added to the problems, and None is returned; also for seconds, which stay.
     """
@@ -88,7 +88,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
 
 
 def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> str:
-    """Return the steps that the budget of [train] gives trials, and how near they are; "" without one."""
+    """Describe the steps that a budget of [train] allows, and their deviation; "" without a budget."""
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
         return "seconds end each training; its steps depend on the device, and FLOPs are of one step an epoch"

@@ -158,7 +158,7 @@ class Trial:
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the first trial of each kind: the others of its kind differ in their seed alone."""
+    """Return the first trial of each kind; trials of a kind differ only in their seed."""
     kinds: dict[Kind, Trial] = {}
     for trial in trials:
         kinds.setdefault(Kind(trial.settings), trial)
@@ -209,7 +209,7 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kind:
-    """The settings that trials share which differ in their seed alone, as a key of dictionaries and caches.
+    """The settings shared by trials that differ only in their seed, as a key of dictionaries and caches.
 
     Trials of a grid share the objects of these settings, so they are compared by identity, which is fast.
     Equal settings in other objects are another kind, which costs time alone.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """Values of holes in a cell, and the costs that they make equal, if that is what they are for."""
+    """Values of holes in a cell and, for a solved size, the costs that it makes equal."""
 
     values: Mapping[str, Level] = field(default_factory=dict[str, Level])
     size_match: SizeMatch | None = None
@@ -63,27 +63,27 @@ class Expansion:
         raise NotImplementedError
 
     def changed_tables(self) -> Mapping[str, Any]:
-        """Return the tables of the study to which it adds factors and holes, as they become."""
+        """Return the study's tables to which the expansion adds factors and holes, in their new form."""
         return {}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        """Return what it adds to the fields of the design; report faults."""
+        """Return the fields that the expansion adds to the design; report faults."""
         return {}
 
     def fill(self, grid: GridBuilder, levels: Mapping[str, Level]) -> Filling | None:
-        """Return the values that it gives to holes in a cell; report faults and return None."""
+        """Return the values of the expansion's holes in a cell; report faults and return None."""
         return Filling()
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
-        """Return the settings of a cell as the expansion changes them."""
+        """Return the settings of a cell after the expansion's changes."""
         return settings
 
     def complete(self, diagnostics: Diagnostics, study: Study) -> Study:
-        """Return the study with what follows from its claims and cells; report faults."""
+        """Return the study with the additions that depend on its claims and cells; report faults."""
         return study
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Yield what a plan says about it, each with its label."""
+        """Yield the notes of a plan on the expansion, each with its label."""
         yield from ()
 
 
@@ -191,7 +191,7 @@ class Design:
         return "every combination of levels" if self.conditions else ""
 
     def alias_words(self) -> list[str]:
-        """Return a sentence for each group of effects that the design cannot tell apart."""
+        """Return a sentence for each group of effects that the design cannot distinguish."""
         return []
 
     def explain(self) -> str:
@@ -218,7 +218,7 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Return a level of a factor in the file's notation: its table, with its label, if it names one."""
+        """Return a level of a factor in the file's notation: a table with its label, if it names one."""
         table = self.table_levels.get(name, {}).get(level)
         if table is None:
             return level
@@ -229,7 +229,7 @@ class Design:
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def other_level(self, name: str) -> Level:
-        """Return a factor's first level that is not the baseline's, which stands in for a missing one."""
+        """Return a factor's first level other than the baseline's, to replace a missing one."""
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return next(others, baseline)
@@ -239,9 +239,9 @@ class Design:
         """The factors that the design combines itself: all but the seeds and crossed ones."""
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
-    def settled(self, levels: Mapping[str, Level]) -> dict[str, Level]:
+    def with_absent(self, levels: Mapping[str, Level]) -> dict[str, Level]:
         """Return the levels with ABSENT for each factor whose condition they do not meet."""
-        return settled(self.conditions, levels) if self.conditions else dict(levels)
+        return with_absent(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
         """Return the baseline's cell for these levels.
@@ -252,7 +252,7 @@ class Design:
         for name in self.conditions:
             if found.get(name) == ABSENT:
                 found[name] = self.baseline_level(name)
-        return self.settled(found)
+        return self.with_absent(found)
 
     def count(self) -> int:
         """Return an upper bound of cells times seeds."""
@@ -293,7 +293,7 @@ class Design:
                 yield cell
                 return
             levels = self.crossed[names[0]]
-            if levels and self.settled({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
+            if levels and self.with_absent({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
                 levels = (ABSENT,)
             for level in levels:
                 yield from extend({**cell, names[0]: level}, names[1:])
@@ -325,10 +325,10 @@ class RowDesign(Design):
         rows = self.rows()
         for levels in itertools.product(*(self.crossed[name] for name in self.around)):
             around = dict(zip(self.around, levels, strict=True))
-            yield from (self.settled({**row, **around}) for row in rows)
+            yield from (self.with_absent({**row, **around}) for row in rows)
 
 
-def settled(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
+def with_absent(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
     """Return the levels of a cell, with ABSENT for each factor whose condition fails."""
     found = dict(levels)
     for name, condition in conditions.items():
@@ -507,7 +507,9 @@ class DesignReader:
         seen: set[tuple[str, ...]] = set()
         for index, table in enumerate(self.tables):
             path: KeyPath = (CELLS, index)
-            cell = settled(conditions, {name: {**baseline, **table}.get(name, True) for name in self.names})
+            cell = with_absent(
+                conditions, {name: {**baseline, **table}.get(name, True) for name in self.names}
+            )
             fits = [self._is_level((*path, name), level) for name, level in table.items()]
             absent = [name for name, level in cell.items() if level == ABSENT]
             missing = [name for name in cell if name not in (*table, *baseline, *absent)]

@@ -79,7 +79,7 @@ def task_metrics(spec: TaskSpec) -> dict[str, str]:
     trials = _example_trials(spec)
     found = {name: "" for name in final_metrics(trials[0]) if all(_reports(name, each) for each in trials)}
     for name in METRICS:
-        ways = (_way_to(name, each) for each in trials if name not in found and not _reports(name, each))
+        ways = (_missing_key(name, each) for each in trials if name not in found and not _reports(name, each))
         if way := next(filter(None, ways), ""):
             found[name] = way
     return found
@@ -124,7 +124,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     known = dict.fromkeys(metric for each in lacking.values() for metric in final_metrics(each))
     tasks_by_way: dict[str, list[str]] = {}
     for task, each in lacking.items():
-        tasks_by_way.setdefault(_way_to(name, each), []).append(task)
+        tasks_by_way.setdefault(_missing_key(name, each), []).append(task)
     ways = [
         f"; {' and '.join(tasks)} {'has' if len(tasks) == 1 else 'have'} it with {way}"
         for way, tasks in tasks_by_way.items()
@@ -135,7 +135,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
-    """Return what is wrong with a target, or why none of these trials can show it; empty if one can."""
+    """Return why a target is invalid, or why none of these trials can have it; empty if one can."""
     target, family = read_target(name), metric_family(name)
     if target is None:
         return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"
@@ -156,7 +156,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
 
 
 def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot show what these trainings spent on an axis; empty if it can.
+    """Return why a figure cannot have the cost of these trainings on an axis; empty if it can.
 
     Costs up to a step are known in proportion to the steps, unless all lengths grow.
     """
@@ -184,7 +184,7 @@ def _reports(name: str, settings: TrialSettings) -> bool:
     return not isinstance(task, GeneratedTask) or index in task.test_sets()
 
 
-def _way_to(name: str, settings: TrialSettings) -> str:
+def _missing_key(name: str, settings: TrialSettings) -> str:
     """Return the key that would make a trial report a metric; "" if there is none."""
     family = metric_family(name)
     for way, other in _other_settings(name, settings):

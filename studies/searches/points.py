@@ -57,7 +57,7 @@ class FoundPoint:
         return point_key(self.values)
 
     @property
-    def counts(self) -> bool:
+    def is_comparable(self) -> bool:
         """True if the point is comparable: all seeds have all objectives, and all limits are met."""
         return self.status == ValueStatus.DONE and self.feasible is True
 
@@ -87,15 +87,15 @@ class SearchPoints:
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
         """The points with objectives for all seeds, within the limits of the search."""
-        return tuple(point for point in self.points if point.counts)
+        return tuple(point for point in self.points if point.is_comparable)
 
     @property
-    def beyond(self) -> int:
+    def num_infeasible(self) -> int:
         """The number of points that exceed a limit of the search."""
         return sum(point.feasible is False for point in self.points)
 
     @property
-    def unknown(self) -> int:
+    def num_undetermined(self) -> int:
         """The number of points with objectives but without a limited quantity."""
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
@@ -152,7 +152,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         found[number] = replace(point, seconds=fsum([point.seconds, *seconds]))
     found += [_below(points[key], each, values) for key, each in lower.items() if key not in rows]
     if bounds:
-        found = [replace(point, feasible=_keeps_to(point, bounds, goals)) for point in found]
+        found = [replace(point, feasible=_is_feasible(point, bounds, goals)) for point in found]
     first = values[goals[0].name]
     statuses = [first[trial.id][1] for trial in trained]
     return SearchPoints(
@@ -191,7 +191,7 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
     return tuple(sorted((name, level_key(level)) for name, level in values.items()))
 
 
-def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
+def _is_feasible(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchObjective]) -> bool | None:
     """Return whether the means over the seeds with objectives respect the limits; None if unknown."""
     seeds = set.intersection(*(set(point.measured[goal.name]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]

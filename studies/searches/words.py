@@ -126,10 +126,16 @@ def goal_words(search: SearchSettings) -> str:
     return f"{text}, with {limits}" if limits else text
 
 
-def beyond_sentence(found: SearchPoints) -> Iterator[str]:
+def over_limit_sentence(found: SearchPoints) -> Iterator[str]:
     """Yield how many points are left out because they exceed, or may exceed, a limit."""
-    words = [f"{plural(found.beyond, 'point')} outside a limit of the search"] if found.beyond else []
-    words += [f"{plural(found.unknown, 'point')} possibly outside one"] if found.unknown else []
+    words = (
+        [f"{plural(found.num_infeasible, 'point')} outside a limit of the search"]
+        if found.num_infeasible
+        else []
+    )
+    words += (
+        [f"{plural(found.num_undetermined, 'point')} possibly outside one"] if found.num_undetermined else []
+    )
     if words:
         yield f"Excluded: {' and '.join(words)}."
 
@@ -145,8 +151,8 @@ def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
     reasons = (
         (statuses[ValueStatus.NO_VALUE], values),
         (statuses[ValueStatus.DIVERGED], "the training diverged"),
-        (found.beyond, "outside a limit of the search"),
-        (found.unknown, "a limited quantity is not known"),
+        (found.num_infeasible, "outside a limit of the search"),
+        (found.num_undetermined, "a limited quantity is not known"),
     )
     yield from ((count, reason) for count, reason in reasons if count)
 

@@ -90,7 +90,7 @@ def align_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (),
 def side_by_side(
     columns: Sequence[Sequence[str]], names: Sequence[str] = (), *, width: int = WIDTH, gap: int = 2
 ) -> Iterator[list[str]]:
-    """Yield columns of equally wide texts as lines, as many beside each other as there is room for.
+    """Yield columns of equally wide texts as lines, as many side by side as fit.
 
     `names` are the first column of every block of lines. A column without room stands alone.
     """

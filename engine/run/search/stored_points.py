@@ -18,7 +18,7 @@ from ....studies.catalog.metrics import COSTS
 from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point
 from ....studies.planning.trial_values import row_value
-from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, counts, unfinished_trials
+from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial, changed_code
@@ -273,7 +273,7 @@ class BegunPoints:
     def _count(self, trial: str, row: Mapping[str, Any]) -> None:
         if (before := self._counted.pop(trial, None)) is not None:
             self.spent.add(before, times=-1)
-        if counts(row):
+        if was_trained(row):
             self.spent.add(row)
             self._counted[trial] = row
 

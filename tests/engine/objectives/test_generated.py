@@ -16,7 +16,7 @@ from activemem.engine.trial.evaluation import LeakError
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.metrics import METRICS, register_metric
 from activemem.studies.catalog.tasks import TASKS, TaskError
-from activemem.studies.planning.trial_values import ignorant_losses
+from activemem.studies.planning.trial_values import uniform_losses
 from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry
@@ -295,4 +295,4 @@ def test_a_loss_of_the_tasks_own_has_no_bound_beyond_which_it_diverged():
             "settings": [f'{{"task": {{"name": "{name}"}}}}' for name in ("previous", "focal")],
         }
     )
-    assert ignorant_losses(rows) == {"one": math.log(7)}
+    assert uniform_losses(rows) == {"one": math.log(7)}

@@ -48,10 +48,10 @@ def test_a_longer_training_goes_on_and_equals_one_from_the_start(text, tmp_path,
     shorter = {trial.settings.model.recipe: trial.id for trial in study(text, 2).trials}
     longer = study(text, 5)
     plan = make_plan(longer, Store(tmp_path / "results"))
-    assert {trial.id: plan.going_on[trial.id].trial for trial in longer.trials} == {
+    assert {trial.id: plan.resumed_from[trial.id].trial for trial in longer.trials} == {
         trial.id: shorter[trial.settings.model.recipe] for trial in longer.trials
     }
-    assert {each.epochs for each in plan.going_on.values()} == {2}
+    assert {each.epochs for each in plan.resumed_from.values()} == {2}
     notes.events.clear()
     store = run(text, tmp_path / "results", 5, notes)
     assert {event.epoch for event in notes.of(Started)} == {1}  # the evaluation after epoch 2 is another
@@ -70,10 +70,10 @@ def test_a_longer_training_goes_on_and_equals_one_from_the_start(text, tmp_path,
 def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_path, notes):
     cosine = "train.schedule={name='cosine', warmup=2}"
     store = run(text, tmp_path, 1, notes, cosine)
-    assert make_plan(study(text, 2, cosine), store).going_on == {}
+    assert make_plan(study(text, 2, cosine), store).resumed_from == {}
     warming_up = "train.schedule={name='cosine', warmup=6}"  # as long as the first epoch, and a step
     store = run(text, tmp_path, 1, notes, warming_up)
-    assert len(make_plan(study(text, 2, warming_up), store).going_on) == 2
+    assert len(make_plan(study(text, 2, warming_up), store).resumed_from) == 2
 
 
 def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(text, tmp_path, notes):

@@ -9,9 +9,9 @@ from activemem.storage.rows import TRIALS
 from activemem.studies.planning.trial_values import (
     DIVERGED,
     describe_divergence,
-    ignorant_losses,
     may_diverge,
     trial_values,
+    uniform_losses,
 )
 
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
@@ -77,5 +77,5 @@ def test_what_equally_likely_symbols_cost_is_known_of_tasks_with_symbols():
         '{"name": "recall_addition", "length": 50}': {},  # numbers
         '{"name": "language_model", "corpus": "gone"}': {},  # of another installation
     }
-    found = {task: ignorant_losses(outcomes(settings=f'{{"task": {task}}}')) for task in tasks}
+    found = {task: uniform_losses(outcomes(settings=f'{{"task": {task}}}')) for task in tasks}
     assert found == tasks

@@ -59,8 +59,8 @@ def test_what_is_optimised_is_the_mean_over_the_tasks(study, store):
     costs = [trial.settings for trial in study.point_trials({"k": 2})[:2]]
     assert costs[0].task.name != costs[1].task.name
     assert found[2].measured["max_length"] == {0: 6.5, 1: 8.5}
-    assert (found[2].mean("max_length"), found[2].seeds, found[2].counts) == (7.5, 2, True)
-    assert (found[4].mean("max_length"), found[4].counts) == (None, False)
+    assert (found[2].mean("max_length"), found[2].seeds, found[2].is_comparable) == (7.5, 2, True)
+    assert (found[4].mean("max_length"), found[4].is_comparable) == (None, False)
 
 
 def test_what_another_study_has_trained_fits_on_every_task(study, store):

@@ -5,7 +5,7 @@ import pytest
 from activemem.storage import Store
 from activemem.studies.planning.trial_values import ValueStatus
 from activemem.studies.searches.points import best_points, find_points
-from activemem.studies.searches.words import best_words, beyond_sentence, left_out
+from activemem.studies.searches.words import best_words, left_out, over_limit_sentence
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -48,8 +48,13 @@ def test_each_point_has_its_objectives_and_whether_it_keeps_to_the_limits(store)
     assert (found[3].mean("max_length"), found[3].mean("parameters")) == (6.0, 1003)
     assert found[2].measured["max_length"] == {0: 5.0, 1: 7.0}
     assert {kernel for kernel, each in found.items() if each.feasible} == {2, 3, 4, 5, 7}
-    assert {kernel for kernel, each in found.items() if each.counts} == {2, 3, 4, 5}
-    assert (found[7].seeds, found[7].seconds, points.beyond, points.unknown) == (1, 10.0, 1, 0)
+    assert {kernel for kernel, each in found.items() if each.is_comparable} == {2, 3, 4, 5}
+    assert (found[7].seeds, found[7].seconds, points.num_infeasible, points.num_undetermined) == (
+        1,
+        10.0,
+        1,
+        0,
+    )
 
 
 def test_the_front_is_what_no_other_point_beats(store):
@@ -58,7 +63,7 @@ def test_the_front_is_what_no_other_point_beats(store):
     assert [each.values["conv.k"] for each in points.front()] == [4, 2]
     best = best_points(study, store.trials())
     assert [(each.means, each.limited) for each in best] == [((9.0, 1004), (50,)), ((6.0, 1002), (50,))]
-    told = best_words(points, len(best)), *beyond_sentence(points)
+    told = best_words(points, len(best)), *over_limit_sentence(points)
     assert told == (
         "The front: 2 of 4 points, not dominated in max_length, parameters.",
         "Excluded: 1 point outside a limit of the search.",
@@ -72,7 +77,7 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
     for trial in study.point_trials({"conv.k": 6}):
         keep(store, trial, status="failed", minutes=9)
     failed = find_points(study, store.trials()).points[-1]
-    assert (failed.status, failed.feasible, failed.counts) == (ValueStatus.FAILED, None, False)
+    assert (failed.status, failed.feasible, failed.is_comparable) == (ValueStatus.FAILED, None, False)
     assert failed.mean("max_length") is None
 
 

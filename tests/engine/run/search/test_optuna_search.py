@@ -241,7 +241,7 @@ def test_what_another_study_has_trained_is_a_point_like_any_other_once_it_is_pro
     assert (done.ran, done.done, done.left) == (4, 17, 0)
     other, outcomes = load_study(text, overrides), store.trials()
     points = find_points(other, outcomes).points
-    assert [each.counts for each in points] == [True] * 8
+    assert [each.is_comparable for each in points] == [True] * 8
     assert {each.values["k"]: each.seeds for each in points if each.values == other.baseline} == {3: 3}
     assert points[0].values == other.baseline  # in the order in which this search had them
     assert study_status(other, store, outcomes).num_remaining == 0
