@@ -21,7 +21,7 @@ from activemem.studies.expansions.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.resolve.training_budget import BudgetSettings
 from activemem.studies.schema import search_settings, settings
-from activemem.studies.text.strict_model import StrictModel, default_words, type_words
+from activemem.studies.text.strict_model import StrictModel, default_words, key_descriptions, type_words
 
 TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
@@ -89,9 +89,10 @@ def _markdown_table(rows: list[list[str]]) -> str:
 def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
     """Return a row for each key of a model, with the keys of inline tables after each."""
     rows: list[list[str]] = []
+    described = key_descriptions(model)
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
-        description = _description(model, key)
+        description = described.get(key)
         meaning = [" ".join(description.split())] if description else []
         rows.append([f"`{name}`", _type(field), _default(field), *meaning])
         for kind in _tables_in(field.annotation):
@@ -106,14 +107,7 @@ def _tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type 
 
 
 def _is_described(model: type[StrictModel]) -> bool:
-    return all(_description(model, key) for key in model.model_fields)
-
-
-def _description(model: type[StrictModel], key: str) -> str | None:
-    """Return the description of a key, from the model or the nearest base class."""
-    bases = [base for base in model.__mro__ if issubclass(base, StrictModel) and key in base.model_fields]
-    found = (base.model_fields[key].description for base in bases)
-    return next((each for each in found if each), None)
+    return key_descriptions(model).keys() >= model.model_fields.keys()
 
 
 def _docstrings(model: type[StrictModel]) -> list[str]:

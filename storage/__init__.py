@@ -8,20 +8,6 @@ and `store_upkeep` checks, merges and removes. `leases` decide who trains a tria
 `read` and `latest_attempts` read rows, and move damaged files away.
 """
 
-from .errors import StoreError
-from .rows import AttemptRows, MetricRow, TrialRow, WrittenOutputs
-from .store import Store, StoreState, open_store, store_fault
-from .trial_files import CheckpointNote
+from ..lazy_exports import lazy_exports
 
-__all__ = [
-    "AttemptRows",
-    "CheckpointNote",
-    "MetricRow",
-    "Store",
-    "StoreError",
-    "StoreState",
-    "TrialRow",
-    "WrittenOutputs",
-    "open_store",
-    "store_fault",
-]
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

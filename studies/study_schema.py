@@ -16,7 +16,7 @@ from .resolve.template import TRIAL_TABLES
 from .resolve.training_budget import BudgetSettings
 from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, ModelSettings, StudySettings, TrainSettings
-from .text.strict_model import StrictModel
+from .text.strict_model import StrictModel, key_descriptions
 
 _ANY_TABLE = {"type": "object"}
 _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -28,7 +28,14 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 
 
 class _Schema(GenerateJsonSchema):
-    """Generator of the JSON Schema; a value with a custom validator may be anything."""
+    """Generator of the JSON Schema with descriptions; a value with a custom validator may be anything."""
+
+    def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
+        """Return the schema of a model, with the docstrings below its keys."""
+        found = super().model_schema(schema)
+        for key, text in key_descriptions(schema["cls"]).items():
+            found["properties"][key].setdefault("description", text)
+        return found
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return the schema of any value."""

@@ -23,7 +23,7 @@ from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, Task
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.schema.epoch_metrics import task_metrics
 from ...studies.schema.search_settings import SAMPLER_KEYS, SCHEDULER_KEYS
-from ...studies.text.strict_model import default_words, type_words
+from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH
 from . import blocks
 
@@ -216,7 +216,7 @@ def _format(
         if first:
             yield from wrap(f"  {label:<8} {first}", WIDTH, subsequent_indent=" " * 11)
         yield from (f"{'':11}{line}".rstrip() for line in others)
-    fields = {} if settings is None else settings.model_fields
+    fields, described = ({}, {}) if settings is None else (settings.model_fields, key_descriptions(settings))
     keys = {key: field for key, field in fields.items() if key != "name"}
     if keys:
         yield f"  {table}"
@@ -224,4 +224,4 @@ def _format(
         default = default_words(field)
         given = default if default == "required" else f"default {default}"
         yield from wrap(f"    {key} ({type_words(field)}; {given})", WIDTH, subsequent_indent=" " * 6)
-        yield from wrap(field.description or "", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        yield from wrap(described.get(key, ""), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)

@@ -37,7 +37,6 @@ from ...studies.resolve.costs import model_cost
 from ...studies.schema.factors import SEED
 from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
-from ..statistics.power_law import fit_power_law
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:
@@ -254,6 +253,8 @@ class CellResults:
 
         None if a part is missing or not positive.
         """
+        from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
+
         points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
         known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
         size = self._parameters(number.cell)

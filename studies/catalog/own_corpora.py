@@ -38,7 +38,7 @@ def _described(facts: BaseModel, title: str) -> dict[str, Any]:
 class _Facts(BaseModel):
     """Facts about files, stored in a trial's settings; a study file only names the files."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
 class OwnPart(_Facts):

@@ -198,20 +198,19 @@ Test = Literal["pooled", "t", "permutation", "wilcoxon"]
 class ClaimSpec(StrictModel):
     """`[[claim]]`: a name, a statement, and the place in the paper that states it."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in one sentence")]
-    holds: Annotated[str, Field(max_length=4000, description="the statement to test")]
-    source: str | None = Field(default=None, description="the place in a paper, or a quotation")
-    each: str | None = Field(
-        default=None, description="a factor; the claim is tested separately at each of its levels"
-    )
-    level: float = Field(
-        default=0.95, ge=0.5, lt=1, description="the joint confidence level of the claim's verdicts"
-    )
-    test: Test = Field(
-        default="pooled",
-        description="what decides: the t interval with a variance of all comparable cells, the t interval "
-        "of the comparison alone, or a test that assumes less",
-    )
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    """the claim in one sentence"""
+    holds: Annotated[str, Field(max_length=4000)]
+    """the statement to test"""
+    source: str | None = None
+    """the place in a paper, or a quotation"""
+    each: str | None = None
+    """a factor; the claim is tested separately at each of its levels"""
+    level: float = Field(default=0.95, ge=0.5, lt=1)
+    """the joint confidence level of the claim's verdicts"""
+    test: Test = "pooled"
+    """what decides: the t interval with a variance of all comparable cells, the t interval of the comparison
+    alone, or a test that assumes less"""
 
     @field_validator("name")
     @classmethod

@@ -5,11 +5,15 @@ Pydantic's errors are reworded, and so are types and defaults of keys.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import cache
+from itertools import chain, pairwise
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
@@ -26,7 +30,28 @@ from .toml_positions import KeyPath
 class StrictModel(BaseModel):
     """A table of a study file; the docstring below a key is its description, shown in `docs/reference/`."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+@cache
+def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstrings below the keys of a model by key, read from its source; "" without a source."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        try:
+            [definition] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):  # a class of an interactive session
+            found |= dict.fromkeys(model.model_fields.keys() - found, "")
+            continue
+        assert isinstance(definition, ast.ClassDef), "the source of a class"
+        for key, below in pairwise(definition.body):
+            match key, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ) if name in model.model_fields:
+                    found[name] = inspect.cleandoc(text)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +69,7 @@ def class_faults(
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing
     fields = {key: field for key, field in settings.model_fields.items() if key not in given}
-    bare = [key for key, field in fields.items() if not field.description]
+    bare = fields.keys() - key_descriptions(settings)
     return [
         *missing,
         *(f"{key}: expected a docstring below it" for key in bare),

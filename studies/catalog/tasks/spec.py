@@ -11,7 +11,7 @@ from typing import ClassVar
 from ....diagnostics import nearest_hint
 from ....errors import ActivememError
 from ....plugins import Registry
-from ...text.strict_model import InvalidTableError, NamedSettings, validate
+from ...text.strict_model import InvalidTableError, NamedSettings, key_descriptions, validate
 
 LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""
@@ -112,8 +112,8 @@ class TaskSpec:
     @property
     def keys(self) -> dict[str, str]:
         """The keys of `[task]` besides its name, with their meanings."""
-        fields = self.settings.model_fields.items()
-        return {key: field.description or "" for key, field in fields if key != "name"}
+        described = key_descriptions(self.settings)
+        return {key: described.get(key, "") for key in self.settings.model_fields if key != "name"}
 
 
 def add_own_task(spec: TaskSpec) -> None:

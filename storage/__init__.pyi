@@ -1,0 +1,10 @@
+from .errors import StoreError as StoreError
+from .rows import AttemptRows as AttemptRows
+from .rows import MetricRow as MetricRow
+from .rows import TrialRow as TrialRow
+from .rows import WrittenOutputs as WrittenOutputs
+from .store import Store as Store
+from .store import StoreState as StoreState
+from .store import open_store as open_store
+from .store import store_fault as store_fault
+from .trial_files import CheckpointNote as CheckpointNote
