@@ -151,7 +151,7 @@ class _BaseConv(Recipe):
         k: int | Placeholder = 3,
         filter: Literal["explicit", "implicit"] | Placeholder = "explicit",
     ) -> Recipe:
-        """Depthwise convolution, gated by a linear map of the input: y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as of hyena.
+        """Depthwise convolution, gated by a linear map of the input: y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as in hyena.
 
         k: kernel size of each channel's filter; whole number, 1 to 65536.
         filter: whether taps are weights, or outputs of a small network for each lag; explicit or implicit.
@@ -240,7 +240,7 @@ class _DeltaProduct(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
     ) -> Recipe:
-        """Delta rule with several sequential keys and values per position: S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as of delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o.
+        """Delta rule with several sequential keys and values per position: S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as in delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -310,7 +310,7 @@ class _ExtendedNeuralGpu(Recipe):
         input_norm: bool | Placeholder = False,
         first_unit: bool | Placeholder = False,
     ) -> Recipe:
-        """Neural GPU with a decoder that reads all previous outputs from a tape: d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
+        """Neural GPU with a decoder that reads all previous outputs from a tape: d_0 = s_n as in neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
 
         layers: number of gated units per step; whole number, 1 to 64.
         width: width of the image; whole number, 1 to 256.
@@ -390,7 +390,7 @@ class _Gdn2(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
     ) -> Recipe:
-        """Gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel: S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ, w_t = σ(W_w x_t), b_t = σ(W_b x_t), twice that if negative, α_t as of kda; y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o.
+        """Gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel: S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ, w_t = σ(W_w x_t), b_t = σ(W_b x_t), twice that if negative, α_t as in kda; y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -460,7 +460,7 @@ class _Gru(Recipe):
 
         layers: number of stacked layers; whole number, 1 to 64.
 
-        Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN.
+        Cho et al. 2014, section 2.3; the reset gate after the map, as in cuDNN.
         """
 
 gru: _Gru
@@ -524,7 +524,7 @@ class _Hyena(Recipe):
         """Long convolutions with implicit filters, alternating with input-dependent gates: [g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s)))).
 
         channels: width of the recurrence; whole number, 1 to 1048576.
-        order: number of gates; there is one long convolution less; whole number, 2 to 8.
+        order: number of gates, one more than long convolutions; whole number, 2 to 8.
         k: kernel size of each long filter; whole number, 1 to 65536.
         short_conv: kernel size of a causal depthwise convolution after the linear map; 0 for none; whole number, 0 to 64.
 
@@ -706,7 +706,7 @@ class _MarkovNeuralGpu(Recipe):
         input_norm: bool | Placeholder = False,
         first_unit: bool | Placeholder = False,
     ) -> Recipe:
-        """Neural GPU in which each output depends on the previous one: o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu.
+        """Neural GPU in which each output depends on the previous one: o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n as in neural_gpu.
 
         layers: number of gated units per step; whole number, 1 to 64.
         width: width of the image; whole number, 1 to 256.
@@ -954,7 +954,7 @@ class _Seq2seq:
         feed: bool | Placeholder = False,
         units: int | Placeholder = 0,
     ) -> Recipe:
-        """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, with feed of the input W [x_t ; c_{t−1}] + b; else the decoder's stack, attending to the source behind each sub-layer that mixes.
+        """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, with feed of the input W [x_t ; c_{t−1}] + b; else the decoder's stack, attending to the source after each sub-layer that mixes.
 
         encoder: encoder of the source; a recipe.
         decoder: decoder of the target; a recipe.

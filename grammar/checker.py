@@ -470,7 +470,7 @@ class _Checker:
             count = None
             if not isinstance(first, ErrorSyntax):
                 got = self._faults.quote(first.start, first.end)
-                options = "of several depths choice(each(2, …), each(3, …)) is one"
+                options = "for several depths write choice(each(2, …), each(3, …))"
                 self._report(
                     first, f"each takes a whole number, because it is expanded, got {got}; {options}"
                 )

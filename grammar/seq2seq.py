@@ -121,7 +121,7 @@ def _faults(settings: Settings) -> Iterator[str]:
         for name in both:
             if _is_stack(settings[name]):
                 got = f"got {render(settings[name])} as the {name}"
-                yield f"units={render(units)} are those of lstm or gru in both, {got}"
+                yield f"units={render(units)} needs lstm or gru as encoder and decoder, {got}"
         if settings["attend"] == "inputs":
             yield "attended inputs have the model's width: units need attend=outputs"
     if (fault := _check_connection(settings)) is not None:
@@ -134,7 +134,7 @@ def _check_connection(settings: Settings) -> str | None:
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
     if not is_recurrent(decoder):
-        return None if _always_mixes(decoder) else "a decoder attends after mixers, but here are none"
+        return None if _always_mixes(decoder) else "the decoder attends after mixers, but it has none"
     if is_recurrent(encoder):
         return _check_states(encoder, decoder)
     if settings["attention"] == "none":
@@ -208,7 +208,7 @@ define(
         summary="encoder and decoder",
         equation="y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, "
         "with feed of the input W [x_t ; c_{t−1}] + b; "
-        "else the decoder's stack, attending to the source behind each sub-layer that mixes",
+        "else the decoder's stack, attending to the source after each sub-layer that mixes",
         source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
         reach=sees_everything,
         check=_check,

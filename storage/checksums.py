@@ -172,7 +172,7 @@ def decode_record(data: bytes, schema: type[_Schema]) -> _Schema:
     except ValidationError as error:
         raise DamagedError(_describe(error)) from None
     if sealed is None and found.checksum:
-        raise DamagedError("its checksum is not where it was written")
+        raise DamagedError("its checksum is in the wrong place")
     return found
 
 

@@ -172,7 +172,7 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
             continue
         if all(path in paths for path in data_files(partition) if is_compacted(path)):
             return contents
-    raise StoreError(f"{partition}: expected a pause between compactions, got none in {_MAX_TRIES} readings")
+    raise StoreError(f"{partition}: {_MAX_TRIES} readings were interrupted by compactions: try again later")
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:

@@ -38,7 +38,7 @@ def _expected(value: object, kind: pl.DataType) -> str | None:
     if isinstance(kind, pl.Float64):
         return None if isinstance(value, int | float) else "a number"
     if isinstance(kind, pl.Datetime):
-        return None if isinstance(value, datetime) and value.tzinfo else "a time with its zone"
+        return None if isinstance(value, datetime) and value.tzinfo else "a time with a time zone"
     is_metrics = isinstance(value, tuple) and all(
         isinstance(pair, tuple)
         and len(pair) == 2

@@ -342,7 +342,7 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
             inside = entries(path) if path.is_dir() else [path]
             strangers += [each for each in inside if path == each or each.suffix != ".parquet"]
     for path in strangers:
-        reason = "no store has a file of this name"
+        reason = "a store has no file of this name"
         yield Finding(kind=FindingKind.FOREIGN, path=path, reason=reason, size=size_bytes(path))
 
 

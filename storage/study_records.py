@@ -111,7 +111,7 @@ class StudyRecords:
         except FileNotFoundError:
             return None
         except DamagedError as error:
-            self._quarantine.move(path, f"it is no study record: {error}", _NEXT_STEP)
+            self._quarantine.move(path, f"it is not a study record: {error}", _NEXT_STEP)
         except UnreadableError as error:
             self._quarantine.leave(path, str(error))
         return None

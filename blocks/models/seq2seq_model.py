@@ -95,12 +95,12 @@ def transduction_faults(config: ModelConfig) -> list[str]:
             not config.input_dropout,
             "expected no input_dropout, got some: embedding_dropout drops what enters a transducer",
         ),
-        (not config.position_kind.by_length, f"expected no {config.position} positions of a transducer"),
-        (not config.bottleneck, "expected no bottleneck of a transducer, got one"),
-        (config.logit_cap is None, f"expected no logit_cap of a transducer, got {config.logit_cap}"),
+        (not config.position_kind.by_length, f"expected no {config.position} positions in a transducer"),
+        (not config.bottleneck, "expected no bottleneck in a transducer, got one"),
+        (config.logit_cap is None, f"expected no logit_cap in a transducer, got {config.logit_cap}"),
         (
             config.residual_init == "plain",
-            f"expected residual_init plain of a transducer, got {config.residual_init}",
+            f"expected residual_init plain in a transducer, got {config.residual_init}",
         ),
         (not config.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
     )

@@ -179,7 +179,8 @@ class Model(BaseModel[ResidualStack]):
 
     def _nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
         if self.config.targets is not None:
-            raise BuildError(f"expected a model of a distribution, got one of {self.config.targets} numbers")
+            got = f"{self.config.targets} numbers"
+            raise BuildError(f"expected a model that predicts symbols, got one that predicts {got}")
         if isinstance(self.output, AdaptiveSoftmax):
             return self.output.nll(hidden, targets)
         logits = self._capped(self.output(hidden))
@@ -291,7 +292,7 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
     if config.source_vocab is not None and not transduces:
         faults.append(f"expected a transducer, as seq2seq(lstm, lstm), got {recipe.text}")
     if config.bottleneck and output_kind(recipe.root) == VECTOR:
-        faults.append(f"expected an output for each token where there is a bottleneck, got {recipe.text}")
+        faults.append(f"expected an output for each token with a bottleneck, got {recipe.text}")
     faults += [*config.faults(), *(transduction_faults(config) if transduces else ())]
     if (fault := pair_position_fault(recipe.root, config.position)) is not None and not transduces:
         faults.append(fault)

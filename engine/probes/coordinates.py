@@ -109,7 +109,7 @@ def _inputs(training: Training) -> Tensor:
     if interface.columns is not None:
         return torch.randn(_SEQUENCES, tokens, interface.columns, generator=generator)
     if interface.vocab is None or interface.source_vocab is not None:
-        raise CoordinateError("expected a model that reads one sequence, got one of two")
+        raise CoordinateError("expected a model that reads one sequence, got one that reads two")
     return torch.randint(interface.vocab, (_SEQUENCES, tokens), generator=generator)
 
 

@@ -20,7 +20,7 @@ from ..inference.trained_model import load_model
 from .study_probes import ProbeResult, within_limit
 from .trained_models import NOT_KEPT, trained_trials
 
-NO_LANGUAGE_MODEL = "it is no language model"
+NO_LANGUAGE_MODEL = "it is not a language model"
 """The reason for skipping a model that gives texts no likelihood."""
 
 

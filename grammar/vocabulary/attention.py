@@ -104,7 +104,7 @@ def window_from_settings(settings: Settings, *, causal: bool) -> Window:
 def check_ramp(settings: Settings) -> str | None:
     """Return the fault of a ramp without fading spans, or None."""
     if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
-        return "ramp is for adaptive=true"
+        return "ramp needs adaptive=true"
     return None
 
 
@@ -119,14 +119,14 @@ def _check(settings: Settings) -> str | None:
         ),
         (
             relative or not as_bool(settings, "self"),
-            "self=true is for pos=relative; without positions the span always includes the position itself",
+            "self=true needs pos=relative; without positions the span always includes the position itself",
         ),
-        (not span or pos not in ("alibi", "t5"), f"pos={pos} is for span=0"),
+        (not span or pos not in ("alibi", "t5"), f"pos={pos} needs span=0"),
         (
             not relative or not as_float(settings, "logit_cap"),
             "logit_cap cannot be combined with pos=relative",
         ),
-        (relative or not as_bool(settings, "pos_values"), "pos_values=true is for pos=relative"),
+        (relative or not as_bool(settings, "pos_values"), "pos_values=true needs pos=relative"),
     )
     found = next((fault for holds, fault in rules if not holds), None)
     return found or check_ramp(settings) or _check_heads(settings)

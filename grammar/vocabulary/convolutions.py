@@ -121,7 +121,7 @@ define(
             ),
         ),
         summary="depthwise convolution, gated by a linear map of the input",
-        equation="y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as of hyena",
+        equation="y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as in hyena",
         source="Arora et al. 2023 (Zoology), definition 4.1 and section 4",
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
         window=_kernel_inputs,
@@ -136,7 +136,7 @@ define(
         role=Role.MIXER,
         parameters=(
             CHANNELS,
-            integer("order", "number of gates; there is one long convolution less", (2, 8), 2),
+            integer("order", "number of gates, one more than long convolutions", (2, 8), 2),
             integer("k", "kernel size of each long filter", (1, 65536), 1024),
             integer(
                 "short_conv",

@@ -208,8 +208,8 @@ define(
     _recurrence(
         "delta_product",
         "delta rule with several sequential keys and values per position",
-        "S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as "
-        "of delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o",
+        "S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a "
+        "as in delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o",
         "Siems et al. 2025 (DeltaProduct), section 3",
         integer("n", "steps of the delta rule per position", (1, 16), 2),
         _GATE,
@@ -232,7 +232,7 @@ define(
         "gdn2",
         "gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel",
         "S_t = (I − k_t (b_t ⊗ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊗ v_t)ᵀ, w_t = σ(W_w x_t), "
-        "b_t = σ(W_b x_t), twice that if negative, α_t as of kda; "
+        "b_t = σ(W_b x_t), twice that if negative, α_t as in kda; "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o",
         "Hatamizadeh, Choi and Kautz 2026 (Gated DeltaNet-2, arXiv 2605.22791), gated delta rule 2, with "
         "an output gate of full rank; negative: Grazzi et al. 2025",

@@ -99,13 +99,13 @@ define(
     _neural_gpu(
         "markov_neural_gpu",
         "Neural GPU in which each output depends on the previous one",
-        "o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu",
+        "o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n as in neural_gpu",
         "Kaiser and Bengio 2016, section 2.1",
     ),
     _neural_gpu(
         "extended_neural_gpu",
         "Neural GPU with a decoder that reads all previous outputs from a tape",
-        "d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
+        "d_0 = s_n as in neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
         "CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), "
         "u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); "
         "o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t",

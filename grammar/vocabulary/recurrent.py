@@ -40,7 +40,7 @@ define(
         "gated recurrent unit (GRU), from left to right",
         "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
         "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
-        "Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN",
+        "Cho et al. 2014, section 2.3; the reset gate after the map, as in cuDNN",
         1,
     ),
 )

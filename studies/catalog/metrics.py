@@ -214,7 +214,7 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
     """Return the error message for an unknown metric, with the nearest name or the command that lists all."""
-    near = hint(name, known) or "; activemem list metrics shows all but those of unloaded plug-ins"
+    near = hint(name, known) or "; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     return f"unknown metric '{name}'{near}"
 
 

@@ -72,7 +72,7 @@ class OwnText(_Facts):
     def dataset(self) -> Corpus:
         """The corpus built from files with this content."""
         return Corpus(
-            **_described(self, "a text of one's own"),
+            **_described(self, "your own text"),
             splits={
                 name: FileSlice(source=own_source(part.sha256), start=part.start, stop=part.stop)
                 for name, part in self.parts.items()
@@ -120,7 +120,7 @@ class OwnDocuments(_Facts):
     @property
     def dataset(self) -> Corpus:
         """The corpus built from files with this content; it may contain any byte, including line breaks."""
-        described = _described(self, "documents of one's own")
+        described = _described(self, "your own documents")
         return Corpus(**described, splits={}, alphabet=bytes(range(256)))
 
 
@@ -139,7 +139,7 @@ class OwnTokenizer(_Facts):
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
     """Return the dataset of a tokenizer's file, which is stored with the user's corpora."""
-    return Dataset(**_described(tokenizer, "a tokenizer of one's own"))
+    return Dataset(**_described(tokenizer, "your own tokenizer"))
 
 
 class OwnLayout(_Facts):
@@ -177,7 +177,7 @@ class OwnRows(_Facts):
     @property
     def dataset(self) -> Dataset:
         """The dataset built from files with this content."""
-        return Dataset(**_described(self, "rows of one's own"))
+        return Dataset(**_described(self, "your own rows"))
 
 
 class OwnPairs(OwnRows):

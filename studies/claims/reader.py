@@ -285,7 +285,7 @@ class _Resolver:
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
                 return self.fail(node, f"expected a number, got the level from {node.function.text}")
             case syntax.SpeedupExpression():
-                return self.fail(node, "a speedup is only compared, as in speedup(a over b, …) > 1.5")
+                return self.fail(node, "a speedup can only be compared, as in speedup(a over b, …) > 1.5")
             case syntax.SyntaxErrorNode():
                 return None
             case _:
@@ -317,7 +317,7 @@ class _Resolver:
             return self.fail(node, f"expected speedups in one currency, got {ours} and {theirs}")
         if isinstance(right, Constant) and right.value > 0:
             return Ratio(right.value)
-        return self.fail(node, "expected a number above 0 or another speedup beside a speedup")
+        return self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
 
     def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup | None:
         """Return the speedup of one level over another of the one factor that its target leaves open."""
@@ -593,7 +593,7 @@ class _Resolver:
         sides = {self._scope.metrics[name].higher_is_better for name in names}
         if len(sides) > 1 or None in sides:
             listed = ", ".join(sorted(names))
-            message = f"expected metrics with one better direction, got {listed}; say argmax or argmin"
+            message = f"expected metrics with one better direction, got {listed}; use argmax or argmin"
             return self.fail(winner.function, message)
         return ">" if (True in sides) == (function == "best") else "<"
 

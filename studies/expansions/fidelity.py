@@ -57,7 +57,7 @@ class Fidelity(Expansion):
         try:
             rungs, changed = _rungs(data, name, reduction)
             if len(rungs) < 2:
-                message = f"expected room for two rungs at least, got {name} = {rungs[0]} alone"
+                message = f"expected at least two rungs, got {name} = {rungs[0]} alone"
                 raise _FidelityError(_PATH, f"{message} with a reduction of {reduction}")
         except RecipeError as error:
             diagnostics.report_faults(("search", "space", name), error.faults)

@@ -126,7 +126,7 @@ class Gates(Expansion):
                 continue
             held = [trial for trial in study.cells if _has_levels(trial.levels, wanted)]
             if len(held) in (0, len(study.cells)):
-                whole = "every cell, and nothing would train" if held else "no cell"
+                whole = "every cell, so that nothing would train" if held else "no cell"
                 diagnostics.report((*path, "holds"), f"expected some cells of the study, got {whole}")
                 continue
             later = [each for each in levels[index:] if each is not None]

@@ -212,7 +212,7 @@ def _leave_out_unlabelled(
             count = missing[split] + sum(row.split == split for row in rows)
             reader.notes.append(
                 f"{split}: {plural(count, 'row')} left out, since none has a label: "
-                "rows to train on are drawn instead"
+                "training rows are held out instead"
             )
     for path, found in unlabelled.items():
         if faults := [each.fault for each in found if each.split not in left_out]:

@@ -52,12 +52,13 @@ def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | N
 def _facts(named: _TokenizerFile, sha256: str, data: bytes) -> OwnTokenizer:
     if data.lstrip()[:1] == b"{":
         if named.pattern is not None:
-            raise CorpusError("tokenizer.json says itself how a text is split: remove pattern")
+            raise CorpusError("tokenizer.json already defines how a text is split: remove pattern")
         return OwnTokenizer(sha256=sha256, form="json", size=_size_of_json(data))
     ranks = read_ranks(data)
     if named.pattern is None:
         raise CorpusError(
-            "a file of ranks does not say how a text is split: add the regular expression of its encoding, "
+            "a file of ranks does not define how a text is split: "
+            "add the regular expression of its encoding, "
             f"as in {{ path = \"{named.path}\", pattern = '...' }}"
         )
     return OwnTokenizer(
@@ -89,7 +90,7 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
     if lacking := sum(bytes([byte]) not in ranks for byte in range(_BYTES)):
         raise CorpusError(f"expected a token for each of {_BYTES} bytes, got none for {lacking}")
     if len(set(ranks.values())) < len(ranks):
-        raise CorpusError("expected a rank of its own for each token, got some twice")
+        raise CorpusError("expected a different rank for each token, got one twice")
     return ranks
 
 

@@ -258,7 +258,7 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 def _lossy(metric: str) -> str:
     """Return why a training may lack a metric, as the end of a sentence; empty if it may not."""
-    return ", which tokens that lose text do not have" if metric.endswith("_bits_per_byte") else ""
+    return ", because its tokens lose text" if metric.endswith("_bits_per_byte") else ""
 
 
 def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:

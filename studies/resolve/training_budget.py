@@ -46,7 +46,7 @@ class TrainingBudget:
     def steps_of(self, settings: TrialSettings) -> int:
         """Return the steps of an epoch; raise ValueError if they are unknown, or fewer than one."""
         if has_many_lengths(settings):
-            raise ValueError(f"steps of many lengths differ in what they cost: expected {_STEPS}")
+            raise ValueError(f"steps of many lengths differ in cost: expected {_STEPS}")
         if self.key == "flops":
             step = step_flops(settings)
         else:
@@ -91,7 +91,7 @@ def budget_words(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> s
     """Describe the steps that a budget of [train] allows, and their deviation; "" without a budget."""
     key = next((key for key in BUDGET_KEYS if key in train), None)
     if key == "seconds":
-        return "seconds end each training; its steps depend on the device, and FLOPs are of one step an epoch"
+        return "seconds end each training: its steps depend on the device, and FLOPs count one step an epoch"
     steps = sorted({each.train.steps_per_epoch for each in trials}) if key else []
     if not steps:
         return ""

@@ -558,7 +558,7 @@ class DesignReader:
         given = self.header.model_fields_set
         if not self.diagnostics.has_search:
             if self.header.baseline_seeds is not None:
-                message = "only the baseline of a search has seeds of its own"
+                message = "only the baseline of a search can have its own seeds"
                 self.diagnostics.report(("study", "baseline_seeds"), message, key=True)
             return
         for key in ("design", "around", "labels", *DESIGN_KEYS, "ablate", "match", "order"):

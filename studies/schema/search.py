@@ -94,7 +94,7 @@ def check_search(
         elif name in settings.across[:number]:
             diagnostics.report(("search", "across"), f"expected each factor once, got '{name}' twice")
     if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
-        diagnostics.report(("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]")
+        diagnostics.report(("search", "scheduler"), f"{RACE} needs several seeds, got one in [factors]")
     for name in settings.space:
         if name in factors:
             diagnostics.report(("search", "space", name), f"'{name}' is a factor already", key=True)

@@ -180,7 +180,7 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
     ways += [f"{each.points:,} at {each.value}" for each in others]
     work = sum(each.trials * each.share for each in rungs)
     epochs = plural(sum(each.epochs for each in rungs), "epoch")
-    more = "more where later points are better than those before"
+    more = "more if later points are better than earlier ones"
     return f"{', '.join(ways)}: {epochs}, as much work as {work:,.3g} whole trainings, {more}"
 
 

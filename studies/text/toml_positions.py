@@ -22,7 +22,7 @@ Span = tuple[int, int]
 MAX_DEPTH = 16
 """The maximum nesting of values; study files need less than a third of it."""
 
-TOO_DEEP = f"expected values within values at most {MAX_DEPTH} deep, got more"
+TOO_DEEP = f"expected at most {MAX_DEPTH} levels of nesting, got more"
 
 _BLANK = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|#[^\n]*)*")

@@ -49,7 +49,7 @@ def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
         (
             "each({n}, sa)",
             "each takes a whole number, because it is expanded, got {n}; "
-            "of several depths choice(each(2, …), each(3, …)) is one",
+            "for several depths write choice(each(2, …), each(3, …))",
         ),
         ("each(0, sa)", "a count must be at least 1, got 0"),
         ("each(1.5, sa)", "a count must be a whole number, got 1.5"),

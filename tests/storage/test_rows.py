@@ -126,7 +126,7 @@ def test_all_faults_of_a_trials_types_are_named_at_once():
         "seed: expected an integer of 64 bits, got 9223372036854775808; "
         "metrics: expected pairs of a name and a number, got (('loss', 'low'),); "
         "flops: expected a number, got '1'; epochs: expected an integer of 32 bits, got 2147483648; "
-        "started: expected a time with its zone, got datetime.datetime(2026, 1, 1, 0, 0)"
+        "started: expected a time with a time zone, got datetime.datetime(2026, 1, 1, 0, 0)"
     )
 
 

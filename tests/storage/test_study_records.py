@@ -59,7 +59,7 @@ def test_a_damaged_record_is_quarantined(root, store, text, caplog):
     assert store.records.load("alpha") is None
     assert store.damaged == (root / "quarantine/studies/alpha.json",)
     (message,) = caplog.messages
-    assert message.startswith("studies/alpha.json is quarantined: it is no study record: ")
+    assert message.startswith("studies/alpha.json is quarantined: it is not a study record: ")
     assert message.endswith("; run the study again from its file to rewrite its record")
 
 

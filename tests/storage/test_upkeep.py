@@ -134,7 +134,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
             f"metrics/alpha/{make_trial_id(201)}-0.parquet",
             "metrics of a trial whose row is intact; study run trains it again",
         ),
-        ("foreign", "metrics/alpha/notes.txt", "no store has a file of this name"),
+        ("foreign", "metrics/alpha/notes.txt", "a store has no file of this name"),
         (
             "unsealed",
             f"checkpoints/{make_trial_id(301)}/state.pt",

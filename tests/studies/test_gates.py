@@ -106,7 +106,7 @@ def test_the_claims_of_all_gates_share_their_level():
         ('claims = "later"', 'claims = "latr"', "unknown claim 'latr'; nearest: later"),
         ("holds = { width = 12 }", "holds = { widht = 12 }", "unknown factor 'widht'; nearest: width"),
         ("holds = { width = 12 }", "holds = { width = 13 }", "13"),
-        ("holds = { width = 12 }", "holds = { width = [4, 8, 12] }", "every cell, and nothing would train"),
+        ("holds = { width = 12 }", "holds = { width = [4, 8, 12] }", "so that nothing would train"),
         ("holds = { width = 12 }", "holds = { width = [8, 12] }", "'later' compares a cell that this gate"),
     ],
 )

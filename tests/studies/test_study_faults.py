@@ -33,7 +33,7 @@ def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
     ids=["open", "closed", "tables", "dots"],
 )
 def test_values_that_are_nested_without_an_end_are_told_at_their_place(value):
-    expected = "expected values within values at most 16 deep, got more"
+    expected = "expected at most 16 levels of nesting, got more"
     told = message(f"{TEXT}\n[extra]\na = {value}")
     *_, shown, carets, last = told.splitlines()
     assert ("^" in carets, last.strip()) == (True, f"TOML: {expected}"), shown
@@ -287,7 +287,7 @@ def test_what_does_not_depend_on_a_wrong_key_is_told_in_the_same_round():
     assert told[0] == "study: 5 faults"
     assert [line for line in told if line.startswith("[") or "^  [" in line] == [
         "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'; nearest: uniform",
-        "[task] corpus: paradise-lost has no punctuation of its own to end sentences; "
+        "[task] corpus: paradise-lost has no separate punctuation that ends sentences; "
         "expected stream or lines",
         "^^^^^^^  [train] missing key 'epochs'",
         "[train] curriculum: language_model has no growing lengths: remove it",

@@ -88,12 +88,12 @@ def corpus_of_task(task: LanguageModelSettings) -> Corpus:
                 "pretrained"
             )
         if len(named.sources) > 1 and task.batching != "packed":
-            raise CorpusError('a mixture has no order of its own to be read in: set batching = "packed"')
+            raise CorpusError('a mixture has no order to read it in: set batching = "packed"')
     if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
     if task.batching == "sentences" and not corpus.pretokenized:
         raise CorpusError(
-            f"{corpus.name} has no punctuation of its own to end sentences; expected stream or lines"
+            f"{corpus.name} has no separate punctuation that ends sentences; expected stream or lines"
         )
     return corpus
 

@@ -91,7 +91,7 @@ add_own_task(
     TaskSpec(
         name="translation",
         kind=TaskKind.TRANSDUCTION,
-        summary="a sentence to the same in another language",
+        summary="a sentence to its translation",
         source="Extended Neural GPU, section 3; memory degradation, section 4",
         settings=TranslationSettings,
     )
@@ -172,22 +172,22 @@ for _name, _kind, _summary, _settings in (
     (
         "sequence_classification",
         TaskKind.CLASSIFICATION,
-        "a sequence of one's own to its class",
+        "a sequence of your own to its class",
         LabelledSequenceSettings,
     ),
     (
         "sequence_regression",
         TaskKind.REGRESSION,
-        "a sequence of one's own to a number",
+        "a sequence of your own to a number",
         LabelledSequenceSettings,
     ),
     (
         "token_classification",
         TaskKind.TOKEN_CLASSIFICATION,
-        "each token of a sequence of one's own to its class",
+        "each token of a sequence of your own to its class",
         TokenClassificationSettings,
     ),
 ):
     add_own_task(
-        TaskSpec(name=_name, kind=_kind, summary=_summary, source="a table of one's own", settings=_settings)
+        TaskSpec(name=_name, kind=_kind, summary=_summary, source="your own table", settings=_settings)
     )

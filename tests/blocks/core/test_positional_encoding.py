@@ -96,5 +96,5 @@ def test_what_goes_on_from_a_piece_has_learned_positions_and_no_randomised_ones(
         model(tokens(31))
     with pytest.raises(BuildError, match="expected positions that work in an endless stream, got randomised"):
         made("randomised", "conv(k=3)", causal=True).forward_stream(inputs, StreamState())
-    with pytest.raises(BuildError, match="expected no randomised positions of a transducer"):
+    with pytest.raises(BuildError, match="expected no randomised positions in a transducer"):
         made("randomised", "seq2seq(lstm, lstm)")

@@ -124,5 +124,5 @@ def test_a_model_in_which_nothing_compares_positions_is_told(recipe):
 def test_a_transducer_has_none():
     with pytest.raises(BuildError) as caught:
         build("seq2seq(lstm, lstm)", **SIZES, position="randomised_pairs")
-    assert "expected no randomised_pairs positions of a transducer" in str(caught.value)
+    assert "expected no randomised_pairs positions in a transducer" in str(caught.value)
     assert "compares" not in str(caught.value)

@@ -295,7 +295,7 @@ def test_a_model_of_numbers_has_no_likelihood():
     model = made("ff(5)", columns=2, targets=3)
     with pytest.raises(BuildError) as caught:
         model.nll(inputs_of(model), torch.zeros(2, LENGTH, dtype=torch.int64))
-    assert str(caught.value) == "expected a model of a distribution, got one of 3 numbers"
+    assert str(caught.value) == "expected a model that predicts symbols, got one that predicts 3 numbers"
 
 
 @pytest.mark.parametrize("frame", [FRAMES["symbols"], FRAMES["tied clusters"]], ids=["plain", "clusters"])

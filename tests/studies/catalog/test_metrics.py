@@ -45,5 +45,5 @@ def test_a_metric_with_an_index_is_one_of_a_family() -> None:
 
 def test_a_name_that_is_like_no_metric_is_told_without_all_that_there_are():
     assert unknown_metric("acuracy") == "unknown metric 'acuracy'; nearest: accuracy"
-    told = "unknown metric 'qq'; activemem list metrics shows all but those of unloaded plug-ins"
+    told = "unknown metric 'qq'; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     assert unknown_metric("qq") == told

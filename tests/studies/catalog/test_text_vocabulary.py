@@ -83,7 +83,7 @@ def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
 def test_a_text_whose_punctuation_is_part_of_its_words_is_not_cut_into_sentences():
     with pytest.raises(CorpusError) as caught:
         vocabulary_size(SimpleNamespace(corpus="text8", tokens="bpe", pieces=400, batching="sentences"))
-    expected = "text8 has no punctuation of its own to end sentences; expected stream or lines"
+    expected = "text8 has no separate punctuation that ends sentences; expected stream or lines"
     assert str(caught.value) == expected
 
 

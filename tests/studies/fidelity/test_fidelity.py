@@ -49,7 +49,7 @@ WRONG = {
     "search.scheduler.fidelity=length": "length is the longest of a training: expected lengths",
     "search.metric=parameters": "asha needs a metric of trainings, got 'parameters'",
     "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
-    "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
+    "search.space.width='integer(60, 72)'": "expected at least two rungs, got width = 72 alone",
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
     "search.space.width=3": "or its rungs as levels in [factors], got 3",
     "search.trials=8": "expected at least 9 points, so that one reaches the last of 3 rungs, got 8",

@@ -319,7 +319,7 @@ def test_a_split_without_labels_is_left_out_and_drawn_and_that_is_said(folder, h
     assert 0 < len(found["test"]) < 30
     assert not {f"text {n}" for n in range(120, 150)} & {text for text, _ in every(found)}
     (note,) = load_study(folder / "study.toml").own_corpus.summary.notes
-    assert note == "test: 30 rows left out, since none has a label: rows to train on are drawn instead"
+    assert note == "test: 30 rows left out, since none has a label: training rows are held out instead"
 
 
 def test_splits_are_chosen_by_their_names(folder):

@@ -111,7 +111,7 @@ class ChomskySettings(LengthTask):
 add_synthetic(
     "chomsky_hierarchy",
     ChomskySettings,
-    "a string to what one of fifteen problems makes of it, at empty tokens behind it",
+    "a string to the answer of one of fifteen problems, at empty tokens after it",
     "Delétang et al. 2023 (Neural Networks and the Chomsky Hierarchy), appendix A, and their program",
     "Length",
 )

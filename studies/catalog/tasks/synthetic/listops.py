@@ -42,7 +42,7 @@ class ListopsSettings(LengthTask):
 add_synthetic(
     "listops",
     ListopsSettings,
-    "nested lists of digits, each with MIN, MAX, MED or SM, to the value of the whole",
+    "nested lists of digits, each with MIN, MAX, MED or SM, to the value of the outermost",
     "Nangia and Bowman 2018 (ListOps); Tay et al. 2021 (Long Range Arena), with lengths drawn first",
     "Length",
 )

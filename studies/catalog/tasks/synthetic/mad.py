@@ -98,7 +98,7 @@ class MadSettings(SyntheticTask):
 add_synthetic(
     "mad",
     MadSettings,
-    "values found by keys of the sequence or learnt by heart, symbols copied, or compressed into one vector",
+    "one of six tasks: recall values by their keys, or memorise, copy or compress symbols",
     "Poli et al. 2024 (Mechanistic Architecture Design), section 3.1 and their program",
     "Test set",
 )

@@ -149,21 +149,21 @@ class NeedleSettings(LengthTask):
 add_synthetic(
     "mqar",
     MqarSettings,
-    "pairs of a key and a value, then each key once more, to its value",
+    "pairs of a key and a value, then each key again, to its value",
     "Arora et al. 2024 (Zoology), section 4 and the released program: multi-query associative recall",
     "Length and pairs",
 )
 add_synthetic(
     "induction_heads",
     InductionSettings,
-    "symbols with a trigger among them to the symbol behind it, where the trigger comes again",
+    "symbols with a trigger to the symbol after the trigger, when the trigger is repeated",
     "Olsson et al. 2022; Gu and Dao 2023 (Mamba), section 4.1",
     "Length",
 )
 add_synthetic(
     "needle",
     NeedleSettings,
-    "a text in which digits are hidden to these digits, asked at its end",
+    "a text with hidden digits to these digits, at its end",
     "Mohtashami and Jaggi 2023 (Landmark Attention), section 4.2: passkey retrieval",
     "Length and depth",
 )

@@ -86,21 +86,21 @@ class WordProblemSettings(LengthTask):
 add_synthetic(
     "parity",
     ParitySettings,
-    "bits to whether the ones are odd, asked at the last of them",
+    "bits to whether the number of ones is odd, at the last bit",
     "Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
 )
 add_synthetic(
     "modular_arithmetic",
     ModularArithmeticSettings,
-    "sums, differences and products of numbers to the result modulo 5, asked at the =",
+    "sums, differences and products of numbers to the result modulo 5, at the =",
     "Delétang et al. 2023; Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
 )
 add_synthetic(
     "word_problem",
     WordProblemSettings,
-    "elements of a group to the product of all so far, at each token",
+    "elements of a group to their product so far, at each token",
     "Merrill, Petty and Sabharwal 2024 (The Illusion of State); Siems et al. 2025 (DeltaProduct)",
     "Length",
 )

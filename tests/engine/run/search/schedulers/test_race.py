@@ -117,7 +117,7 @@ def test_what_cannot_race_is_told_at_once():
     changes = ["factors.seed=[0]", "search.metric=parameters"]
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, changes[:1])
-    assert "race is over several seeds, got one in [factors]" in str(told.value)
+    assert "race needs several seeds, got one in [factors]" in str(told.value)
     with pytest.raises(StudyError, match="race needs a metric that depends on the seed, got 'parameters'"):
         load_study(SEARCH, changes[1:2])
     with pytest.raises(StudyError, match="write scheduler"):
