@@ -36,6 +36,8 @@ from ..grammar.vocabulary.spec import CostContext, Reach, Role, Spec, block_code
 from ..plugins import PluginError, plugin_errors
 from .core.block import BLOCKS, Block, Context, StreamChunk, StreamState, build_block
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
+from .core.triton_kernels import kernels_left_out
+from .layers.other_packages import FlaLayer
 from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
@@ -142,6 +144,21 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
     return found
 
 
+def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
+    """Return the numbers in the cache of another package's layer: "state" per past token, or "window".
+
+    A layer without a cache keeps its inputs.
+    """
+    block, (short, long) = _build(node, config)[0], _LONG_LENGTHS[-2:]
+    assert isinstance(block, FlaLayer), "other blocks state what generation keeps"
+    try:
+        few, many = (block.count_cached(length, config.d_model) for length in (short, long))
+    except Exception:  # noqa: BLE001 -- another package may raise anything
+        return {"state": config.d_model, "window": 0}
+    state = (many - few) // (long - short)
+    return {"state": state, "window": few - short * state}
+
+
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
     """Return the parameters and FLOPs of everything outside the body, as "parameters PART".
 
@@ -223,6 +240,7 @@ def _run_step(
     with ExitStack() as modes:
         modes.enter_context(torch.device("meta"))
         modes.enter_context(_MetaMode(counts_flops=False))
+        modes.enter_context(kernels_left_out())
         with _ShapeCache():
             state = _stream_state(model, batch, past)
         modes.enter_context(memory)
@@ -365,7 +383,13 @@ def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int
 
 
 def _flops(run: Callable[[], object]) -> int:
-    with torch.no_grad(), _ShapeCache(), FlopCounterMode(display=False) as counter, _MetaMode():
+    with (
+        torch.no_grad(),
+        _ShapeCache(),
+        FlopCounterMode(display=False) as counter,
+        _MetaMode(),
+        kernels_left_out(),
+    ):
         run()
     return counter.get_total_flops()
 
@@ -381,7 +405,14 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
         before = counter.get_total_flops()
 
     with ExitStack() as modes:
-        for mode in (torch.device("meta"), torch.no_grad(), _ShapeCache(), counter, _MetaMode()):
+        for mode in (
+            torch.device("meta"),
+            torch.no_grad(),
+            _ShapeCache(),
+            counter,
+            _MetaMode(),
+            kernels_left_out(),
+        ):
             modes.enter_context(mode)
         with _entered_modules(model, close) as names:
             _loss(model, batch, length, scored, None)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
 from activemem.diagnostics import MAX_FAULTS
-from activemem.grammar import CostContext, ModelConfig, Spec, lookup, parser, registered_names, render
+from activemem.grammar import CostContext, ModelConfig, Spec, lookup, parser, render
 from activemem.grammar.analysis.analyse import block_cost, block_memory
 from activemem.grammar.checker import MAX_BLOCKS
 from activemem.grammar.parser import MAX_DEPTH, MAX_DIGITS
 from activemem.grammar.recipe import MAX_LENGTH
 from activemem.grammar.signature import example, signature
-from activemem.grammar.vocabulary.spec import OWNER
+from activemem.grammar.vocabulary.spec import builtin_names
 from activemem.studies.text.units import format_reach
 
 _RULE = re.compile(r"`(\w+) = (.+?)`\.", re.DOTALL)
@@ -73,10 +73,9 @@ GENERATED = {"grammar": grammar, "blocks": blocks, "costs": costs, "limits": lim
 
 
 def _own_specs() -> Iterator[Spec]:
-    """Yield the blocks of this package by name."""
-    for name in registered_names():
-        spec = lookup(name)
-        if spec is not None and spec.owner == OWNER:
+    """Yield the blocks that need no other package, by name."""
+    for name in builtin_names():
+        if (spec := lookup(name)) is not None:
             yield spec
 
 

@@ -42,11 +42,17 @@ from .vocabulary.spec import REQUIRED, RESERVED_WORDS, Parameter, Spec, lookup, 
 
 
 def bind(
-    call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector
+    call: CallSyntax, parameters: Sequence[Parameter], faults: FaultCollector, *, takes_others: bool = False
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """Return each argument with its parameter, in declared order; report arguments without a parameter."""
+    """Return each argument with its parameter, in declared order; report arguments without a parameter.
+
+    With `takes_others`, further names are parameters of any kind, in alphabetical order.
+    """
     bound: dict[str, tuple[Parameter, ArgumentSyntax]] = {}
     known = {parameter.name: parameter for parameter in parameters}
+    if takes_others:
+        others = {argument.name for argument in call.arguments or () if argument.name} - known.keys()
+        known |= {name: Parameter(name=name, kind="any", meaning="of the layer") for name in sorted(others)}
     for place, argument in enumerate(call.arguments or ()):
         if argument.name is None:
             parameter = _find_by_position(call, place, parameters, faults)
@@ -59,7 +65,7 @@ def bind(
             faults.add(argument.start, argument.end, f"{parameter.name} is given twice")
         elif parameter is not None:
             bound[parameter.name] = (parameter, argument)
-    return [bound[parameter.name] for parameter in parameters if parameter.name in bound]
+    return [bound[name] for name in known if name in bound]
 
 
 def bind_known_names(
@@ -111,7 +117,7 @@ def _find_by_position(
 
 
 _BOOLEANS = {"true": True, "false": False}
-_EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true or false"}
+_EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true or false", "name": "a name"}
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
@@ -157,6 +163,8 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
         case NumberSyntax(value=number), "real":
             return float(number) + 0.0  # -0.0 becomes 0.0, which is written otherwise
         case CallSyntax(name=name, arguments=None), "word" if name in parameter.words:
+            return name
+        case CallSyntax(name=name, arguments=None), "name":
             return name
         case CallSyntax(name=name, arguments=None), "boolean":
             return _BOOLEANS.get(name)
@@ -531,7 +539,7 @@ class _Checker:
         if spec is None:
             self._report_unknown(call)
             return None
-        bound = bind(call, spec.parameters, self._faults)
+        bound = bind(call, spec.parameters, self._faults, takes_others=spec.package is not None)
         complete = check_complete(call, spec.parameters, bound, self._faults)
         arguments: list[tuple[str, Value]] = []
         for parameter, argument in bound:

@@ -11,6 +11,7 @@ def signature(spec: Spec) -> str:
     """Return the block with all of its parameters, as `conv(k, act=relu)`; a bare name without any."""
     defaults = [(parameter.name, default_text(parameter)) for parameter in spec.parameters]
     texts = [name if default is None else f"{name}={default}" for name, default in defaults]
+    texts += ["…"] if spec.package else []
     return f"{spec.name}({', '.join(texts)})" if texts else spec.name
 
 
@@ -26,6 +27,8 @@ def describe_values(parameter: Parameter) -> str:
             return f"{', '.join(others)} or {last}" if others else last
         case "boolean":
             return "true or false"
+        case "name":
+            return f"a name, such as {parameter.words[0]}"
         case _:
             return "a recipe"
 
@@ -49,7 +52,7 @@ def _example_value(parameter: Parameter) -> Value:
             small = 4.0 if parameter.kind == "integer" else 1.0
             bounded = min(max(small, small if low is None else low), small if high is None else high)
             return int(bounded) if parameter.kind == "integer" else float(bounded)
-        case "word":
+        case "word" | "name":
             return parameter.words[0]
         case "boolean":
             return False

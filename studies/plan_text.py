@@ -8,6 +8,7 @@ from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ..grammar.vocabulary.output_kinds import uncounted_kernels
 from .claims.comparisons import looks
 from .expansions.ladder import format_rungs
 from .planning.memory_estimates import StepMemory, TrialTest
@@ -17,7 +18,7 @@ from .planning.time_estimates import TimeEstimate
 from .resolve.costs import blocks_compiled_for_each_length
 from .resolve.training_budget import budget_words
 from .schema.factors import level_name, short_level_names
-from .schema.settings import ParameterGroupSettings
+from .schema.settings import ParameterGroupSettings, read_recipe
 from .searches.points import comparison_note
 from .searches.words import rung_costs, rung_words, search_words, space_words
 from .study import Study
@@ -122,6 +123,8 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
         text += ", with most activations recomputed" if machine and machine.activation_checkpointing else ""
         yield "memory", text
+    kernels = (uncounted_kernels(read_recipe(each.trial.settings.model.recipe).root) for each in plan.trials)
+    yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
     if plan.test is not None:
         yield "test", _test(plan.test)
     yield "on", "; ".join(_resumed_trials(plan.resumed_from.values()))

@@ -72,12 +72,13 @@ class Block(nn.Module, ABC):
     inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives it from the
     reach in the specification. A block that sees the whole past through a state of fixed size overrides
     `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions` in Python
-    are measured at short lengths.
+    are measured at short lengths. Trials of a block that `can_be_stacked` may train as one, by `torch.vmap`.
     """
 
     context_length: int | None = None
     state_is_bounded: ClassVar[bool] = False
     loops_over_positions: ClassVar[bool] = False
+    can_be_stacked: ClassVar[bool] = True
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:

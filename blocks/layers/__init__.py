@@ -7,6 +7,7 @@
 - `matrix_states` and `vector_states` are recurrences: their state is a matrix for each head, or a vector for
   each channel. They share `head_parts`.
 - `feedforward` maps each position.
+- `other_packages` builds layers of other packages.
 - `pooling` reduces a sequence to one vector, for mapped inputs in pieces that stay in a processor's cache.
 """
 
@@ -18,6 +19,7 @@ from . import (  # each registers its blocks
     feedforward,
     long_convolutions,
     matrix_states,
+    other_packages,
     pooling,
     recurrent,
     vector_states,
@@ -31,6 +33,7 @@ __all__ = [
     "feedforward",
     "long_convolutions",
     "matrix_states",
+    "other_packages",
     "pooling",
     "recurrent",
     "vector_states",

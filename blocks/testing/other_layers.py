@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import ast
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import signature
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
@@ -28,6 +26,8 @@ from ...grammar.model_config import Init
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import find_weights, initialise
+from ..core.triton_kernels import interpreter_hint, use_interpreter
+from ..layers.other_packages import first_output
 from .fixtures import make_block, make_generator, random_sequences
 
 OUTPUT_LENGTHS, GRADIENT_LENGTHS = (1, 7, 33, 64, 65, 130), (7, 65)
@@ -63,7 +63,7 @@ class OtherLayer:
         OtherLayerError for a layer that cannot be imported or built.
         """
         path, given = _parse(text)
-        _use_interpreter()
+        use_interpreter()
         kind = _import(path)
         arguments = _arguments(kind, settings, width) | given
         shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
@@ -117,28 +117,6 @@ def _import(path: str) -> Callable[..., Any]:
     if not callable(kind):
         raise OtherLayerError(f"module {module} has no class '{name}'{nearest_hint(name, dir(found))}")
     return kind
-
-
-class _InterpretingDriver:
-    """A stand-in for a GPU driver: Triton's tuner then takes a kernel's first sizes without timing."""
-
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        """Return a function that finds all choices equally fast."""
-        return lambda _call, **_options: [0.0, 0.0, 0.0]
-
-
-def _use_interpreter() -> None:
-    """Give Triton's interpreter a device to tune for, if kernels are to be interpreted."""
-    if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
-        driver: Any = import_module("triton.runtime").driver
-        driver.set_active(_InterpretingDriver())
-
-
-def _hint(error: Exception) -> str:
-    """Return how to run Triton's kernels without a GPU, if they failed for lack of one."""
-    needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
-    is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
-    return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
 
 
 _SIZES: Mapping[str, tuple[str, ...]] = {
@@ -359,7 +337,9 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
             try:
                 theirs = run(other, x)
             except Exception as error:  # noqa: BLE001 -- another package's kernels may raise anything
-                reason = f"{type(error).__name__}: {' '.join(str(error).split())[:60]}{_hint(error)}"
+                reason = (
+                    f"{type(error).__name__}: {' '.join(str(error).split())[:60]}{interpreter_hint(error)}"
+                )
                 faults.append(f"{length} ({reason})")
                 continue
             ours = run(block, x)
@@ -379,22 +359,13 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
 
 def _output(layer: nn.Module, x: Tensor) -> Tensor:
     with torch.no_grad():
-        return _first(layer(x), x)
+        return first_output(layer(x), x)
 
 
 def _input_gradient(layer: nn.Module, x: Tensor) -> Tensor:
     x = x.clone().requires_grad_()
-    y = _first(layer(x), x)
+    y = first_output(layer(x), x)
     return torch.autograd.grad((y * y.detach().cos()).sum(), x)[0]
-
-
-def _first(y: object, x: Tensor) -> Tensor:
-    """Return the outputs of a layer, which may be the first of several results."""
-    y = y[0] if isinstance(y, tuple) else y
-    if not isinstance(y, Tensor) or y.shape != x.shape:
-        got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-        raise OtherLayerError(f"expected outputs of shape {tuple(x.shape)}, got {got}")
-    return y
 
 
 def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:

@@ -67,6 +67,10 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     spec = spec_of(node.name)
     if spec.role is Role.TRANSDUCER:
         raise ActivememError(f"expected a block that maps a sequence to one, got the transducer {text}")
+    if spec.package is not None:
+        raise ActivememError(
+            f"{text} is a layer of {spec.package}, its own reference; name it in --against of another block"
+        )
     layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
     checks = [
         _outputs(node, text),

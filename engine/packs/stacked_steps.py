@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.func import functional_call
 
+from ...blocks import Block
 from ...blocks.core.dropout import RandomCall, draw_dropout, record_dropout, replay_dropout
 from ...blocks.layers.window_attention import needs_step_hook
 from ...errors import ActivememError
@@ -182,5 +183,7 @@ def stacking_fault(model: nn.Module) -> str | None:
     """Return why the training of a model cannot join a pack; None if it can."""
     if next(model.buffers(), None) is not None:
         return "its model has buffers"
+    if any(isinstance(each, Block) and not each.can_be_stacked for each in model.modules()):
+        return "kernels of another package cannot be stacked"
     looking = next(filter(needs_step_hook, model.modules()), None)
     return None if looking is None else f"{type(looking).__name__} records its weights"

@@ -434,6 +434,8 @@ class _Analyser:
             case "reach":
                 found = {}
         state, window = spec.generation_state(settings, context)
+        if spec.package is not None and self.wanted == "flops":
+            state, window = measure("cache", block, self.config).values()
         return ModelPart(
             label=render(block),
             kind=PartKind.BLOCK,

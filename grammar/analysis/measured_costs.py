@@ -43,11 +43,11 @@ _MAX_AGE_S = 30 * 24 * 3600
 def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> Numbers:
     """Return the result of `measure_WHAT` in `activemem.blocks.costs`, cached.
 
-    "parameters" and "block" measure one block, "frame" the parts around the body of a model, "transducer" and
-    "step" a whole model. Raises BuildError for a block without a module.
+    "parameters", "block" and "cache" measure one block, "frame" the parts around the body of a model,
+    "transducer" and "step" a whole model. Raises BuildError for a block without a module.
     """
     text, codes = "", list[str | None]()
-    if what in ("parameters", "block"):
+    if what in ("parameters", "block", "cache"):
         assert isinstance(root, BlockNode), "only the costs of a block are measured"
         config = _relevant_to_block(root, config)
     else:
@@ -57,6 +57,8 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
     if root is not None:
         names = {node.name for node in walk(root) if isinstance(node, BlockNode)}
         text, codes = render(root), [block_code(name) for name in sorted(names)]
+        packages = {package for name in names if (package := spec_of(name).package)}
+        codes += [_installed(package) for package in sorted(packages)]
     codes += [NORMS.code(config.norm_kind), POSITIONS.code(config.position)]
     key = (config, *sizes.items(), text, codes)
     return remember(what, key, lambda: getattr(_meter(), f"measure_{what}")(root, config, **sizes))
@@ -69,6 +71,15 @@ def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
         return found
     measured = measure()
     return _FILE.keep(key, measured) if measured else measured
+
+
+def _installed(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 -- slow, and few need it
+
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return None
 
 
 def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import

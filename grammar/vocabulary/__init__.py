@@ -1,8 +1,8 @@
 """The blocks as data: parameters, role, reach and source; files have the same names as in `blocks`.
 
 `spec` defines a block's specification and the registry. The families are `attention`, `attention_variants`,
-`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling` and
-`neural_gpu`. `output_kinds` checks whether parts give sequences or vectors.
+`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling`,
+`neural_gpu` and `other_packages`. `output_kinds` checks whether parts give sequences or vectors.
 """
 
 from . import (  # each registers its blocks
@@ -13,6 +13,7 @@ from . import (  # each registers its blocks
     feedforward,
     matrix_states,
     neural_gpu,
+    other_packages,
     pooling,
     recurrent,
     vector_states,
@@ -26,6 +27,7 @@ __all__ = [
     "feedforward",
     "matrix_states",
     "neural_gpu",
+    "other_packages",
     "pooling",
     "recurrent",
     "vector_states",

@@ -88,6 +88,12 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
     return faults
 
 
+def uncounted_kernels(root: Value) -> str:
+    """Return why the FLOPs of a recipe are a lower bound, "" if they are exact."""
+    found = {block.name: spec.package for block, spec in _blocks(root) if spec.package}
+    return "; ".join(f"FLOPs of {name} leave out the kernels of {package}" for name, package in found.items())
+
+
 def is_positionwise(node: Value) -> bool:
     """Return whether the part maps each position separately, so that it can map a vector; true for holes."""
     match node:

@@ -13,8 +13,8 @@ from ...plugins import OWN, Registry
 from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value
 
-ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
-"""The kind of a parameter's value; "any" is for values of an unknown parameter."""
+ParameterKind = Literal["integer", "real", "word", "name", "boolean", "recipe", "any"]
+"""The kind of a parameter's value; another package knows a "name", and "any" is for an unknown parameter."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""
@@ -40,7 +40,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A typed parameter of a block; `words` are for kind "word", bounds (inclusive) for numbers."""
+    """A typed parameter of a block; bounds (inclusive) are for numbers.
+
+    `words` are the values of kind "word", and examples for kind "name".
+    """
 
     name: str
     kind: ParameterKind
@@ -144,6 +147,9 @@ class Spec:
     - `export_fault` says why no exported program of the block is right at every length, None if there is one.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.
+    - `package` is the package whose layers the block builds, None if it needs none. Such a block takes
+      further arguments, those of the layer. Its FLOPs leave out the kernels of the package, and its state
+      is measured.
     """
 
     name: str
@@ -160,12 +166,13 @@ class Spec:
     compiled_for_each_length: Callable[[Settings], bool] | None = None
     export_fault: Callable[[Settings], str | None] | None = None
     depends_on_target_length: bool = False
+    package: str | None = None
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return the values of all parameters of a block, defaults included."""
+        """Return the values of all parameters of a block, defaults included, and its further arguments."""
         given = dict(block.arguments)
-        return {p.name: given.get(p.name, p.default) for p in self.parameters}  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
+        return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 
     def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
         """Return the numbers that generation keeps per past token, and for any number of past tokens."""
@@ -308,5 +315,5 @@ def registered_names() -> tuple[str, ...]:
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Return the sorted names of built-in blocks."""
-    return SPECS.own_names()
+    """Return the sorted names of built-in blocks that need no other package."""
+    return tuple(name for name in SPECS.own_names() if SPECS[name].package is None)

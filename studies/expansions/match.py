@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ...grammar import Recipe, lookup
 from ...grammar.checker import MAX_BLOCKS
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
+from ...grammar.vocabulary.output_kinds import uncounted_kernels
 from ..resolve.costs import flops_per_token, parameter_count, state_bytes, step_bytes
 from ..resolve.draft import report_cell_problem
 from ..resolve.grid import GridBuilder
@@ -236,9 +237,9 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
         if isinstance(node, BlockNode) and (spec := lookup(node.name)):
             for key, value in node.arguments:
                 parameter = spec.parameter(key)
-                if value == HoleNode(name) and parameter is not None:
-                    low = -_MAX_SIZE if parameter.low is None else parameter.low
-                    high = _MAX_SIZE if parameter.high is None else parameter.high
+                if value == HoleNode(name):
+                    low, high = (parameter.low, parameter.high) if parameter else (1, None)
+                    low, high = -_MAX_SIZE if low is None else low, _MAX_SIZE if high is None else high
                     ranges.append((math.ceil(low), math.floor(high)))
     return ranges
 
@@ -284,6 +285,10 @@ class Match(Expansion):
         """Return the size of a cell; report the nearest sizes if none is within the tolerance."""
         if (matched := grid.design.matched_size) is None:
             return Filling()
+        recipe = read_recipe(grid.template.recipe({**levels, matched.name: f"{{{matched.name}}}"}))
+        if "flops" in matched.costs and (fault := uncounted_kernels(recipe.root)):
+            grid.diagnostics.report(("study", "match"), fault)
+            return None
         matcher = SizeMatcher(template=grid.template, design=grid.design, matched=matched)
         try:
             nearest, *others = matcher.solve(levels)

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import Field
 
-from ..schema.settings import BUDGET_KEYS, TrialSettings
+from ...grammar.vocabulary.output_kinds import uncounted_kernels
+from ..schema.settings import BUDGET_KEYS, TrialSettings, read_recipe
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import number_range
@@ -48,6 +49,8 @@ class TrainingBudget:
         if has_many_lengths(settings):
             raise ValueError(f"steps of many lengths differ in cost: expected {_STEPS}")
         if self.key == "flops":
+            if fault := uncounted_kernels(read_recipe(settings.model.recipe).root):
+                raise ValueError(fault)
             step = step_flops(settings)
         else:
             length = sequence_tokens(settings)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
+from ...grammar.vocabulary.output_kinds import uncounted_kernels
 from ..catalog.metrics import (
     COSTS,
     CURRENCIES,
     METRICS,
+    METRICS_AND_COSTS,
     MODEL_COSTS,
     TARGETS,
     TUNED_METRICS,
@@ -28,7 +30,7 @@ from ..catalog.tasks import (
     TaskSpec,
 )
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
-from .settings import GradientMeasure, TrainSettings, TrialSettings
+from .settings import GradientMeasure, TrainSettings, TrialSettings, read_recipe
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
@@ -109,9 +111,12 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
     Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
     That a metric is unknown is another fault.
     """
-    family = metric_family(name)
+    family, trials = metric_family(name), list(trials)
+    metric = METRICS_AND_COSTS.get(family)
+    if metric is not None and metric.unit == "FLOPs" and (fault := _flops_fault(trials)):
+        return fault
     if family in TARGETS:
-        return _target_fault(name, list(trials))
+        return _target_fault(name, trials)
     if family in {*COSTS, *MODEL_COSTS, *TUNED_METRICS} or family not in METRICS or METRICS[family].is_probe:
         return ""
     lacking: dict[str, TrialSettings] = {}
@@ -161,9 +166,18 @@ def spending_fault(axis: str, trials: Iterable[TrialSettings]) -> str:
     Costs up to a step are known in proportion to the steps, unless all lengths grow.
     """
     known = list(trials)
+    if axis == "flops" and (fault := _flops_fault(known)):
+        return fault
     if axis not in CURRENCIES.values() or not known or not all(map(_grows, known)):
         return ""
     return f"expected epoch or step, since steps differ in cost as lengths grow, got '{axis}'"
+
+
+def _flops_fault(trials: Iterable[TrialSettings]) -> str:
+    """Return why FLOPs of trainings cannot be compared; "" if they can."""
+    found = (uncounted_kernels(read_recipe(each.model.recipe).root) for each in trials)
+    fault = next(filter(None, found), "")
+    return f"{fault}: expected steps, tokens or seconds" if fault else ""
 
 
 def _grows(settings: TrialSettings) -> bool:

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from activemem.grammar.vocabulary.spec import builtin_names
+from activemem.grammar.vocabulary.spec import SPECS, builtin_names
 
 SHOWN = """\
 persistent_conv(k, act=relu)                                    mixer, activemem
@@ -30,7 +30,7 @@ def test_every_block_is_listed_with_its_signature_role_and_summary(run):
     result = run("list", "blocks")
     owner, *lines = result.stdout.splitlines()
     assert (result.exit_code, owner, result.stderr) == (0, "activemem", "")
-    assert [re.split(r"[ (]", line.strip())[0] for line in lines] == list(builtin_names())
+    assert [re.split(r"[ (]", line.strip())[0] for line in lines] == list(SPECS.own_names())
     assert max(map(len, lines)) <= 80
     assert any(
         re.fullmatch(r"  conv\(k, act=relu\) +mixer +convolution over the sequence", line) for line in lines
@@ -40,7 +40,7 @@ def test_every_block_is_listed_with_its_signature_role_and_summary(run):
 def test_the_list_as_json_leaves_nothing_out(run):
     listed = json.loads(run("list", "blocks", "--json").stdout)
     blocks = {each["name"]: each for each in listed["names"]}
-    assert blocks.keys() == set(builtin_names())
+    assert blocks.keys() == set(SPECS.own_names())
     assert listed["problems"] == []
     assert blocks["cgru"] == {
         "kind": "blocks",

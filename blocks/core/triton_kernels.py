@@ -1,0 +1,50 @@
+"""Kernels of Triton in layers of other packages: interpreted without a GPU, left out on the meta device.
+
+Triton's interpreter runs them on the CPU, slowly, if TRITON_INTERPRET is 1 in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+
+class _InterpretingDriver:
+    """A stand-in for a GPU driver: Triton's tuner then takes a kernel's first sizes without timing."""
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        """Return a function that finds all choices equally fast."""
+        return lambda _call, **_options: [0.0, 0.0, 0.0]
+
+
+def use_interpreter() -> None:
+    """Give Triton's interpreter a device to tune for, if kernels are to be interpreted."""
+    if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
+        driver: Any = import_module("triton.runtime").driver
+        driver.set_active(_InterpretingDriver())
+
+
+def interpreter_hint(error: Exception) -> str:
+    """Return how to run Triton's kernels without a GPU, if they failed for lack of one."""
+    needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
+    is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
+    return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
+
+
+@contextmanager
+def kernels_left_out() -> Iterator[None]:
+    """Skip all kernels in a context: their results are allocated, but not computed."""
+    if "triton" not in sys.modules:
+        yield
+        return
+    interface: Any = import_module("triton.runtime.jit").KernelInterface
+    with patch.object(interface, "__getitem__", lambda *_: lambda *_arguments, **_options: None):
+        yield

@@ -1,0 +1,118 @@
+"""The block `fla`: a layer of the package flash-linear-attention, whose kernels are written in Triton."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from ...diagnostics import nearest_hint
+from ...grammar.vocabulary.spec import Settings
+from ..core.block import Block, BuildError, Context, register_block
+from ..core.initialisation import Initialisable, roles
+from ..core.triton_kernels import interpreter_hint, kernels_left_out, use_interpreter
+
+_WIDTHS = ("hidden_size", "d_model", "dim")
+"""What the constructors call the width of the model."""
+
+
+@register_block("fla")
+class FlaLayer(Block, Initialisable):
+    """A layer of `fla.layers`, with its own initial weights.
+
+    All of these layers are causal, so that padding behind a sequence needs no mask. In a stream the whole
+    past is computed again. The meta device needs `kernels_left_out`.
+    """
+
+    weight_roles = roles()
+    can_be_stacked = False
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__()
+        layer, others = str(settings["layer"]), {k: v for k, v in settings.items() if k != "layer"}
+        self._make = partial(_make_layer, layer, others, context.width)
+        self.layer = self._make()
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the weights as the layer's constructor does, from a seed of the generator."""
+        seed = int(torch.randint(2**62, (), generator=generator))
+        self.layer.load_state_dict(self._make(seed).state_dict())
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        del mask  # no position sees those behind it
+        try:
+            return self._on_meta(x) if x.device.type == "meta" else first_output(self.layer(x), x)
+        except Exception as error:
+            if hint := interpreter_hint(error):
+                raise BuildError(f"fla: {error}{hint}") from error
+            raise
+
+    def _on_meta(self, x: Tensor) -> Tensor:
+        try:
+            return first_output(self.layer(x), x)
+        except (AssertionError, TypeError, ValueError):  # of kernels that only take half precision
+            halves = {name: each.bfloat16() for name, each in self.layer.named_parameters()}
+            return first_output(functional_call(self.layer, halves, (x.bfloat16(),)), x).to(x.dtype)
+
+    @torch.no_grad()
+    def count_cached(self, length: int, width: int) -> int:
+        """Return how many numbers the layer's own cache holds after a sequence of `length` positions."""
+        cache: Any = import_module("fla.models.utils").Cache()
+        with torch.device("meta"), kernels_left_out():
+            layer = self._make().eval().bfloat16()
+            layer(torch.zeros(1, length, width).bfloat16(), past_key_values=cache, use_cache=True)
+        return sum(each.numel() for each in _tensors(vars(cache)))
+
+
+def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
+    """Build a layer with weights from a seed; raise BuildError for what it does not take."""
+    use_interpreter()
+    try:
+        with warnings.catch_warnings(action="ignore"):  # that there is no GPU, and no other kernels
+            layers = import_module("fla.layers")
+    except ImportError as error:
+        needed = 'the package flash-linear-attention: pip install "activemem[fla]"'
+        raise BuildError(f"fla(layer={name}) needs {needed} ({error})") from error
+    names = getattr(layers, "__all__", ())
+    if name not in names:
+        raise BuildError(f"fla.layers has no '{name}'{nearest_hint(name, names)}")
+    kind = getattr(layers, name)
+    known = signature(kind).parameters
+    for key in others:
+        if key not in known or known[key].kind is Parameter.VAR_KEYWORD:
+            raise BuildError(f"fla.layers.{name} has no argument '{key}'{nearest_hint(key, known)}")
+    own: dict[str, Any] = dict.fromkeys([key for key in _WIDTHS if key in known][:1], width)
+    own |= {"layer_idx": 0} if "layer_idx" in known else {}
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        try:
+            return kind(**{**own, **others})
+        except (ArithmeticError, AssertionError, ImportError, RuntimeError, TypeError, ValueError) as error:
+            raise BuildError(f"fla.layers.{name} cannot be built at width {width}: {error}") from error
+
+
+def first_output(y: object, x: Tensor) -> Tensor:
+    """Return the outputs of a layer, which may be the first of several results."""
+    y = y[0] if isinstance(y, tuple) else y
+    if not isinstance(y, Tensor) or y.shape != x.shape:
+        got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+        raise BuildError(f"expected outputs of shape {tuple(x.shape)}, got {got}")
+    return y
+
+
+def _tensors(held: object) -> Iterator[Tensor]:
+    """Yield the tensors in a cache."""
+    if isinstance(held, Tensor):
+        yield held
+    elif isinstance(held, dict | list | tuple):
+        for each in held.values() if isinstance(held, dict) else held:
+            yield from _tensors(each)
+    elif hasattr(held, "__dict__") and not isinstance(held, type):
+        yield from _tensors(vars(held))

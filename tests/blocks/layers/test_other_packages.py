@@ -1,0 +1,118 @@
+"""The block `fla`: read without its package; built, measured and trained with it."""
+
+import os
+from importlib.metadata import distributions
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks import BuildError, Context, build, build_block
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.testing.fixtures import make_generator, parse_block, random_sequences
+from activemem.grammar import ModelConfig, RecipeError, analyse, parse
+from activemem.grammar.expressions import block
+from activemem.studies import StudyError, load_study
+
+from ...study_texts import study_text
+
+GLA = "fla(layer=GatedLinearAttention, expand_k=1.0, num_heads=2)"
+OURS = "gla(heads=2, head_width=16)"
+FAULT = "FLOPs of fla leave out the kernels of flash-linear-attention"
+FIXED = {"curriculum": None, "lengths": [10, 10]}
+
+HAS_PACKAGE = any(each.name == "flash-linear-attention" for each in distributions())
+installed = pytest.mark.skipif(not HAS_PACKAGE, reason="needs the package flash-linear-attention")
+runs = pytest.mark.skipif(
+    not HAS_PACKAGE or os.environ.get("TRITON_INTERPRET") != "1",
+    reason="needs the package flash-linear-attention and TRITON_INTERPRET=1",
+)
+
+
+def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes():
+    recipe = parse("fla(num_heads=2, mode=chunk, layer=DeltaNet, use_gate=true, expand_v=1.0)")
+    assert recipe.text == "fla(layer=DeltaNet, expand_v=1.0, mode=chunk, num_heads=2, use_gate=true)"
+    assert block("fla")(layer="DeltaNet", num_heads=2).text == "fla(layer=DeltaNet, num_heads=2)"
+    assert parse("fla(layer={layer}, num_heads={n})").holes == ("layer", "n")
+    with pytest.raises(RecipeError, match="layer must be a name, got 3"):
+        parse("fla(layer=3)")
+
+
+@pytest.mark.skipif(HAS_PACKAGE, reason="the package is installed")
+def test_without_the_package_its_command_is_named():
+    with pytest.raises(BuildError) as caught:
+        analyse(GLA, d_model=32, vocab=5, length=8)
+    assert str(caught.value).startswith(
+        "fla(layer=GatedLinearAttention) needs the package flash-linear-attention: "
+        'pip install "activemem[fla]" (No module named '
+    )
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"study": {"match": "flops", "baseline": {"mixer": OURS, "n": 8}}, "model": {"d_model": "{n}"}},
+        {"train": FIXED | {"steps_per_epoch": None, "flops": 1e9}},
+        {"train": FIXED, "table": [{"name": "t", "rows": "mixer", "value": "flops"}]},
+        {"train": FIXED, "table": [{"name": "t", "rows": "mixer", "value": "flops_to[dev_loss <= 1.0]"}]},
+        {"train": FIXED, "curve": [{"name": "c", "kind": "line", "value": "dev_loss", "x": "flops"}]},
+    ],
+    ids=["match", "budget", "cost", "target", "axis"],
+)
+def test_flops_that_leave_out_kernels_are_compared_nowhere(tables):
+    factors = {"mixer": [OURS, GLA], "task": ["reverse"]}
+    with pytest.raises(StudyError, match=FAULT):
+        load_study(study_text(factors=factors, **tables))
+
+
+@installed
+def test_costs_are_those_of_the_layer_with_its_kernels_left_out():
+    # the parameters, the convolution-free cache and the state of a head are those of our block
+    ours, theirs = (analyse(text, d_model=32, vocab=5, causal=True, length=100) for text in (OURS, GLA))
+    assert theirs.parameters == ours.parameters
+    assert (theirs.state, theirs.window) == (ours.state, ours.window) == (0, 2 * 16 * 16)
+    assert 0.5 * ours.flops < theirs.flops < ours.flops
+    assert theirs.memory(4).activations > 0
+
+
+@installed
+def test_what_the_package_does_not_have_is_named_with_the_nearest():
+    for text, message in (
+        ("fla(layer=DeltNet)", "fla.layers has no 'DeltNet'; nearest: DeltaNet"),
+        (
+            "fla(layer=DeltaNet, heads=2)",
+            "fla.layers.DeltaNet has no argument 'heads'; nearest: num_heads",
+        ),
+        ("fla(layer=DeltaNet, num_heads=5)", "fla.layers.DeltaNet cannot be built at width 32: key dim must"),
+    ):
+        with pytest.raises(BuildError) as caught:
+            analyse(text, d_model=32, vocab=5, length=8)
+        assert str(caught.value).startswith(message)
+
+
+@installed
+def test_weights_depend_on_the_seed_alone():
+    before = torch.get_rng_state()
+    one, same, other = (build(GLA, vocab=5, d_model=32, generator=make_generator(seed)) for seed in (1, 1, 2))
+    assert torch.get_rng_state().equal(before)
+    for name, weight in one.named_parameters():
+        assert weight.equal(dict(same.named_parameters())[name])
+    assert any(
+        not weight.equal(dict(other.named_parameters())[name]) for name, weight in one.named_parameters()
+    )
+
+
+@runs
+@pytest.mark.parametrize("layer", ["GatedLinearAttention", "DeltaNet", "ForgettingAttention"])
+def test_no_output_sees_a_later_input_and_each_parameter_has_a_gradient(layer):
+    made = build_block(
+        parse_block(f"fla(layer={layer}, num_heads=2)"), Context(config=ModelConfig(d_model=32, causal=True))
+    )
+    initialise(made, make_generator(0))
+    x = random_sequences(1, 12, width=32, dtype=torch.float32)
+    later = x.clone()
+    later[:, 7:] += 1.0
+    assert_close(made(later)[:, :7], made(x)[:, :7], rtol=1e-5, atol=1e-6)
+    assert not torch.allclose(made(later)[:, 7:], made(x)[:, 7:])
+    made(x).square().sum().backward()
+    assert all(weight.grad is not None for weight in made.parameters())
