@@ -9,6 +9,7 @@ import typer
 
 from ..plugins import loaded_files
 from ..storage import Store
+from ..studies.last_run import other_results
 from ..studies.study import shipped_studies
 from ..studies.text.errors import command_line
 from .output import EXIT_FAILED, print_stderr
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
 def no_results_note(study: Study, store: Store) -> str:
     """Return `no trial of NAME has ended in PATH; train it: activemem study run …`."""
     command = train_command(study, store)
-    return f"no trial of {study.name} has ended in {store.absolute_place}; train it: {command}"
+    where = f"{store.absolute_place}{other_results(store, study.path)}"
+    return f"no trial of {study.name} has ended in {where}; train it: {command}"
 
 
 def no_models_note(study: Study, store: Store) -> str:
     """Return the message that a store has no model of a study, with the command to train and keep them."""
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     command = train_command(study, store)
-    return f"no model of {study.name} is in {store.absolute_place}; {setting}train it: {command}"
+    where = f"{store.absolute_place}{other_results(store, study.path)}"
+    return f"no model of {study.name} is in {where}; {setting}train it: {command}"
 
 
 def failure_help(study: Study, store: Store) -> list[str]:

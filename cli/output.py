@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import Final
 
 from ..diagnostics import replace_unprintable
-from ..studies.text.units import WIDTH
+from ..studies.text.units import WIDTH, truncate
 
 SCHEMA: Final = 2
 """The version of the JSON pages, raised when a field is removed or changes its meaning."""
@@ -96,6 +96,11 @@ class LogHandler(logging.Handler):
 def output_width() -> int:
     """Return the width of the terminal on standard output, or 80 without one."""
     return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+
+
+def fit_line(text: str) -> str:
+    """Return a line cut to 80 columns on a terminal; nothing is cut in a file or a pipe."""
+    return truncate(text, WIDTH) if sys.stdout.isatty() else text
 
 
 def replace_unencodable() -> None:

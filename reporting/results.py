@@ -17,7 +17,7 @@ from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import Plan, make_plan
-from ..studies.planning.status import StudyStatus, study_status
+from ..studies.planning.status import StudyStatus
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
@@ -27,7 +27,7 @@ from ..studies.text.document import parse_document
 from ..studies.text.errors import command_line
 from .added_seeds import NextSeeds, decided_differences, next_seeds
 from .claims.check import needs_metrics
-from .claims.verdicts import ClaimResult, Verdict
+from .claims.verdicts import ClaimResult
 from .curves.curve import Curve, CurveError
 from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .outcomes import load_outcomes
@@ -84,7 +84,7 @@ class StudyResults:
     @property
     def status(self) -> StudyStatus:
         """Return the status of the study."""
-        return study_status(self.study, self.store)
+        return self.now.status
 
     @property
     def best_points(self) -> list[BestPoint]:
@@ -190,8 +190,7 @@ class StudyResults:
         opened = frozenset(each.id for each in self.study.trials)
         if self.study.gates is None:
             return opened
-        confirmed = [each.spec.name for each in self.check_claims() if each.verdict is Verdict.CONFIRMED]
-        return opened - self.study.gates.held(confirmed)
+        return opened - self.study.gates.held(self.now.confirmed)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
         """Return the next seeds for undecided claims and tables; None if there are none.

@@ -16,7 +16,7 @@ from ..storage import Store
 from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
 from ..studies.study import Study
 from .claims.check import check_claims, needs_metrics
-from .claims.verdicts import ClaimResult
+from .claims.verdicts import ClaimResult, Verdict
 from .curves.curve import Curve, build_curve
 from .outcomes import load_outcomes
 from .tables.table import Table, build_table
@@ -46,7 +46,13 @@ class Snapshot:
     @cached_property
     def status(self) -> StudyStatus:
         """Return the status of the study."""
-        return study_status(self.study, self.store, self.outcomes)
+        return study_status(self.study, self.store, self.outcomes, confirmed=self.confirmed)
+
+    @cached_property
+    def confirmed(self) -> Sequence[str]:
+        """Return the names of the confirmed claims if the study has gates, which they open."""
+        claims = self.claims() if self.study.gates else ()
+        return [each.spec.name for each in claims if each.verdict is Verdict.CONFIRMED]
 
     @cached_property
     def begun(self) -> Sequence[str]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import operator
+import os
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.trial_files import STARTS_FILE, read_begun
 from .study import Study, follow_rounds, is_path, load_recorded_study, load_study, read_size, shipped_studies
 from .text.document import Diagnostics, read_document
-from .text.errors import StudyError, StudyFault
+from .text.errors import StudyError, StudyFault, command_line
 
 Traits = tuple[Any, ...]
 """The values of a trial's keys by which outlines distinguish trials."""
@@ -97,7 +99,10 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
-        message = f"no study has run in {store.absolute_place}; train one first: activemem study run NAME"
+        message = (
+            f"no study has run in {store.absolute_place}{other_results(store)}; "
+            "train one first: activemem study run NAME"
+        )
         raise StudyError(store.place, [StudyFault(message=message)])
     record = None if is_path(name) else store.records.load(name)
     if record is None:
@@ -109,6 +114,40 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
         told = (StudyFault(message=each) for each in _lacking_plugins(name, store))
         raise StudyError(f"{name} (last run)", [*told, *error.faults]) from error
     return follow_rounds(found, store)
+
+
+def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
+    """Return a study as its file is now, with the rounds of its design that the store decides.
+
+    Raise StudyError; for a name that only the store knows, it names the file of the last run.
+    """
+    record = None if is_path(name_or_path) else store.records.load(name_or_path)
+    if record is None or name_or_path in shipped_studies() or Path(name_or_path).exists():
+        return follow_rounds(load_study(name_or_path, overrides), store)
+    message = f"expected the file of the study; {name_or_path} last ran from"
+    if (file := record.get("path")) and Path(file).exists():
+        message += f" {file}"
+    else:
+        show = command_line("study", "show", name_or_path, toml=True)
+        message += f" {file or 'a text'}, which is not here any more; its text is printed by: {show}"
+    raise StudyError(name_or_path, [StudyFault(message=message)])
+
+
+def other_results(store: Store, study_file: Path | None = None) -> str:
+    """Return `, but there are results in PATH: --results PATH`; "" without such a folder near.
+
+    The nearest folder `results` counts that is beside the study file or in a parent of it or of the working
+    directory.
+    """
+    if store.address is not None:
+        return ""
+    here = Path.cwd()
+    starts = [here, *([study_file.resolve().parent] if study_file else [])]
+    for folder in (each / "results" for start in reversed(starts) for each in (start, *start.parents)):
+        if (folder / "trials").is_dir() and folder.resolve() != store.root.resolve():
+            shown = os.path.relpath(folder) if here.parent in folder.parents else str(folder)
+            return f", but there are results in {folder}: --results {shlex.quote(shown)}"
+    return ""
 
 
 def _check_known(name: str, store: Store) -> None:
@@ -124,7 +163,8 @@ def _check_known(name: str, store: Store) -> None:
         raise StudyError(f"{name} (last run)", [StudyFault(message=message)])
     known = {*shipped, *store.trials()["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
-    message = f"there is no such file, and no study of that name has run in {store.absolute_place}{near}"
+    where = f"{store.absolute_place}{other_results(store)}"
+    message = f"there is no such file, and no study of that name has run in {where}{near}"
     raise StudyError(name, [StudyFault(message=message)])
 
 

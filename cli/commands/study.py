@@ -61,16 +61,16 @@ def plan(
     """
     from ...engine.run.planning import plan_study
     from ...reporting.results import StudyResults
+    from ...studies.last_run import load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ...studies.planning.trials_to_run import select_trials
-    from ...studies.study import follow_rounds, load_study
     from ..machine_settings import load_settings
     from ..missing_results import train_command
 
     configured = load_settings({"results": results})
     store = configured.store
-    found = follow_rounds(load_study(study, overrides or ()), store)
+    found = load_to_run(study, store, overrides or ())
     selected = select_trials(found, only) if only else None
     planned = plan_study(found, store, configured.machine, selected)
     noise = StudyResults(found, store).noise

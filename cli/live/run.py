@@ -21,10 +21,11 @@ from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
+from ...studies.last_run import load_to_run
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
-from ...studies.planning.status import StudyStatus, study_status
+from ...studies.planning.status import StudyStatus
 from ...studies.planning.trials_to_run import select_shard, select_trials
-from ...studies.study import Study, follow_rounds, load_study
+from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
@@ -136,14 +137,14 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
 
 
 def _names(study: Study) -> TrialNames:
-    return TrialNameColumns() if study.search is None else PointNames(study)
+    return TrialNameColumns(study.trials) if study.search is None else PointNames(study)
 
 
 def _print_summary(
     request: RunRequest, summary: Summary, store: Store, seconds: float, headline: Headline
 ) -> None:
     study = follow_rounds(request.study, store)
-    now = study_status(study, store)
+    now = StudyResults(study, store).status
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     heading = f"{request.study.name}: {now.summary()} · {ended}"
     for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *explain_failures(study, store, now)):
@@ -337,7 +338,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     """Run a study with its options, and print its JSON page if requested; None if interrupted at once."""
     budget_s = options.budget_s()
     settings = load_settings(options.settings())
-    study = follow_rounds(load_study(options.study, options.overrides or ()), settings.store)
+    study = load_to_run(options.study, settings.store, options.overrides or ())
     if options.until_decided:
         check_can_add_seeds(study)
     request = _request(options, study)

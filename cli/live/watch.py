@@ -15,7 +15,7 @@ from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
 from ...storage import Store
-from ...studies.planning.status import count_reasons, outcome_trials, study_outcomes, study_status
+from ...studies.planning.status import count_reasons, outcome_trials, study_outcomes
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
@@ -54,8 +54,8 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 
 def print_end(now: StudyNow) -> bool:
     """Print a summary of a study; return whether trials have failed."""
-    status = study_status(now.study, now.store)
-    points = StudyResults(now.study, now.store).points
+    results = StudyResults(now.study, now.store)
+    status, points = results.status, results.points
     heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
     failures = explain_failures(now.study, now.store, status)
     for line in (*heading, *failures, *format_best_points(now.study, points)):

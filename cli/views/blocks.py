@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
@@ -21,6 +22,7 @@ from ...studies.text.units import (
     si_prefix,
     truncate,
 )
+from ..output import fit_line
 
 if TYPE_CHECKING:
     from ...blocks.testing.passport import Passport
@@ -47,19 +49,18 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def format_blocks(specs: Sequence[Spec]) -> str:
-    """Return a line for each block, grouped by package, this package's first."""
+    """Return a line for each block, grouped by package, this package's first; cut to fit a terminal only."""
     texts = {spec.name: signature(spec) for spec in specs}
     width = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
+    if sys.stdout.isatty():
+        texts = {name: truncate(text, width) for name, text in texts.items()}
     roles = max(len(spec.role) for spec in specs)
     rows: list[str] = []
     owned = sorted(specs, key=lambda spec: (spec.owner != OWNER, spec.owner, spec.name))
     for owner, group in groupby(owned, key=lambda spec: spec.owner):
         rows += [*([""] if rows else []), owner]
         rows += [
-            truncate(
-                f"  {truncate(texts[spec.name], width):<{width}}  {spec.role:<{roles}}  {spec.summary}", WIDTH
-            )
-            for spec in group
+            fit_line(f"  {texts[spec.name]:<{width}}  {spec.role:<{roles}}  {spec.summary}") for spec in group
         ]
     return "\n".join(rows)
 
@@ -143,9 +144,9 @@ def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterat
     yield "parameters", f"{cost.parameters:,}{shared}"
     yield f"{unit}FLOPs/token", f"{cost.flops / context.length / size:,.1f}"
     yield "reach", format_reach(spec.reach(spec.settings(block), context))
-    yield "state/token", format_bytes(cost.state * STATE_BYTES)
+    yield "state/token", f"{format_bytes(cost.state * STATE_BYTES)} kept of each past token in a stream"
     if cost.window:
-        yield "window", format_bytes(cost.window * STATE_BYTES)
+        yield "window", f"{format_bytes(cost.window * STATE_BYTES)} kept in a stream of any length"
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from ...reporting.snapshot import Snapshot
 from ...reporting.tables.differences import SOLVED_LENGTH, unsolved_sentence
 from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
-from ...studies.planning.status import StudyStatus, status_before_a_run, study_status
+from ...studies.planning.status import StudyStatus, status_before_a_run
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import SearchObjective, find_quantity
@@ -18,9 +19,9 @@ from ...studies.searches.points import BestPoint, SearchPoints, best_of, compari
 from ...studies.searches.words import left_out
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
-from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural, truncate
+from ...studies.text.units import format_duration, labelled_lines, plural, truncate
 from ..missing_results import failure_help
-from ..output import output_width
+from ..output import fit_line, output_width
 from . import trial_lines
 from .trial_lines import TrialNameColumns
 
@@ -100,7 +101,7 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
             (
                 status_before_a_run(study.trials)
                 if isinstance(study, StudyOutline)
-                else study_status(study, store, outcomes)
+                else Snapshot(study=study, store=store, outcomes=outcomes).status
             ),
         )
         for name, study in outline_studies(store, outcomes).items()
@@ -116,7 +117,7 @@ def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) ->
         for name, one in found.items()
     ]
     names, counts = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
-    return [truncate(f"{name:<{names}}   {count:>{counts}}   {text}", WIDTH) for name, count, text in rows]
+    return [fit_line(f"{name:<{names}}   {count:>{counts}}   {text}") for name, count, text in rows]
 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:

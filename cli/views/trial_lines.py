@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import polars as pl
 
 from ...engine.core.events import ClaimedElsewhere, Ended, RunningTrial, Started
-from ...studies.catalog.metrics import METRICS, Metric
+from ...studies.catalog.metrics import METRICS, Metric, find_metric, metric_family
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
@@ -349,12 +349,14 @@ _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_lo
 class Headline:
     """The metric that a search optimises, or that the first table shows, with the best value of any trial.
 
-    Without either it is the main metric of the tasks, if they share one. A study without a metric, or whose
-    trials do not report it, has none: then `words` is empty.
+    A trial that does not report it shows the first metric of the other tables that it reports. Without a
+    search and tables it is the main metric of the tasks, if they share one. A study without a metric, or one
+    whose trials do not report it, has none: then `words` is empty.
     """
 
     def __init__(self, study: Study, values: Iterable[float] = ()) -> None:
         self._metric, self._sign = _metric_of(study)
+        self._others = [] if study.search else _table_metrics(study)
         self._best: float | None = None
         for value in values:
             self._note(value)
@@ -367,7 +369,8 @@ class Headline:
     def words(self, metrics: Mapping[str, float]) -> list[str]:
         """Return `loss 0.412` and `best trial 0.398` for a trial that ended with these metrics."""
         if self._metric is None or (value := metrics.get(self._metric.name)) is None:
-            return []
+            other = next((each for each in self._others if each.name in metrics), None)
+            return [f"{other.name} {other.format(metrics[other.name])}"] if other else []
         self._note(value)
         shown = [f"{self._metric.name} {self._text(value)}"]
         return shown if self._best is None else [*shown, f"best trial {self._text(self._best)}"]
@@ -406,16 +409,22 @@ def main_metric(settings: TrialSettings) -> str | None:
     return next((name for name in _MAIN_METRICS if name in measured), None)
 
 
+def _table_metrics(study: Study) -> list[Metric]:
+    """Return the metrics of the tables that trials report, without costs, targets and metrics of changes."""
+    names = [name for table in study.tables for _, name in table.named_metrics()]
+    return [find_metric(name) for name in dict.fromkeys(names) if metric_family(name) in METRICS]
+
+
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
     """Return the metric, and 1 if higher is better, −1 if lower is, 0 if neither."""
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1
-    names = [name for table in study.tables[:1] for _, name in table.named_metrics()]
+    metrics = _table_metrics(study)
     if not study.tables:
         main = {main_metric(trial.settings) for trial in study.trials}
-        names = [name for name in main if name and len(main) == 1]
-    metric = METRICS.get(names[0]) if names else None
+        metrics = [METRICS[name] for name in main if name and len(main) == 1]
+    metric = metrics[0] if metrics else None
     if metric is None or metric.higher_is_better is None:
         return metric, 0
     return metric, 1 if metric.higher_is_better else -1

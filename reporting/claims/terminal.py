@@ -100,9 +100,9 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
     if "pooled" in tests:
         sentences.append(
-            "Tested by that interval, which assumes normal differences. Their variance is "
-            "the larger of the pooled variance of all comparable cells"
-            f"{_degrees(checked)} and their own, and at least that of rounding."
+            "Tested by that interval, which assumes normal differences. Their variance is the larger of "
+            "their own and that of all cells with the same task and the levels that both sides share"
+            f"{_degrees(checked)}, and at least that of rounding."
         )
     if any(map(_permutes, checked)):
         sentences.append(

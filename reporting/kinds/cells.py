@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from ...diagnostics import nearest_hint
 from ...studies.catalog.metrics import (
     ANALYTIC_COSTS,
+    METRICS,
     METRICS_AND_COSTS,
     find_metric,
     metric_family,
@@ -207,7 +208,11 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
     named: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
     named += [] if spec.columns is None else [(("columns",), spec.columns)]
     named += [(("over", number), factor) for number, factor in enumerate(spec.over)]
-    yield from factor_faults(named, factors, {"rows": (CHANGES,)})
+    for path, message in factor_faults(named, factors, {"rows": (CHANGES,)}):
+        family = next((name for name in spec.value if name in METRICS and METRICS[name].index_titles), None)
+        is_index = path == ("columns",) and family is not None
+        hint = f'; several metrics are columns without it: value = ["{family}[40]", "{family}[80]"]'
+        yield path, message + (hint if is_index else "")
     if SEED in spec.over:
         yield ("over", spec.over.index(SEED)), "cells are already aggregated over their seeds"
     if spec.pick and not spec.over:

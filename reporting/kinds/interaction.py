@@ -18,7 +18,7 @@ from ...studies.schema.factors import level_key, level_names, named_levels, one_
 from ...studies.schema.settings import Level
 from ..curves.curve import Axis, Content, Curve, Line, Point
 from ..curves.draw.panel import PanelLayout, Plot, Scale, make_scale, ticks_width
-from ..curves.draw.style import DIM, TEXT, TICK, crop_name, text_width, wrap_text
+from ..curves.draw.style import DIM, TEXT, TICK, crop_names, text_width, wrap_text
 from ..subject import ResultSubject, StudyModel, model_factors
 from .effects import effect_factor_faults, model_figure, varied_factors
 from .line import label_lines, line_strokes
@@ -139,11 +139,8 @@ class Interaction(Content):
         points = [point for line in content.lines for point in line.points]
         numbers = [n for point in points for n in (point.y, point.low, point.high) if n is not None]
         up = make_scale(numbers, Axis(title=""), margin=0.05)
-        width = (
-            max(text_width(crop_name(line.name), TEXT, bold=True) for line in content.lines)
-            if content.lines
-            else 0.0
-        )
+        names = crop_names(line.name for line in content.lines).values()
+        width = max((text_width(name, TEXT, bold=True) for name in names), default=0.0)
         high = max((len(_wrapped(content, name)) for name in content.levels), default=1)
         return PanelLayout(
             left=ticks_width(up),

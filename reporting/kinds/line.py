@@ -36,7 +36,7 @@ from ..curves.draw.style import (
     TEXT,
     TICK,
     Dash,
-    crop_name,
+    crop_names,
     text_width,
 )
 from ..curves.samples import TIME_AXES
@@ -146,7 +146,10 @@ class Lines(Content):
         published = [number for line in every for number in line.published]
         across, up = point_scales(curve, points, published, margins=(0.015, 0.04))
         names = [
-            crop_name(line.name) for content in contents for line in content.lines if not content.context
+            name
+            for content in contents
+            if not content.context
+            for name in crop_names(line.name for line in content.lines).values()
         ]
         alone = len(contents) == 1
         samples = _SAMPLE if any(content.ranked for content in contents) else 0.0
@@ -183,6 +186,7 @@ class Lines(Content):
 def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
     """Write the name of every line next to its right end, without overlaps."""
     named = [line for line in lines if line.name]
+    names = crop_names(line.name for line in named)
     ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
     places = spread_labels([y for _, y in ends], _LINE, 0, plot.height)
     for line, (x, y), place in zip(named, ends, places, strict=True):
@@ -190,20 +194,19 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
         if abs(y - place) > 2 or x < plot.width - 8:
             plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS_COLOR, linewidth=0.5)
         weight = "bold" if line.accent else "normal"
-        plot.write(plot.width + _NAME, place, crop_name(line.name), color=color, weight=weight)
+        plot.write(plot.width + _NAME, place, names[line.name], color=color, weight=weight)
 
 
 def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
     """List the names from top to bottom, the highest mean first, each with a line sample."""
+    names = crop_names(line.name for line in lines)
     ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
     for number, line in enumerate(ranked):
         color, dashes, width = strokes[line.name]
         y, x = plot.height - 4 - number * (_LINE + 1.5), plot.width + _NAME
         plot.stroke([x, x + _SAMPLE - 5], [y, y], color=color, linestyle=dashes, linewidth=width)
         weight = "bold" if line.accent else "normal"
-        plot.write(
-            x + _SAMPLE, y, crop_name(line.name), color=DIM if color == LIGHT else color, weight=weight
-        )
+        plot.write(x + _SAMPLE, y, names[line.name], color=DIM if color == LIGHT else color, weight=weight)
 
 
 def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:

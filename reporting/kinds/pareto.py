@@ -31,7 +31,7 @@ from ..curves.draw.panel import (
     point_scales,
     ticks_width,
 )
-from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_name, text_width
+from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
 from ..statistics.estimates import mean
 
 _DOT = 3.5  # the size of a mark
@@ -211,20 +211,21 @@ def _dotted(start: tuple[float, float], end: tuple[float, float]) -> Iterator[Re
 
 def _names(plot: Plot, content: Cloud) -> None:
     named = [line for line in content.lines if line.name]
+    names = crop_names(line.name for line in named)
     anchors = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
     dots = [(plot.x(point.x), plot.y(point.y)) for line in content.lines for point in line.points]
     taken: list[Rectangle] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in dots]
     taken += _line_obstacles(plot, content)
     spots = place_labels(
         anchors,
-        [text_width(crop_name(line.name), TEXT) for line in named],
+        [text_width(names[line.name], TEXT) for line in named],
         9.0,
         obstacles=taken,
         bounds=(0, 0, plot.width + plot.layout.right, plot.height),
     )
     for line, spot in zip(named, spots, strict=True):
         weight = "bold" if line.accent else "normal"
-        plot.write(spot.x, spot.y, crop_name(line.name), ha=spot.side, weight=weight)
+        plot.write(spot.x, spot.y, names[line.name], ha=spot.side, weight=weight)
 
 
 CURVE = ParetoFigure

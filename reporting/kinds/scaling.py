@@ -32,7 +32,7 @@ from ...studies.schema.settings import Names
 from ...studies.text.toml_positions import KeyPath
 from ..curves.curve import Axis, Content, Curve, Panel, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, point_scales, spread_labels, ticks_width
-from ..curves.draw.style import ACCENTED, DIM, INK, LIGHT, STROKES, TEXT, TICK, Dash, crop_name, text_width
+from ..curves.draw.style import ACCENTED, DIM, INK, LIGHT, STROKES, TEXT, TICK, Dash, crop_names, text_width
 from ..statistics.estimates import mean
 from ..subject import Observation, Observations, ResultSubject
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
@@ -463,7 +463,12 @@ class Scaling(Content):
             point for series in every for point in (*series.points, *(series.law.line if series.law else ()))
         ]
         across, up = point_scales(curve, points, margins=(0.04, 0.06))
-        widths = [text_width(crop_name(series.name), TEXT, bold=True) for series in every]
+        names = [
+            name
+            for content in contents
+            for name in crop_names(series.name for series in content.series).values()
+        ]
+        widths = [text_width(name, TEXT, bold=True) for name in names]
         widths += [text_width(exponent_text(series.law), TICK) for series in every if series.law]
         return PanelLayout(
             left=ticks_width(up),
@@ -483,8 +488,10 @@ class Scaling(Content):
         named = [series for series in self.series if series.name or series.law]
         ends = [(series.law.line if series.law else series.points)[-1] for series in named]
         places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)
+        names = crop_names(series.name for series in self.series)
         for series, end, place in zip(named, ends, places, strict=True):
-            _name(plot, series, (plot.x(end.x), plot.y(end.y)), place, alone=len(self.series) == 1)
+            at = (plot.x(end.x), plot.y(end.y))
+            _name(plot, series, names[series.name], at, place, alone=len(self.series) == 1)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
@@ -520,15 +527,17 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, flo
         )
 
 
-def _name(plot: Plot, series: ScalingSeries, end: tuple[float, float], place: float, *, alone: bool) -> None:
+def _name(
+    plot: Plot, series: ScalingSeries, name: str, end: tuple[float, float], place: float, *, alone: bool
+) -> None:
     color = _stroke(series, alone=alone)[0]
     color, x = DIM if color == LIGHT else color, plot.width + _NAME
     plot.stroke([end[0] + 3, x - 2], [end[1], place], color=AXIS_COLOR, linewidth=0.5)
     weight = "bold" if series.accent else "normal"
-    if series.name:
-        plot.write(x, place + 4.5 * bool(series.law), crop_name(series.name), color=color, weight=weight)
+    if name:
+        plot.write(x, place + 4.5 * bool(series.law), name, color=color, weight=weight)
     if series.law:
-        plot.write(x, place - 4.5 * bool(series.name), exponent_text(series.law), size=TICK, color=DIM)
+        plot.write(x, place - 4.5 * bool(name), exponent_text(series.law), size=TICK, color=DIM)
 
 
 TABLE, CURVE = ScalingTable, ScalingFigure

@@ -24,7 +24,7 @@ from ...studies.last_run import load_last_run
 from ...studies.schema.settings import Names
 from ...studies.study import Study, is_path
 from ...studies.text.document import Diagnostics, read_document
-from ...studies.text.errors import StudyError
+from ...studies.text.errors import StudyError, StudyFault
 from ...studies.text.strict_model import StrictModel
 from ...studies.text.units import plural
 from ..claims.terminal import format_missing, format_numbers
@@ -100,10 +100,15 @@ class Manuscript:
 
 
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
-    """Return the paper of a file; raise StudyError with all of its faults, OSError or StoreError.
+    """Return the paper of a file; raise StudyError with all of its faults, or StoreError.
 
     `find_store` opens the store at a place, or the configured one if the file names none.
     """
+    if not path.exists():
+        lines = 'two lines suffice, [paper] and studies = ["NAME"]'
+        message = f"no such file; it names the studies of a paper and the numbers of its text: {lines}"
+        message += ", as docs/how-to/paper.md shows"
+        raise StudyError(str(path), [StudyFault(message=message)])
     diagnostics = Diagnostics(read_document(path))
     keys = diagnostics.validate(PaperKeys, (), diagnostics.data)
     if keys is None:

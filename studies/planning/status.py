@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -79,8 +79,17 @@ class StudyStatus:
         return " · ".join(parts)
 
 
-def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
-    """Return the status of a study in a store; the latest attempts are read unless they are given."""
+def study_status(
+    study: Study,
+    store: Store,
+    outcomes: pl.DataFrame | None = None,
+    *,
+    confirmed: Sequence[str] = (),
+) -> StudyStatus:
+    """Return the status of a study in a store; the latest attempts are read unless they are given.
+
+    `confirmed` names the confirmed claims, which open gates.
+    """
     outcomes = store.trials() if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
@@ -91,7 +100,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     total = _total(study, rows)
     ended = sum(status != "incomplete" for status in statuses.values())
-    held = study.gates.held().difference(statuses, begun) if study.gates else frozenset[str]()
+    held = study.gates.held(confirmed).difference(statuses, begun) if study.gates else frozenset[str]()
     remaining = max(0, total - ended - len(held)) if within_budget is None else within_budget
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]

@@ -203,6 +203,9 @@ class RecipeTimes:
         return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
 
 
+START_S = 1.0
+"""The seconds of a trial besides its steps and tests, to build and check the model and to write its row."""
+
 Speed = Sequence[tuple[float, float]]
 """The FLOPs of measured steps, ascending, with their seconds."""
 
@@ -240,7 +243,8 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
     grown = settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": growing})})
     flops = max_training_flops(grown) / (growing * steps)
     largest_flops, largest_s = speed[-1]
-    return epochs * steps * _interpolate(flops, speed) + flops_of_test(settings) * largest_s / largest_flops
+    tests_s = flops_of_test(settings) * largest_s / largest_flops
+    return START_S + epochs * steps * _interpolate(flops, speed) + tests_s
 
 
 def _interpolate(flops: float, speed: Speed) -> float:

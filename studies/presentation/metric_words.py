@@ -16,6 +16,7 @@ from ..catalog.tasks import (
     GeneratedTask,
     LabelledSettings,
     LanguageModelSettings,
+    LengthTask,
     ParsingSettings,
     SentencePairSettings,
     TaskKind,
@@ -127,7 +128,7 @@ def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Me
         short=template.short.format_map(filled),
         heading=template.heading.format_map(filled),
         details=tuple((name, facts[name]) for name in template.depends if name in facts),
-        shows_index="lengths" in facts,
+        shows_index="algorithmic" in facts,
     )
 
 
@@ -162,11 +163,17 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
         facts |= _length_facts(metric, settings, task, over_index=over_index)
     elif is_split:
         facts["where"] = f"on the {split} split"
+        if split == "test" and isinstance(task, LengthTask) and len(task.test_lengths) > 1:
+            facts["lengths"] = _length_words(task.test_lengths, is_range=False).removeprefix("lengths ")
+            if not over_index and metric_family(metric.name) == metric.name:
+                facts["where"] = f"on the test split, mean over lengths {facts['lengths']}"
     return facts
 
 
-_SPLIT_SCORES = {f"{split}_{kind}" for split in ("dev", "test") for kind in ("loss", "accuracy", "exact")}
-"""The scores of algorithmic tasks that depend on the sequence lengths."""
+_SPLIT_SCORES = {
+    f"{split}_{kind}" for split in ("dev", "test") for kind in ("loss", "accuracy", "exact", "scaled_accuracy")
+}
+"""The scores of generated tasks that depend on the sequence lengths."""
 
 
 def _length_facts(

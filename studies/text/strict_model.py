@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from ...diagnostics import hint as near_hint
-from ...diagnostics import nearest_hint
+from ...diagnostics import nearest, nearest_hint
 from ...errors import ActivememError
 from ...plugins import Registry, contract_faults
 from .toml_positions import KeyPath
@@ -125,9 +125,16 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
         raise InvalidTableError(tuple(_problems(model, error.errors()))) from error
 
 
+def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Return the errors without those of missing keys that an unknown key misspells."""
+    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
+    meant = {(*loc[:-1], nearest(str(loc[-1]), _model_at(model, loc[:-1]).model_fields)) for loc in unknown}
+    return [error for error in errors if error["type"] != "missing" or error["loc"] not in meant]
+
+
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
     """Yield each error as a problem; a missing key is reported at its table."""
-    for error in errors:
+    for error in _without_misspelt_keys(model, errors):
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
             case "extra_forbidden":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from textwrap import wrap
 
 from ...grammar import Reach
@@ -118,7 +118,8 @@ def truncate(text: str, width: int) -> str:
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
     """Shorten too wide texts by an inner ellipsis, keeping different texts different.
 
-    A third of the width is kept for the end of a text, or as close to that as keeps texts different.
+    A third of the width is kept for the end of a text, or as close to that as keeps texts different. Texts
+    that differ only in their middle lose the beginning that they share instead.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)
@@ -128,8 +129,18 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
     def abbreviated(text: str, end: int) -> str:
         return text if len(text) <= width else text[: max(room - end, 0)] + "…" + text[len(text) - end :]
 
-    candidates = ([abbreviated(text, end) for text in texts] for end in ends)
-    first = next(candidates)
+    def without_shared(text: str, short: str, kept: int) -> str:
+        alike = [other for other, its_short in zip(texts, first, strict=True) if its_short == short]
+        common = takewhile(lambda signs: len(set(signs)) == 1, zip(*alike, strict=False))
+        shared = len(re.sub(r"[\w=]+$", "", "".join(signs[0] for signs in common)))  # whole words
+        return (
+            short if text == short or shared <= kept else truncate(text[:kept] + "…" + text[shared:], width)
+        )
+
+    at_the_end = ([abbreviated(text, end) for text in texts] for end in ends)
+    first = next(at_the_end)
+    inside = ([without_shared(*each, kept) for each in zip(texts, first, strict=True)] for kept in ends)
+    candidates = chain(at_the_end, inside)
     return next((short for short in chain([first], candidates) if len(set(short)) == len(set(texts))), first)
 
 

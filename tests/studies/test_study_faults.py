@@ -109,7 +109,7 @@ x = 1
 """
 
 EVERYTHING_TOLD = """\
-wrong.toml: 27 faults
+wrong.toml: 26 faults
 
       2 | name = "wrong one"
                  ^^^^^^^^^^^
@@ -126,8 +126,6 @@ nearest: wrong-one
       9 | dropout = 1.5
                     ^^^  [model] dropout: expected a number below 1, got 1.5
      15 | optimizer = { name = "adam", lrr = 1e-3, betas = [0.9] }
-                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-          [train] optimizer: missing key 'lr'
                                        ^^^
           [train] optimizer: unknown key 'lrr'; nearest: lr
                                                            ^^^^^

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from .. import FigureFormat
 from ..curve import Curve
 from .panel import PanelLayout, Plot, write
-from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
+from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_names, wrap_text
 
 WIDTH = 460.0
 """The width of a figure in points, that of an article's text; a single panel may be narrower."""
@@ -116,10 +116,10 @@ def _figure(curve: Curve) -> Figure:
         panel.content.draw(plot, curve)
         if panel.row and column == 0:
             middle = bottom + need.height / 2
-            name = crop_name(panel.row, need.height + page.head)
+            name = crop_names([panel.row], need.height + page.head)[panel.row]
             write(figure, _EDGE + TEXT / 2, middle, name, size=TEXT, weight="bold", rotation=90, **_CENTERED)
         if panel.title and (row == 0 or not panel.row):
-            title = crop_name(panel.title, page.plot_width + need.right)
+            title = crop_names([panel.title], page.plot_width + need.right)[panel.title]
             plot.write(0, need.height + 7, title, color=ACCENT if panel.content.is_accented else INK)
     _write_below(figure, page)
     return figure

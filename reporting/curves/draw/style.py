@@ -6,10 +6,12 @@ so grey prints lose nothing. Text is measured in the font itself, in points.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from ....diagnostics import replace_unprintable
+from ....studies.text.units import abbreviate_all
 
 ACCENT = "#d55e00"
 """The only colour: vermilion, distinct from grey for every kind of colour vision (Okabe and Ito 2008)."""
@@ -92,14 +94,14 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
     return lines or [""]
 
 
-def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
-    """Shorten a name with an ellipsis if it would be too wide in bold type."""
-    if text_width(text, TEXT, bold=True) <= width:
-        return text
-    short = text
-    while short and text_width(short + "…", TEXT, bold=True) > width:
-        short = short[:-1]
-    return short.rstrip() + "…"
+def crop_names(names: Iterable[str], width: float = MAX_NAME_WIDTH) -> dict[str, str]:
+    """Return the text for each name: too wide ones in bold type get an ellipsis, and all stay different."""
+    full = tuple(dict.fromkeys(names))
+    short, length = list(full), max(map(len, full), default=0)
+    while length and any(text_width(name, TEXT, bold=True) > width for name in short):
+        length -= 1
+        short = abbreviate_all(full, length)
+    return dict(zip(full, short, strict=True))
 
 
 def replace_missing_glyphs(text: str) -> str:

@@ -87,4 +87,6 @@ def test_a_wrong_paper_or_text_is_told(run, paper):
         2,
         True,
     )
-    assert run("paper", "build", "none.toml").stderr == "none.toml: No such file or directory\n"
+    told = run("paper", "build", "none.toml").stderr
+    assert told.startswith("none.toml: 1 fault\n\n  no such file; it names the studies of a paper")
+    assert 'two lines suffice, [paper] and studies = ["NAME"], as docs/how-to/paper.md shows' in told

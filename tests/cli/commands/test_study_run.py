@@ -71,7 +71,7 @@ def test_a_part_of_a_study_runs_alone_and_the_study_stays_whole(run, tiny):
     result = run("study", "run", tiny, "--local", "--only", "task=not", "--only", "mixer=conv")
     *lines, summary, _ = without_times(result.stderr).splitlines()
     assert [line.split()[2:7] for line in lines] == [
-        ["conv(k=3)", "not", "seed", seed, "max_length"] for seed in "01"
+        ["conv", "not", "seed", seed, "max_length"] for seed in "01"
     ]
     assert summary == "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?"
     assert run("study", "status", "tiny").stdout.splitlines()[1] == "2 of 8 trials done · 6 left"
@@ -84,8 +84,8 @@ def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny)
     assert (told["failed"], told["left"], told["reasons"]) == (2, 6, {"not a number at epoch 1": 2})
     assert told["run"] == {"stopped": False, "reason": None, "given_up": [], "resume": None}
     assert without_times(result.stderr).splitlines() == [
-        "1/8   failed  not      not a number at epoch 1",
-        "2/8   failed  reverse  not a number at epoch 1",
+        "1/8   failed  sa    not      seed 0  not a number at epoch 1",
+        "2/8   failed  sa    reverse  seed 0  not a number at epoch 1",
         "tiny: 0 of 8 trials done · 2 failed · 6 left · 2 trials ended in ?",
         "  2 failed   not a number at epoch 1",
         "  tracebacks, on a page: activemem report build tiny",

@@ -96,3 +96,8 @@ def test_texts_that_are_squeezed_still_differ_where_some_place_of_the_sign_allow
     assert abbreviate_all(["recall_addition", "recall_multiplication"], 6) == ["…ition", "…ation"]
     assert abbreviate_all(["length=1000", "length=5000", "length"], 7) == ["le…1000", "le…5000", "length"]
     assert abbreviate_all(["sa", "sa sa"], 1) == ["…", "…"]
+
+
+def test_texts_that_differ_in_their_middle_lose_the_beginning_that_they_share():
+    long = [f"delta(heads=4, head_width=16, negative={negative}, conv=4, gate=true)" for negative in (0, 1)]
+    assert abbreviate_all(["gru", *long], 21) == ["gru", "delta(…negative=0, c…", "delta(…negative=1, c…"]
