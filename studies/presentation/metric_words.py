@@ -171,7 +171,9 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
 
 
 _SPLIT_SCORES = {
-    f"{split}_{kind}" for split in ("dev", "test") for kind in ("loss", "accuracy", "exact", "scaled_accuracy")
+    f"{split}_{kind}"
+    for split in ("dev", "test")
+    for kind in ("loss", "accuracy", "exact", "scaled_accuracy")
 }
 """The scores of generated tasks that depend on the sequence lengths."""
 

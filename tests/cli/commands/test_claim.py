@@ -51,8 +51,9 @@ SHOWN = """\
   Effect: left minus right, paired by seed, with its t interval at 95 %, wider
   for claims with undecided comparisons (Hochberg).
   Tested by that interval, which assumes normal differences. Their variance is
-  the larger of the pooled variance of all comparable cells (2 degrees of
-  freedom) and their own, and at least that of rounding.
+  the larger of their own and that of all cells with the same task and the
+  levels that both sides share (2 degrees of freedom), and at least that of
+  rounding.
   Sufficient seeds, up to 100: power of 80 % at this effect and spread.
   The study does not state the sources of its settings.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
