@@ -62,7 +62,7 @@ def test_recipes_with_the_block_are_checked_and_taken_apart(run):
 def test_the_block_is_listed_and_shown_with_its_package(run):
     *_, owner, line = run("activemem", "list", "blocks").splitlines()
     assert owner == "activemem-fading 0.1.0"
-    assert re.fullmatch(r"  fading_memory\(half_life=8\.0\) +mixer +average of the sequence that .*…", line)
+    assert re.fullmatch(r"  fading_memory\(half_life=8\.0\) +mixer +average of the sequence that .*", line)
     first, *rest = run("activemem", "show", "fading_memory").splitlines()
     assert first == "fading_memory(half_life=8.0)                       mixer, activemem-fading 0.1.0"
     assert "    parameters    16,512" in rest
