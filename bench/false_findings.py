@@ -2,14 +2,13 @@
 
 python bench/false_findings.py [DRAWS]
 
-Draws a baseline and several changes with a few paired seeds, and counts the columns with any significant
-difference. In the last two columns the first change differs by three standard deviations: tested with the
-pooled variance, or with that of its pairs, both with Holm's correction.
+The script draws a baseline and several changes with a few paired seeds, and counts the columns with any
+significant difference. In the last two columns the first change has an effect of three standard deviations.
+It is tested with the pooled variance and with the variance of its own pairs, both with Holm's correction.
 
-A second table adds seeds to such columns until every difference is decided, as `study run --until-decided`
-does where a table says which difference matters: how often any is starred that is not there, and how often
-any is called small that is as large as what matters; in the last columns how often a difference that is
-there, and one that is not, is decided rightly, with how many seeds on average.
+A second table adds seeds until every difference is decided, like `study run --until-decided` for a table with
+a smallest difference. It counts false stars, and large differences that are called small. Its last columns
+count correct decisions on a real and on an absent difference, with the mean number of seeds.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 python bench/gates.py [DRAWS]
 
-Draws the values of a baseline and four mixers at three sizes, with a few paired seeds. At each of the first
-two sizes every mixer that got there is compared with the baseline, by the rule of claims, and goes on only
-if it is confirmed to be better. The level is that of all eight claims together, as `[[gate]]` sets it, or
-95 % for each claim.
+The script draws the values of a baseline and four mixers at three sizes, with a few paired seeds. At the
+first two sizes each remaining mixer is compared with the baseline by the rule of claims, and continues only
+if it is confirmed to be better. The level is 95 % for all eight claims together, as in `[[gate]]`, or for
+each claim.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
 """Tests, benchmarks and a study for a GPU machine, resumable over calls of a few minutes each.
 
-The tests that wait for one; the table of `make bench-gpu`; all of `algorithmic.toml`, timed; at last all
-other tests, a part after the other. What is left and known is in a folder, or in a file of it for machines
-that keep nothing between calls. Without Ray all but tests of it can be done.
+python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny]
 
-Such a file has logs, times and the rows of trials that have ended; the state of a trial under way is larger
-than all of it, and is left out. All trials of a cohort end together, so that the study trains few at a time
-then, which end within a call; in a folder that stays, as many as are fastest.
+The stages are the tests that need a GPU, the table of `make bench-gpu`, a timed run of `algorithmic.toml`,
+and all other tests in parts. Progress is kept in FOLDER. On machines that keep nothing between calls,
+`--keep` stores the folder in an archive, which is unpacked at the start. Only tests of Ray need Ray.
 
-A stage that fails is told with its log, and the others go on: the exit status is 75 while any is left, then 1
-where one has failed, else 0. Where CUDA gives no tensor nothing is begun.
+The archive has logs, times and the rows of ended trials, but not the large states of running trials. Since
+all trials of a cohort end together, the study then trains few at once, so that some end within a call.
 
-python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny] --keep FILE an archive of the folder:
-unpacked first if it is there, packed again at the end, without the states of trials under way: a study is
-left of which none ends in two calls in turn --tiny the same on a CPU and very small, to try the session
-itself
+A failed stage prints its log, and the other stages continue. The exit status is 75 while a stage remains,
+then 1 if one has failed, else 0. If CUDA cannot allocate a tensor, nothing starts. With an archive the study
+is left out once no trial ends in two calls in a row. `--tiny` tries the session itself at a very small size
+on a CPU.
 """
 
 from __future__ import annotations

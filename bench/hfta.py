@@ -1,7 +1,7 @@
 """Hand-written joint training of several models: stacked weights, grouped convolutions, batched products.
 
 The method of Wang et al. 2021 (Horizontally Fused Training Array), applied to `4 * (mixer >> ff)`: each layer
-of all models is one operation, whose numbers are those of each model alone.
+is one operation for all models, which computes the same numbers as separate models.
 """
 
 from __future__ import annotations

@@ -2,15 +2,14 @@
 
 python bench/interval_coverage.py [DRAWS]
 
-First tables of effects. Draws the values of a grid of a factor with three levels and two with two, with a few
-paired seeds, where no factor does anything: all cells vary alike, one cell varies three times as much, or the
-cells of one level do. Counts the tables in which any effect has a p below 0.05, the intervals of the first
-factor's first level and of the second factor that cover 0, and how often an effect of the second factor is
-found that is one standard deviation.
+The first table is about effects. It draws grids of one factor with three levels and two with two levels,
+without any effect, with a few paired seeds. All cells vary alike, or one cell or one level varies three times
+as much. It counts tables with any p below 0.05, intervals that cover 0, and how often an effect of one
+standard deviation is found.
 
-Then aggregates over tasks. Draws scores of a method, whose tasks lie one standard deviation apart, and of a
-baseline that is one lower on each, and counts the intervals that cover what infinitely many seeds would give,
-and those of the probability of improvement.
+The second table is about aggregates over tasks. It draws scores of a method, whose tasks lie one standard
+deviation apart, and of a baseline that is one lower on each task. It counts the intervals that cover the
+value for infinitely many seeds, also of the probability of improvement.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Speedup by training trials of equal shapes together instead of one by one.
 
-`python bench/packs.py [TRIALS [ROUNDS]]` measures steps, `python bench/packs.py --studies` whole studies with
-`pack = "auto"`: evaluation and rows too.
+`python bench/packs.py [TRIALS [ROUNDS]]` measures steps. `python bench/packs.py --studies` measures whole
+studies with `pack = "auto"`, evaluation and rows included.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """Simulated races over seeds: how often they drop the best point, and how many trainings they save.
 
-Points lie around 0 with a standard deviation that is so many times that of the noise; each seed of each point
-has noise of its own, beside what all points have in common of a seed. They race one after the other, as in a
-search on one worker. Noise is equal; or heavy, of Student's t with three degrees of freedom; or it grows with
-the loss, from half to one and a half; or the point that is truly best alone has three times that of others.
-The last columns say by how many standard deviations of the noise the winner is worse than the best, with the
-race and without it.
+python bench/race.py [SEARCHES | stored]
 
-With "stored" the points are cells of studies whose results come along, on each of their tasks by the first
-value of their first table, in drawn orders: real noise, of which the best is the one with the best mean.
+Points are drawn around 0 with a given multiple of the noise's standard deviation. Seeds add noise to each
+point, and an effect that all points share. Points race one after the other, like in a search with one worker.
+Noise is equal for all points, or heavy (Student's t with three degrees of freedom), or grows with the loss
+from half to one and a half, or is three times as large for the best point. The last columns are the regret of
+the winner with and without the race, in standard deviations of the noise.
 
-Run: python bench/race.py [SEARCHES | stored]
+With "stored" the points are cells of studies with committed results, in random orders, for each task by the
+first value of the first table. The noise is then real, and the best point is the one with the best mean.
 """
 
 from __future__ import annotations

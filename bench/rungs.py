@@ -1,16 +1,17 @@
 """Savings of rungs, replayed from a table of architectures trained with part or all of their steps.
 
-The table has all architectures of `search_table.toml` whose kernels are 9, each trained three times: with 16
-and with 48 steps, and with all 150, as `search_table.parquet` has it. What a search with `fidelity = "data"`
-would do is done with its own code: a sampler proposes points, the best of each rung go on, one training at a
-time, and what is proposed is learnt from the highest rung with enough points. Work is counted in whole
-trainings, by steps. Regret is how far the best point with all of its steps is from the best of all, as a
-share of how far the median is; means over seeds, with 95 % intervals of the normal distribution.
+Run: python bench/rungs.py [SEEDS [WAY …]].
 
-Run: python bench/rungs.py [SEEDS [WAY …]] python bench/rungs.py --make RESULTS, after these two with 16 and
-with 48 for STEPS: activemem study run bench/search_table.toml --local --results RESULTS --set
-search.trials=406 --set "search.space.k=integer(9, 9)" --set "search.space.l=integer(9, 9)" --set
-train.steps_per_epoch=STEPS --set study.name=rung-STEPS
+The table has the architectures of `search_table.toml` with kernels of 9, trained with 16, 48 and all 150
+steps. A search with `fidelity = "data"` is replayed with its own code: a sampler proposes points, the best of
+each rung are promoted, one training at a time, and the sampler learns from the highest rung with enough
+points. Work counts steps, in whole trainings. Regret is the distance of the best fully trained point from the
+best of all, relative to the distance of the median; means over seeds, with normal 95 % intervals.
+
+To make the table, run `python bench/rungs.py --make RESULTS` after these two commands, with 16 and with 48
+for STEPS: activemem study run bench/search_table.toml --local --results RESULTS --set search.trials=406 --set
+"search.space.k=integer(9, 9)" --set "search.space.l=integer(9, 9)" --set train.steps_per_epoch=STEPS --set
+study.name=rung-STEPS
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """Regret of each sampler by the number of points, replayed from tables of trained points.
 
-Three spaces: `search_table`, 2,346 architectures of up to three layers on sorting; `search_small`, 272 of up
-to two on addition; and `search_numbers`, kernel × dropout × learning rate of one convolution. In the last,
-dropout and rate are real numbers, and losses between those of the grid are interpolated. `search_table.py`
-makes the tables.
-
-A replay does what a search does: it asks for points, refuses known ones, draws one of those left after some
-refusals in a row, and has four points in training at a time. Regret is how far the best point so far is from
-the best of all, as a share of how far the median is; means over seeds with 95 % intervals of the normal
-distribution. `drawn` is how many of the points were drawn since the sampler proposed known ones.
-
 Run: python bench/search.py SPACE [SEEDS [WAY …]]
+
+There are three spaces, whose tables `search_table.py` makes. `search_table` has 2,346 architectures of up to
+three layers for sorting, `search_small` has 272 of up to two layers for addition. `search_numbers` varies
+kernel, dropout and learning rate of one convolution; losses between grid points are interpolated.
+
+A replay works like a search: it rejects known points, draws an unknown one after several rejections in a row,
+and trains four points at once. Regret is the distance of the best point so far from the best of all, relative
+to the distance of the median; means over seeds, with normal 95 % intervals. `drawn` counts the points that
+were drawn after rejections.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The driver's time per point of a search, for searches of up to 10,000 points.
 
-A search of a conditional space of all kinds of dimensions goes on with a store on disk that has so many
-points already, drawn ones in merged files, and a row and metrics of each further point are written as a
-worker would. What is timed, in seconds of one CPU, is all that the driver does for a point: proposing,
-looking for what others have done, reading, telling, merging files. Each number is the mean over 256 points,
-of which one has files merged. The other columns are the beginning, as after a kill, up to the first point.
-
 Run: python bench/search_points.py [POINTS [SAMPLER …]]
+
+A search of a conditional space, with dimensions of all kinds, continues with a store on disk that already has
+that many random points in merged files. Rows and metrics of further points are written as by a worker. The
+time is CPU seconds of the driver's whole work for a point: proposing, reading, reporting to Optuna, and
+merging files. Each number is the mean over 256 points, one of which merges files. The other columns are the
+time from a restart to the first point.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class Server:
         return int(found[1]) / 1024
 
     def listen(self, path: str, trials: int, results: Path) -> Iterator[float | None]:
-        """Each part that is told anew, until all trials are done: how old the last row is where one ended."""
+        """Yield for each updated part the age of the newest row if a trial has ended, until all are done."""
         told = 0
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
             connection.request("GET", path)

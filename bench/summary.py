@@ -1,10 +1,10 @@
 """A table of costs against alternatives: our time, theirs, the ratio, and the machine.
 
-Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for both.
-What cannot be measured is told in its place, and the exit status is then 1.
+python bench/summary.py [--cuda] [--write] [--tiny] [SECONDS a measurement]
 
-python bench/summary.py [--cuda] [--write] [SECONDS a measurement] # --write: into docs/results/speed.md
-python bench/summary.py --tiny # what is measured on a GPU, on a CPU by the same code, to try it: no figures
+Everything is measured in one run, and compared implementations alternate, so that other load affects both. A
+failed measurement is reported in its row, and the exit status is then 1. `--write` puts the table into
+docs/results/speed.md. `--tiny` runs the code of the GPU measurements on a CPU, without figures.
 """
 
 from __future__ import annotations

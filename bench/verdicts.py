@@ -2,9 +2,9 @@
 
 python bench/verdicts.py [DRAWS]
 
-Draws the values of eight comparable cells at a few paired seeds and compares two of them, by the rule of
-claims (`reporting/claims/hypothesis_test.py`) or by their differences alone. A second table adds seeds to the
-two cells until they are told apart, as `study run --until-decided` does.
+The script draws the values of eight comparable cells with a few paired seeds. It compares two of them by the
+rule of claims (`reporting/claims/hypothesis_test.py`) or by their own differences. A second table adds seeds
+to the two cells until a claim is decided, like `study run --until-decided`.
 """
 
 from __future__ import annotations

@@ -484,7 +484,7 @@ class LeftOutEntry(Page):
 
 
 class RunEntry(Page):
-    """The end of a run: whether it was `stopped`, or the `reason` why it stopped by itself.
+    """The end of a run: whether it was `stopped`, or the `reason` for its early end.
 
     `given_up` lists abandoned trials, whose workers died too often; `resume` is the command to continue, if
     trials are left.
@@ -800,7 +800,7 @@ class PaperNumberEntry(Page):
 
 
 class PaperBuildPage(Page):
-    """The files of one's own paper, and the numbers of its text by name."""
+    """The files of the user's own paper, and the numbers of its text by name."""
 
     files: Sequence[Path]
     numbers: Mapping[str, PaperNumberEntry]

@@ -86,15 +86,15 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def groups(self) -> list[list[QuestionT]]:
-        """Return the questions that may be asked again: each by itself first, then several together."""
+        """Return groups of questions that may be asked again: single ones first, then several together."""
 
     @abstractmethod
-    def held(self, question: QuestionT) -> int:
-        """Return how many looks at a question have taken place."""
+    def num_looks(self, question: QuestionT) -> int:
+        """Return the number of looks at a question so far."""
 
     @abstractmethod
-    def is_blind(self, question: QuestionT) -> bool:
-        """Return whether a question has one seed, and so no spread."""
+    def has_no_spread(self, question: QuestionT) -> bool:
+        """Return whether a question has only one seed, and thus no spread."""
 
     @abstractmethod
     def trials(self, question: QuestionT, seeds: Collection[int]) -> Iterable[Trial]:
@@ -102,7 +102,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     @abstractmethod
     def expect(self, group: Sequence[QuestionT], ahead: int) -> tuple[Sequence[QuestionT], float]:
-        """Return the questions that may be decided so many looks ahead, and how many should be."""
+        """Return the questions that may be decided `ahead` looks from now, and how many probably are."""
 
     def count(self, group: Sequence[QuestionT]) -> int:
         """Return the number of questions in a group."""
@@ -110,7 +110,7 @@ class OpenResult(ABC, Generic[QuestionT]):
 
     def seeds(self, question: QuestionT, ahead: int) -> Sequence[int]:
         """Return the seeds of a question `ahead` looks from now."""
-        return self.looks[min(self.held(question) + ahead, len(self.looks)) - 1]
+        return self.looks[min(self.num_looks(question) + ahead, len(self.looks)) - 1]
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
         """Yield candidates: seeds of one question, or of several.
@@ -118,7 +118,7 @@ class OpenResult(ABC, Generic[QuestionT]):
         If some questions have a single seed, and so no spread, all candidates are seeds of these.
         """
         groups = self.groups()
-        blind = [group[0] for group in groups if len(group) == 1 and self.is_blind(group[0])]
+        blind = [group[0] for group in groups if len(group) == 1 and self.has_no_spread(group[0])]
         if blind:
             yield from self._candidate(blind, 1, estimator, None)
             return
@@ -230,10 +230,10 @@ class _OpenClaim(OpenResult[Comparison]):
         ]
         return [[each] for each in growing] + ([growing] if len(growing) > 1 else [])
 
-    def held(self, question: Comparison) -> int:
+    def num_looks(self, question: Comparison) -> int:
         return len(self.tests[question])
 
-    def is_blind(self, question: Comparison) -> bool:
+    def has_no_spread(self, question: Comparison) -> bool:
         last = self.tests[question][-1]
         return last.effect is not None and last.spread is None
 
@@ -369,15 +369,17 @@ class _OpenTable(OpenResult[JudgedDifference]):
         return self.made.looks
 
     def groups(self) -> list[list[JudgedDifference]]:
-        columns = [[each for each in column if self._grows(each)] for column in judged_differences(self.made)]
+        columns = [
+            [each for each in column if self._may_add_seeds(each)] for column in judged_differences(self.made)
+        ]
         every = [each for column in columns for each in column]
         groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
         return [*groups, every] if sum(map(bool, columns)) > 1 else groups
 
-    def held(self, question: JudgedDifference) -> int:
+    def num_looks(self, question: JudgedDifference) -> int:
         return question.found.looks
 
-    def is_blind(self, question: JudgedDifference) -> bool:
+    def has_no_spread(self, question: JudgedDifference) -> bool:
         return question.found.last.error is None and len(self.seeds(question, 0)) == 1
 
     def trials(self, question: JudgedDifference, seeds: Collection[int]) -> Iterator[Trial]:
@@ -404,9 +406,9 @@ class _OpenTable(OpenResult[JudgedDifference]):
                 found.setdefault(place, {}).setdefault(int(trial.levels[SEED]), []).append(own[trial.id])
         return found
 
-    def _grows(self, each: JudgedDifference) -> bool:
-        """Return whether seeds may be added to a difference whose trials all have a value so far."""
-        complete = not any(tally.gaps for cell in each.cells for tally in self.made.grown[cell])
+    def _may_add_seeds(self, each: JudgedDifference) -> bool:
+        """Return whether a difference is open, and all of its trials have a value, to add seeds to it."""
+        complete = not any(tally.gaps for cell in each.cells for tally in self.made.look_tallies[cell])
         return complete and not each.found.is_decided and each.found.looks < len(self.looks)
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:

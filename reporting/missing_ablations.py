@@ -398,7 +398,7 @@ def _replaced(node: Node, old: BlockNode, new: BlockNode) -> Node:
 
 
 def _rates(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield other learning rates of the baseline, and of the other models if the study has only one rate."""
+    """Yield other learning rates of the baseline, and of the other models if the study has a single rate."""
     baseline, *others = models
     rate = baseline.settings.train.optimizer.lr
     own = _recipe_of(baseline).identity

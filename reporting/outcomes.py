@@ -71,7 +71,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """Describe how many trials have no value, by status, and why; `probe` is the command to measure them."""
+    """Describe how many trials lack a value, by status, and why; `probe` is the command to measure them."""
     kinds = {
         ValueStatus.INFINITE: "infinite",
         ValueStatus.CENSORED: "ended before the target",
@@ -104,7 +104,7 @@ def torch_words(torch_version: str, cuda_version: str | None) -> str:
 
 
 def program_words(rows: pl.DataFrame) -> Iterator[str]:
-    """Yield the versions of activemem in these rows with their commits, then those of torch together."""
+    """Yield the versions of activemem in these rows with their commits, then the versions of torch."""
     for version in rows["version"].unique().sort():
         commits = rows.filter(pl.col("version") == version)["commit"].drop_nulls()
         short = ", ".join(sorted({short_commit(each) for each in commits}))
@@ -153,7 +153,7 @@ _MATCHED = {
 
 
 def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return why results of trainings of a set time cannot be compared: several devices; "" if they can."""
+    """Return a fault if trainings with a time budget ran on several devices; "" if they did not."""
     if "seconds" not in study.template.tables["train"]:
         return ""
     timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
@@ -163,7 +163,7 @@ def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
     told = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.iter_rows())
     return one_line(
         f"study {study.name} has [train] seconds, so only results of one device can be compared, got {told}; "
-        f"train those of the others again: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
+        f"retrain those of other devices: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
     )
 
 

@@ -107,7 +107,7 @@ def _join_tables(theirs: PublishedTable, tables: Sequence[tuple[bool, Table]]) -
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
-    """Return whether two tables can be one: a best cell or a difference holds only among its own rows."""
+    """Return whether two tables can be joined: best cells and differences hold only within one table."""
     if any(
         cell.best or cell.difference_text for each in (first, second) for row in each.cells for cell in row
     ):

@@ -61,7 +61,7 @@ class Snapshot:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """Return the stored history of the study's trials, including those of later seeds."""
+        """Return the stored history of the study's trials, with that of later seeds."""
         return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
 
     def tables(

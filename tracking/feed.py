@@ -1,4 +1,4 @@
-"""The listener that tells trackers of a running study, each in its own thread behind a queue."""
+"""Listener that forwards the events of a running study to trackers, each in a thread with a queue."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
             f"{', '.join(list(unknown)[:_MAX_SHOWN])}{more}"
         )
     if unread:
-        print_stderr(f"{plural(unread, 'token')} beyond the longest sequence not read, shown as –")
+        print_stderr(f"{plural(unread, 'token')} beyond the longest sequence: not read, shown as –")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`activemem paper`: our results for a published paper, and the results and numbers of one's own."""
+"""`activemem paper`: our results for a published paper, and the results and numbers of your own paper."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
             continue
         metric = find_metric(name)
         print_stdout(
-            f"{name}: differences from {metric.format(floor.difference)} on can be seen with {seeds} seeds"
+            f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
             f" (s.d. {metric.format(floor.sd)} over {floor.cells} cells)"
         )
 

@@ -150,7 +150,7 @@ def _print_summary(
     for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *explain_failures(study, store, now)):
         print_stderr(line)
     for reason in summary.given_up:
-        print_stderr(f"  given up   {reason}")
+        print_stderr(f"  abandoned  {reason}")
     if summary.stopped:
         _print_where_to_look(request, now)
         print_stderr(f"stopped; all steps so far are stored. Continue: {request.resume_command}")

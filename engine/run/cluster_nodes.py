@@ -133,7 +133,7 @@ def check_node(
         gpu_bytes = free_bytes() if machine.gpus else 0
         if machine.gpus and not gpu_bytes:
             fails = f", because CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
-            raise NodeError(f"expected the GPU that Ray reports, but torch finds none there{fails}")
+            raise NodeError(f"expected the GPU that Ray reports, but torch finds none{fails}")
         place.open().records.latest()
         load_plugin_files(plugins)
         trials = pickle.loads(settings)

@@ -128,7 +128,7 @@ class CellResults:
         return statuses != {ValueStatus.MISSING}
 
     def has_ended(self, trial: Trial) -> bool:
-        """Return whether no training adds to a trial.
+        """Return whether a trial needs no further training.
 
         It has a value, will never have one, or awaits a probe.
         """
@@ -155,12 +155,12 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def is_censored(self, comparison: Comparison) -> bool:
-        """Return whether a comparison is of targets, and a training did not reach one or diverged."""
+        """Return whether a comparison of targets has a training that missed its target or diverged."""
         parts = [each for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(value) for each in parts for value in self._answers[each].values.values())
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return the trainings of a comparison that diverged or are censored, which count with the worst."""
+        """Return the diverged or censored trainings of a comparison, which count as the worst."""
         notes = [note for part in iter_quantities(comparison) for note in self._answers[part].notes]
         return tuple(dict.fromkeys(notes))
 
@@ -231,7 +231,7 @@ class CellResults:
                 return 0.0 if fast == slow else slow - fast
 
     def _log_middle(self, quantity: Quantity, seed: int) -> float | None:
-        """Return the logarithm of the middle between the evaluation that showed a target and the last one."""
+        """Return the log of the middle between the evaluation that reached the target and the one before."""
         value = self._answers[quantity].values.get(seed)
         if value is None:
             return None
@@ -239,7 +239,7 @@ class CellResults:
         return math.log(value - self._smallest_step(quantity.metric, trial) / 2)
 
     def _relative_step(self, quantity: Quantity) -> float:
-        """Return the mean step of a target's values as a share of them."""
+        """Return the mean evaluation step of a target, relative to the values."""
         trials, values = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].values
         shares = [
             step / (value - step / 2)
@@ -249,7 +249,7 @@ class CellResults:
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Return the prediction for a size by the law through smaller ones.
+        """Return the value that a power law through smaller sizes predicts for a size.
 
         None if a part is missing or not positive.
         """

@@ -158,7 +158,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
 
 
 def _spread_notes(test: PairedTest) -> Iterator[MissingTrials]:
-    """Yield a note if the interval is wide only because other cells vary much more than these two."""
+    """Yield a note if the interval is only wide because other cells vary much more than these two."""
     if test.own_spread and test.spread and test.spread > WIDER * test.own_spread:
         times = f"{test.spread / test.own_spread:.0f} times as much"
         yield MissingTrials(

@@ -108,7 +108,7 @@ class CellFigure(CurveKind):
 
     @property
     def is_course(self) -> bool:
-        """Return whether the figure shows the course of a metric, so that its x is a time and no cost."""
+        """Return whether the figure shows learning curves, so that its x is a time, not a cost."""
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())
 
     @property
@@ -205,7 +205,7 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield the notes that explain marks other than those of centres, such as whiskers."""
+        """Yield the notes that explain marks for anything but centres, such as whiskers."""
         del panels, paper
         yield from ()
 

@@ -244,7 +244,7 @@ def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
         yield path, "expected no pick, whose choice would change with each seed"
     for name in spec.smallest_difference:
         if name not in spec.value:
-            yield path, f"expected a metric of value, got '{name}'{nearest_hint(name, spec.value)}"
+            yield path, f"expected a metric in value, got '{name}'{nearest_hint(name, spec.value)}"
         elif name in ANALYTIC_COSTS:
             yield path, f"{name} is computed, not measured: more seeds do not change it"
 

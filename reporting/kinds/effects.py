@@ -434,11 +434,11 @@ def _what_effects_are(
 ) -> Iterator[str]:
     counts = [len(levels) for levels in factors.values()]
     if 2 not in counts:
-        what = "each level less the mean of all"
+        what = "each level minus the mean of all"
     elif max(counts) == 2:
-        what = "the second level less the first"
+        what = "the second level minus the first"
     else:
-        what = "of two levels the second less the first, of more each less the mean of all"
+        what = "of two levels the second minus the first, of more each minus the mean of all"
     yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
     told = [term for column in columns for term in column.effects if len(term) > 1]
     if told and not any(column.mentions_interactions for column in columns):

@@ -348,12 +348,12 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
             f" {MIN_OFFSET_CELLS} cells a law without an offset."
         )
     else:
-        yield "In brackets: 95 % intervals (t, degrees of freedom: cells less 2)."
+        yield "In brackets: 95 % intervals (t, degrees of freedom: cells − 2)."
     if spec.held_out:
         last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
         yield f"Predicted: the {last} of the highest cost, excluded from the fit, with a prediction interval."
     if spec.over:
-        yield f"Of {' and '.join(spec.over)} the best level of each cell, by the mean of its seeds."
+        yield f"Each cell is at its best level of {' and '.join(spec.over)}, by the mean of its seeds."
 
 
 def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Iterator[ScalingSeries]:
@@ -415,7 +415,7 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
         what = "a power law with an offset" if numbers > 2 else "a power law"
         yield f"Line: {what}, by least squares on the points' logarithms" + (
             "; band: 95 % interval of the line; beside it: its exponent ± half of its 95 % interval"
-            f" (t, degrees of freedom: points less {numbers})."
+            f" (t, degrees of freedom: points − {numbers})."
             if any(law.half_width is not None for law in laws)
             else "; next to it: its exponent, without an interval for so few points."
         )
@@ -423,7 +423,7 @@ def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -
         last = "point" if spec.held_out == 1 else f"{spec.held_out} points"
         yield f"Not fitted: the last {last} of each series."
     if spec.over:
-        yield f"Of {' and '.join(spec.over)} the best level of each point, by the mean of its seeds."
+        yield f"Each point is at its best level of {' and '.join(spec.over)}, by the mean of its seeds."
     if unfit:
         yield f"Without a logarithm: {unfit} trials with a number of 0 or less, or without a cost."
 

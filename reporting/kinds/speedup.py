@@ -1,4 +1,4 @@
-"""`speedup`: the cost of a baseline to a target divided by that of each other row, with intervals."""
+"""`speedup`: the cost of a baseline to reach a target divided by each row's cost, with intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, Names
-from ..statistics.speedups import SpeedupEstimate, Took, format_ratio, speedups
+from ..statistics.speedups import SpeedupEstimate, TargetCosts, format_ratio, speedups
 from ..subject import ResultSubject, value_frame
 from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
@@ -110,7 +110,7 @@ def _column(
     values = value_frame(subject.study.name, [each.id for each in subject.trials], subject.outcomes, [name])
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
     per_epoch = cost_per_epoch(name, subject.outcomes)
-    cells: list[Took] = []
+    cells: list[TargetCosts] = []
     remarks: list[tuple[str, ...]] = []
     for level in levels:
         own = {
@@ -124,7 +124,7 @@ def _column(
             for status in (ValueStatus.DONE, ValueStatus.CENSORED)
         )
         steps = {seed: per_epoch[own[seed].id] for seed in reached}
-        cells.append(Took(reached=reached, limits=limits, resolution=steps))
+        cells.append(TargetCosts(reached=reached, limits=limits, resolution=steps))
         remarks.append(tuple(map(notes.mark, _remarks([end["why"] for end in ends.values() if end["why"]]))))
     baseline = next(at for at, level in enumerate(levels) if level_key(level) == level_key(spec.baseline))
     has_baseline = bool(cells[baseline].reached or cells[baseline].limits)

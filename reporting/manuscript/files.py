@@ -88,12 +88,12 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
 
 
 def _stem(study: Study, name: str) -> str:
-    """Return the path of a file without its ending; LaTeX would take a dot for the beginning of an ending."""
+    """Return the path of a file without its ending, and without dots, which LaTeX takes for an ending."""
     return f"{study.name}/{name}".replace(".", "-")
 
 
 def _hash(curve: Curve) -> str:
-    """Return a hash of what a figure shows, with numbers of six digits, which all machines share."""
+    """Return a hash of what a figure shows, with numbers rounded to six digits, equal on all machines."""
     text = _FLOAT.sub(lambda number: f"{float(number[0]):.6g}", repr((curve.x, curve.y, curve.panels)))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -130,7 +130,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
 
 
 def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store: Store) -> dict[str, Study]:
-    """Return the studies by name; report those that cannot be loaded, and what names none of them."""
+    """Return the studies by name; report those that cannot be loaded, and tables of unknown studies."""
     studies, all_known = dict[str, Study](), True
     for number, name in enumerate(keys.paper.studies):
         try:
@@ -161,10 +161,10 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return each number of a study as a claim whose effect it is; report faulty ones."""
+    """Return each number of a study as a claim with this effect; report faulty ones."""
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:
-        diagnostics.report(path, "a number is of the cells of a grid; a search has none", key=True)
+        diagnostics.report(path, "a number is computed from cells of a grid; a search has none", key=True)
         return []
     claims, scope = list[Claim](), claim_scope(study.design, METRICS_AND_COSTS)
     for name, text in texts.items():

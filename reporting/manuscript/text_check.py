@@ -67,7 +67,7 @@ def _length(line: str) -> int:
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, str]:
-    """Return the message about each numeral that copies a number, as it is now or as it was built."""
+    """Return a message for each numeral that copies a number's current value or its value when built."""
     found = dict[str, str]()
     now = {name: number.text or "" for name, number in numbers.items()}
     for texts, message in (
@@ -119,7 +119,7 @@ def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
 
 
 def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
-    """Yield what the folder lacks, what differs from what the store gives now, and what is superfluous."""
+    """Yield the missing, changed and superfluous files and numbers of the folder."""
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return
@@ -136,4 +136,4 @@ def _stale(paper: Manuscript, built: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} differs from what the store gives now"
     for path in sorted(paper.folder.rglob("*.tex")):
         if (name := path.relative_to(paper.folder).as_posix()) not in files:
-            yield f"{name} is not of this paper any more; delete it"
+            yield f"{name} no longer belongs to this paper: delete it"

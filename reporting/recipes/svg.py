@@ -224,7 +224,7 @@ def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Ite
 def _title(lines: list[str], name: str) -> Iterator[str]:
     for number, line in enumerate(lines):
         yield _text(_MARGIN, _MARGIN + 6 + 20 * number, line, "r")
-    below = "numbers of a repeated part are of all copies, its reach of one; a bar is its share of the model"
+    below = "a repeated part: numbers of all copies, reach of one; a bar is the part's share of the model"
     yield _text(_MARGIN, _MARGIN + 6 + 20 * len(lines), f"id {name} · {below}", "f")
 
 

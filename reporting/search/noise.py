@@ -114,7 +114,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
         yield "No point is better than the baseline."
     elif baseline is not None and (limit := lead_by_chance(found, baseline, noise)) is not None:
         lead = goal.sign * ((best.mean(goal.name) or 0.0) - (baseline.mean(goal.name) or 0.0))
-        verdict = "so this is no chance" if lead > limit else "so this may be noise"
+        verdict = "so this is not chance" if lead > limit else "so this may be noise"
         yield (
             f"The best point leads the baseline by {_digits(lead, metric)}; of "
             f"{plural(len(others), 'point')} no"

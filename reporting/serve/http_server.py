@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MIN_TOKEN_LENGTH = 16
 
-Verdict = Literal["welcome", "welcome with a token", "wrong host", "no token"]
+Verdict = Literal["allowed", "allowed with a token", "wrong host", "no token"]
 
 
 class ServeError(ActivememError):
@@ -65,20 +65,20 @@ class Access:
                 "since other machines can reach this address"
             )
 
-    def judge(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Return whether a request is allowed.
+    def check(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
+        """Return whether a request is allowed, and how.
 
         A browser with the token in its query gets a cookie instead.
         """
         if not self.names_this_machine(headers.get("Host", "")):
             return "wrong host"
         if self.token is None:
-            return "welcome"
+            return "allowed"
         if _equal(query.get("token", ""), self.token):
-            return "welcome with a token"
+            return "allowed with a token"
         if _equal(headers.get("Authorization", "").removeprefix("Bearer "), self.token):
-            return "welcome"
-        return "welcome" if _equal(cookie, self.cookie) else "no token"
+            return "allowed"
+        return "allowed" if _equal(cookie, self.cookie) else "no token"
 
     @property
     def cookie(self) -> str:
@@ -194,7 +194,7 @@ class PageServer:
     async def _response(self, request: Request) -> Response:
         path: str = request.scope["path"]
         query = {name: value for name, value in request.query_params.items() if value}
-        if other := self._not_let_in(request, query):
+        if other := self._refusal(request, query):
             return other
         if path == EVENTS or path.startswith(f"{EVENTS}/"):
             return await self._events(request.method, path.removeprefix(EVENTS) or "/", query)
@@ -208,24 +208,24 @@ class PageServer:
             {"Content-Type": answer.kind, "Cache-Control": caching},
         )
 
-    def _not_let_in(self, request: Request, query: dict[str, str]) -> Response | None:
-        """Return the response to a request that is not allowed; None if it is."""
+    def _refusal(self, request: Request, query: dict[str, str]) -> Response | None:
+        """Return the response to a request that is not allowed; None for an allowed one."""
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Expected GET: these pages are read-only.", {"Allow": "GET, HEAD"})
         if len(request.query_params.multi_items()) > MAX_QUERY_PARTS:
             return _text(400, f"Expected an address with at most {MAX_QUERY_PARTS} parts in its query.")
-        match self.access.judge(request.headers, query, request.cookies.get(self._cookie_name, "")):
+        match self.access.check(request.headers, query, request.cookies.get(self._cookie_name, "")):
             case "wrong host":
                 return _text(421, "Expected a name of this machine in the address, such as localhost.")
             case "no token":
                 return _text(401, "Expected the token in the address, as in ?token=…")
-            case "welcome with a token":  # a cookie for it, and the address without it
+            case "allowed with a token":  # a cookie for it, and the address without it
                 rest = urlencode({name: value for name, value in query.items() if name != "token"})
                 raw = request.scope["raw_path"].decode("ascii")
                 where = "/" + raw.lstrip("/") + (f"?{rest}" if rest else "")
                 cookie = f"{self._cookie_name}={self.access.cookie}; HttpOnly; SameSite=Strict; Path=/"
                 return _text(303, "", {"Location": where, "Set-Cookie": cookie})
-            case "welcome":
+            case "allowed":
                 return None
 
     async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:

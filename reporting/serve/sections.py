@@ -120,7 +120,7 @@ class Section:
     """A section of a study's page; its template and its anchor have the same name.
 
     `applies` says whether a study has the section. The section is made again when the value of `depends`
-    changes, but not within `rest_s` seconds. It shows `empty` while it has no values.
+    changes, but not within `min_age_s` seconds. It shows `empty` while it has no values.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Section:
     depends: Callable[[StudyNow, View], object]
     applies: Callable[[StudyNow], bool] = lambda _: True
     empty: str = "Nothing yet."
-    rest_s: float = 0.0
+    min_age_s: float = 0.0
 
 
 def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
@@ -261,7 +261,7 @@ SECTIONS: tuple[Section, ...] = (
         values=_figures,
         depends=_rows,
         applies=lambda now: bool(section_results.shown_curves(now.study)),
-        rest_s=FIGURES_REST_S,
+        min_age_s=FIGURES_REST_S,
     ),
     Section(
         name="claims",

@@ -31,7 +31,7 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 MAX_KEPT = 256
 """The maximum number of cached page parts."""
 
-REST, MAX_REST_S = 10, 60.0
+REFRESH_FACTOR, MAX_AGE_S = 10, 60.0
 """A part is not made again for this multiple of the time that it took, up to a limit in seconds."""
 
 _DRAWING = threading.Lock()
@@ -72,12 +72,12 @@ class LivePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedText:
-    """A cached text: its version, its inputs, and the time until which it is not made again."""
+    """A cached text: its version, its inputs, and the time until which it is not renewed."""
 
     text: str
     version: str
     depends: object
-    rests_until: float
+    fresh_until: float
 
 
 class TextCache:
@@ -91,21 +91,23 @@ class TextCache:
         self._most, self._lock = most, threading.Lock()
         self._made: OrderedDict[Hashable, CachedText] = OrderedDict()
 
-    def get(self, key: Hashable, depends: object, make: Callable[[], str], rest_s: float = 0.0) -> CachedText:
-        """Return the text of a key, cached for at least `rest_s` seconds."""
+    def get(
+        self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0
+    ) -> CachedText:
+        """Return the text of a key, renewed at most every `min_age_s` seconds."""
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
-        if known is None or (known.depends != depends and begun >= known.rests_until):
+        if known is None or (known.depends != depends and begun >= known.fresh_until):
             text = make()
             now = time.monotonic()
             known = CachedText(
                 text=text,
                 version=sha256(text.encode()).hexdigest()[:12],
                 depends=depends,
-                rests_until=0.0
-                if rest_s is None
-                else now + max(rest_s, min(REST * (now - begun), MAX_REST_S)),
+                fresh_until=0.0
+                if min_age_s is None
+                else now + max(min_age_s, min(REFRESH_FACTOR * (now - begun), MAX_AGE_S)),
             )
         with self._lock:
             self._made[key] = known
@@ -183,7 +185,7 @@ class Site:
                 values = self._values[name] = StudyValues(now, self._values.get(name))
                 return render_section(section, values, view)
 
-            kept = self._kept.get((name, section.name, view), depends, make, section.rest_s)
+            kept = self._kept.get((name, section.name, view), depends, make, section.min_age_s)
         return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
 
     def _studies(self, snapshot: StoreNow) -> tuple[str, str]:

@@ -29,7 +29,7 @@ from ...studies.text.errors import StudyError
 LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
 """The seconds between two checks of a store: a folder, and a bucket, where each check is a request."""
 
-REST, MAX_REST_S = 5, 10.0
+REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
 
 LEASES_SKIPPED = 5
@@ -130,7 +130,7 @@ class StoreReader:
                 self._state = state
         finally:
             now = self._clock()
-            self._due = now + max(self._look_s, min(REST * (now - begun_at), MAX_REST_S))
+            self._due = now + max(self._look_s, min(REFRESH_FACTOR * (now - begun_at), MAX_AGE_S))
 
     def _read(self, state: StoreState) -> StoreNow:
         latest, before = self._latest, self._state

@@ -417,18 +417,18 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """Return the terms that are, each by itself, confounded with this one.
+    """Return the terms that are confounded with this one, each considered alone.
 
     There are none if only several terms together are confounded with it.
     """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []
     others = [each for each in cells.mains if each not in (*own, term)]
-    found = tuple(each for each in others if _are_confused(cells, own, term, each))
+    found = tuple(each for each in others if _are_confounded(cells, own, term, each))
     if found or len(term) == 1:
         return found
     mains = list(cells.mains)
-    return tuple(each for each in cells.pairs if each != term and _are_confused(cells, mains, term, each))
+    return tuple(each for each in cells.pairs if each != term and _are_confounded(cells, mains, term, each))
 
 
 def biases(
@@ -447,7 +447,7 @@ def biases(
     }
 
 
-def _are_confused(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
+def _are_confounded(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
     """Return whether two terms are confounded, given other terms in the model."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))

@@ -24,8 +24,8 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
-    """The cost of reaching a target, for each training of a cell, by seed.
+class TargetCosts:
+    """The cost of each training of a cell until it reached a target, by seed.
 
     `limits` has what those took in all that did not reach it. `resolution` is what each takes from one
     evaluation to the next.
@@ -42,7 +42,7 @@ class Took:
 
     @property
     def rounding(self) -> float:
-        """Return the variance of a seed's logarithm by the resolution alone: a uniform one of its width."""
+        """Return the variance of a seed's logarithm that is due to the evaluation interval."""
         return mean([(self.resolution[seed] / value) ** 2 for seed, value in self.middles.items()]) / 12
 
 
@@ -61,7 +61,7 @@ class SpeedupEstimate:
     bound: Literal["", "<", ">"] = ""
 
 
-def speedups(cells: Sequence[Took], baseline: int) -> list[SpeedupEstimate | None]:
+def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
     """Return the speedup of each cell over the one of number `baseline`; None where nothing is known.
 
     Nothing is known of cells without a seed that both have, and of those where trainings of both sides did
@@ -110,8 +110,8 @@ def format_ratio(ratio: float, decimals: int) -> str:
     return format_number(ratio, decimals) if ratio <= LARGEST else f"> {format_number(LARGEST, 0)}"
 
 
-def _bounded(cell: Took, baseline: Took) -> SpeedupEstimate | None:
-    """Return the bound that limits give, on the seeds of both; None where both sides have limits."""
+def _bounded(cell: TargetCosts, baseline: TargetCosts) -> SpeedupEstimate | None:
+    """Return a lower or upper bound of the speedup if only one side has limits; else None."""
     own, theirs = ({**each.reached, **each.limits} for each in (cell, baseline))
     seeds = sorted(own.keys() & theirs.keys())
     if not seeds or bool(cell.limits) == bool(baseline.limits):

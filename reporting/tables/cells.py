@@ -168,7 +168,7 @@ class TableCells:
         return tallies_by_look(first, later), {}
 
     @cached_property
-    def grown(self) -> TalliesByLook:
+    def look_tallies(self) -> TalliesByLook:
         """Return the tallies of each cell, one for each look that it has reached."""
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
@@ -216,7 +216,7 @@ class TableCells:
         choices = {row.label: row.choices for row in self.changes.rows} if self.changes else {}
         return {
             (column.metric.name, column.level): column_differences(
-                column, self.baselines, self.grown, self.spec, choices=choices, counts=self.counts
+                column, self.baselines, self.look_tallies, self.spec, choices=choices, counts=self.counts
             )
             for column in self.columns
         }
@@ -241,7 +241,7 @@ class TableCells:
         return tuple(
             best_of_column(
                 [self._place(row.level, column) for row in self.rows],
-                self.grown,
+                self.look_tallies,
                 self.estimates,
                 metric=column.metric,
                 spec=self.spec,
@@ -253,7 +253,7 @@ class TableCells:
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
         """Return the displayed trials of each cell."""
-        return {place: looks[-1] for place, looks in self.grown.items()}
+        return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
     def estimates(self) -> Mapping[CellKey, Estimate]:

@@ -62,7 +62,7 @@ WITHIN = "≈"
 def column_differences(
     column: TableColumn,
     baselines: Mapping[str, str],
-    grown: TalliesByLook,
+    look_tallies: TalliesByLook,
     spec: CellsTable,
     *,
     choices: Mapping[str, int],
@@ -75,7 +75,7 @@ def column_differences(
     """
     own = {
         row: looks
-        for (row, level, name), looks in grown.items()
+        for (row, level, name), looks in look_tallies.items()
         if (level, name) == (column.level, column.metric.name) and looks[0].values
     }
     margin = spec.margin(column.metric.name)
@@ -253,7 +253,7 @@ class BestOfColumn:
 
 def best_of_column(
     column: Sequence[CellKey],
-    grown: TalliesByLook,
+    look_tallies: TalliesByLook,
     estimates: Mapping[CellKey, Estimate],
     *,
     metric: Metric,
@@ -269,7 +269,7 @@ def best_of_column(
     numbers of seeds.
     """
     known = [place for place in column if place in estimates]
-    is_infinite = any(place in grown and grown[place][-1].is_infinite for place in column)
+    is_infinite = any(place in look_tallies and look_tallies[place][-1].is_infinite for place in column)
     if len(known) < (1 if is_infinite else 2) or metric.higher_is_better is None:
         return BestOfColumn(metric=metric)
     if len(known) == 1:
@@ -283,7 +283,7 @@ def best_of_column(
     if spec.best == "shown":
         return BestOfColumn(metric=metric, places=frozenset(places))
     pairs, margin = all_pairs(len(ranked)), spec.margin(metric.name)
-    cells = [[tally.values_by_unit for tally in grown[place]] for place in ranked]
+    cells = [[tally.values_by_unit for tally in look_tallies[place]] for place in ranked]
     found = differences_at_looks(cells, pairs, counts, margin)
     decided = dict(zip(pairs, decide(found.each, counts), strict=True))
     known_pairs = {pair: each for pair, each in decided.items() if each is not None and each.p is not None}
@@ -400,7 +400,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
-    """Return how many bold values are shown to equal the best, if the table has a smallest difference."""
+    """Return a sentence on bold values shown to equal the best, if the table has a smallest difference."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
         return []
@@ -408,8 +408,8 @@ def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
     near = ", ".join(f"{name} {margin}" for name, margin in margins.items())
     within = sum(each.is_within for _, each in rivals)
     return [
-        f"Of {plural(len(rivals), 'bold value')} beside the best of its column, {within} "
-        f"{'is' if within == 1 else 'are'} shown to be nearer to it than {near}; all others are undecided."
+        f"Of {plural(len(rivals), 'bold value')} other than the best of its column, {within} "
+        f"{'is' if within == 1 else 'are'} shown to be closer to it than {near}; all others are undecided."
     ]
 
 

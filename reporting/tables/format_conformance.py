@@ -37,7 +37,7 @@ def nothing_is_left_out(name: str) -> None:
 
 
 def a_row_of_more_is_more(name: str) -> None:
-    """Check that a table with fewer rows has another text."""
+    """Check that a table with fewer rows has a different text."""
     table = next(_tables())
     fewer = replace(table, rows=table.rows[:1], cells=table.cells[:1], groups=table.groups[:1])
     assert render(fewer, name) != render(table, name), "a row has no effect"

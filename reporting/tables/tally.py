@@ -60,7 +60,7 @@ class Tally:
 
     @property
     def is_infinite(self) -> bool:
-        """Return whether the centre of its values is infinite, or beyond what trainings took."""
+        """Return whether the centre of the values is infinite or unknown, since trainings missed a target."""
         return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
 
     @property
@@ -83,7 +83,7 @@ class Tally:
 
     @property
     def bound(self) -> float:
-        """Return the least that the mean of censored values can be."""
+        """Return a lower bound of the mean of censored values."""
         return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.statistics.speedups import Took, format_ratio, speedups
+from activemem.reporting.statistics.speedups import TargetCosts, format_ratio, speedups
 from activemem.studies.text.errors import StudyError
 
 from .target_factories import FAST, NEVER, SLOW, TRAIN, results, study, target_table
@@ -20,7 +20,7 @@ SPEEDUP = "speedup(sa over conv(k=3), steps_to[dev_loss <= 1.5])"
 
 def took(reached, limits=(), resolution=0.0):
     own = dict(enumerate(reached))
-    return Took(
+    return TargetCosts(
         reached=own,
         limits=dict(enumerate(limits, len(own))),
         resolution=dict.fromkeys(own, resolution),
@@ -119,7 +119,7 @@ def test_a_speedup_without_an_end_is_decided_by_ranks(tmp_path):
         ("speedup(sa over gru, steps_to[dev_loss <= 1]) > 1", "unknown level 'gru'"),
         ("speedup(sa, steps_to[dev_loss <= 1]) > 1", "expected 'over'"),
         (f"{SPEEDUP} > 0", "expected a number above 0"),
-        (f"{SPEEDUP} + 1 > 2", "a speedup is only compared"),
+        (f"{SPEEDUP} + 1 > 2", "a speedup can only be compared"),
         (f"{SPEEDUP} > loss[mixer=sa]", "expected a number above 0 or another speedup"),
         (
             f"{SPEEDUP} > speedup(sa over conv(k=3), flops_to[dev_loss <= 1.5])",

@@ -161,7 +161,7 @@ def test_answers_stand_line_by_line_beside_what_was_asked(run, tmp_path, task, r
     lines = answered.stdout.split("\n")
     assert (len(lines), lines[1], lines[3]) == (4, "", "")
     assert "1 symbol not in the model's vocabulary: new" in answered.stderr
-    assert "2 tokens beyond the longest sequence not read" in answered.stderr
+    assert "2 tokens beyond the longest sequence: not read" in answered.stderr
     told = CliRunner().invoke(app, ["model", "predict", model["trial"], "--json"], input=asked)
     first, empty, last = map(json.loads, told.stdout.splitlines())
     assert (first["unknown"], empty["output"], last["unread"]) == (["new"], "", 2)

@@ -56,11 +56,11 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
         train(found, store, worth)
         further = follow_rounds(found, store)
         counts.append(len(further.cells) // 2)
-        if len(further.design.taken) == len(found.design.taken):
+        if len(further.design.kept) == len(found.design.kept):
             break
         found = further
     assert counts == [6, 7, 7, 7]
-    assert found.design.taken == ("tied", "norm", "p")
+    assert found.design.kept == ("tied", "norm", "p")
     table = build_table(found, found.tables[0], store.trials())
     assert table.rows == ("baseline", "+ tied", "+ norm = post", "+ p = 0.1")
     assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0], abs=0.01)
@@ -75,20 +75,20 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
 def test_a_round_waits_for_all_its_seeds_and_keeps_no_change_that_lacks_one(tmp_path):
     store, found = Store(tmp_path), study()
     train(found, store, lambda levels: None if levels["p"] == 0.1 and levels["seed"] else worth(levels))
-    assert follow_rounds(found, store).design.taken == ()
+    assert follow_rounds(found, store).design.kept == ()
     (late,) = [one for one in found.trials if one.id not in set(store.trials()["trial"])]
     store.write(made_row(late, {}, 99), [])
-    assert follow_rounds(found, store).design.taken == ("tied",)
+    assert follow_rounds(found, store).design.kept == ("tied",)
 
 
 def test_a_run_goes_on_from_round_to_round_and_again_where_it_was_stopped(tmp_path):
     store, found = Store(tmp_path), study(seeds=[0])
     first = run_study(found, store, local=True, max_trials=5)
     assert (first.ran, len(store.trials())) == (5, 5)
-    assert len(load_last_run("tiny", store).design.taken) == 1
+    assert len(load_last_run("tiny", store).design.kept) == 1
     rest = run_study(found, store, local=True)
     assert (rest.ran, rest.left, len(store.trials())) == (2, 0, 7)
-    assert len(load_last_run("tiny", store).design.taken) == 3
+    assert len(load_last_run("tiny", store).design.kept) == 3
     assert run_study(found, store, local=True).ran == 0
 
 

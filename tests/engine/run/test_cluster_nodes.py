@@ -83,7 +83,7 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
         f"expected activemem as in {edited['folder']} (00000000), got "
     )
     if not torch.cuda.is_available():
-        told = "expected the GPU that Ray reports, but torch finds none there"
+        told = "expected the GPU that Ray reports, but torch finds none"
         assert look(place, Machine(gpus=1.0)) == told
         monkeypatch.setattr(cluster_nodes, "gpu_fault", lambda: "Error 805")
         assert look(place, Machine(gpus=1.0)) == f"{told}, because CUDA fails: Error 805"

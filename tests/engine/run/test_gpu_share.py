@@ -331,5 +331,5 @@ def test_a_node_on_which_torch_finds_no_gpu_is_named_and_no_trial_trains_slowly_
         found = subprocess.run(command, env=ENVIRONMENT, **run)
         asked = subprocess.run(command, env=ENVIRONMENT | {"ACTIVEMEM_GPUS": "0"}, **run)
     assert found.returncode == 2
-    assert "expected the GPU that Ray reports, but torch finds none there" in found.stderr
+    assert "expected the GPU that Ray reports, but torch finds none" in found.stderr
     assert asked.returncode == 0, asked.stderr

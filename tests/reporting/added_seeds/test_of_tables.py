@@ -125,7 +125,9 @@ def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
     study, store = grown(tmp_path / "few", table=table)
     made = table_of(study, store)
     assert [row[0].best for row in made.cells] == [True, False, True, True]
-    told = "Of 2 bold values beside the best of its column, 0 are shown to be nearer to it than loss 0.5000"
+    told = (
+        "Of 2 bold values other than the best of its column, 0 are shown to be closer to it than loss 0.5000"
+    )
     assert told in made.caption[2]
     assert decided_differences(study, store.trials({"loss"})) == (1, 3)
     assert {trial.levels["mixer"] for trial in StudyResults(study, store).next_seeds().trials} >= {"sa"}
@@ -140,7 +142,7 @@ def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
         ({"smallest_difference": 0.0}, "smallest_difference.loss: expected a number above 0, got 0.0"),
         ({"smallest_difference": "small"}, "smallest_difference: expected a table, got 'small'"),
         ({"value": ["loss", "max_length"]}, "as in { loss = 0.5, max_length = 0.5 }, got 0.5 for all"),
-        ({"smallest_difference": {"lost": 0.5}}, "expected a metric of value, got 'lost'; nearest: loss"),
+        ({"smallest_difference": {"lost": 0.5}}, "expected a metric in value, got 'lost'; nearest: loss"),
         ({"value": ["parameters"]}, "parameters is computed, not measured: more seeds do not change it"),
     ],
 )

@@ -79,6 +79,6 @@ def test_files_that_are_stale_missing_or_left_over_are_told(check, built):
         "generated: 3 faults",
         "everything/table-table4.tex differs from what the store gives now",
         "compute.tex is missing",
-        "everything/table-old.tex is not of this paper any more; delete it",
+        "everything/table-old.tex no longer belongs to this paper: delete it",
     ):
         assert words in told

@@ -53,7 +53,7 @@ def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
     assert "so this may be noise" in caption
     assert "of 12 points are indistinguishable from the best" in caption
     caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
-    assert "so this is no chance" in caption
+    assert "so this is not chance" in caption
     assert "cannot be told" not in caption
     assert "No point is better" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
 

@@ -108,7 +108,7 @@ def test_a_path_goes_the_way_of_the_search(results, tmp_path):
     for trial in study.trials:
         length = 5.0 + (trial.levels["lr"] == 0.01)
         keep(store, trial, metrics=(("max_length", length),))
-    assert follow_rounds(study, store).design.taken == ("lr",)
+    assert follow_rounds(study, store).design.kept == ("lr",)
 
 
 def test_inside_an_option_that_both_take_the_path_has_steps_of_its_own(results, search_store):
@@ -213,7 +213,7 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
     assert path.factors["depth"] == ("{first}", "{first} >> ({first} >> ff(8))")
     ends = {
         trial.settings.model.recipe
-        for trial in with_design(path, replace(path.design, taken=("depth", "first"))).trials
+        for trial in with_design(path, replace(path.design, kept=("depth", "first"))).trials
     }
     assert study.trial_for(best).settings.model.recipe in ends
 
@@ -231,7 +231,7 @@ def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_pat
     store = Store(tmp_path)
     for trial in path.trials:
         keep(store, trial, metrics=(("loss", losses[trial.levels["mixer"], trial.levels["task"]]),))
-    assert follow_rounds(path, store).design.taken == ("filter",)
+    assert follow_rounds(path, store).design.kept == ("filter",)
 
 
 def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
