@@ -11,7 +11,7 @@ from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, is_target, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
-from ..studies.planning.status import study_outcomes
+from ..studies.planning.status import study_outcomes, timed_devices
 from ..studies.planning.trial_values import (
     FindCourse,
     ValueStatus,
@@ -154,13 +154,10 @@ _MATCHED = {
 
 def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
     """Return a fault if trainings with a time budget ran on several devices; "" if they did not."""
-    if "seconds" not in study.template.tables["train"]:
-        return ""
-    timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
-    counts = study_outcomes(study, outcomes).filter(timed).group_by("device").len().sort("device")
+    counts = timed_devices(study, outcomes)
     if len(counts) < 2:
         return ""
-    told = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.iter_rows())
+    told = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.items())
     return one_line(
         f"study {study.name} has [train] seconds, so only results of one device can be compared, got {told}; "
         f"retrain those of other devices: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"

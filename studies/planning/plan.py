@@ -35,7 +35,7 @@ from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, TrialTest, costliest_test, step_memory
 from .reused_trials import ShorterTrial, ShorterTrials, StaleTrial, count_points, find_stale_trials
-from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes
+from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes, timed_devices
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
 
@@ -234,6 +234,7 @@ class Plan:
     over_budget: tuple[ModelCost, ...]
     elsewhere: int  # points of a search that other studies have trained
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
+    timed_devices: Mapping[str, int]  # of stored trainings with a time budget, with their numbers
     data: DataFacts
     flops: float  # of all remaining trials, at most
 
@@ -312,6 +313,7 @@ def make_plan(
         over_budget=model_costs(study, study.grid.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
+        timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, (trial.settings for trial in kinds), locate),
         flops=_remaining_flops(to_run, trials, len(left)),
     )

@@ -189,6 +189,15 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
 
 
+def timed_devices(study: Study, outcomes: pl.DataFrame) -> dict[str, int]:
+    """Return the devices of a study's outcomes with a time budget, with their numbers of trials."""
+    if "seconds" not in study.template.tables["train"]:
+        return {}
+    timed = pl.col("settings").str.json_path_match("$.train.seconds").is_not_null()
+    counts = study_outcomes(study, outcomes).filter(timed).group_by("device").len().sort("device")
+    return dict(counts.iter_rows())
+
+
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the outcomes of a search's points under other studies or names; none for a grid."""
     if study.search is None:

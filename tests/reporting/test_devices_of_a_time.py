@@ -9,6 +9,7 @@ from activemem.reporting.curves.curve import CurveError
 from activemem.reporting.results import StudyResults
 from activemem.reporting.tables.table import TableError
 from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
 
 from .conftest import made_row
 from .target_factories import study
@@ -56,3 +57,12 @@ def test_results_of_one_device_are_compared_with_their_steps(stored):
 def test_results_of_a_number_of_steps_may_be_of_several_devices(stored):
     results = stored("one", "another", steps_per_epoch=2)
     assert len(results.tables()) == len(results.check_claims()) == 1
+
+
+def test_a_plan_names_the_device_of_stored_trials_and_how_to_train_on_another(stored):
+    results = stored("one", seconds=5)
+    told = " ".join(str(make_plan(results.study, results.store)).split())
+    assert "stored 6 trials on one: they count on that device alone; to train on another, first run" in told
+    assert "activemem study forget tiny" in told
+    results = stored("one", steps_per_epoch=2)
+    assert not make_plan(results.study, results.store).timed_devices
