@@ -44,7 +44,11 @@ NO_NUMBER = "–"
 _Note = tuple[str, str]
 """A subject and the text about it; a note with an empty text is not shown."""
 
-_ORDERS = {"file": "trials start in the order of the file", "shuffled": "trials start in a shuffled order"}
+_ORDERS = {
+    "decide": "trials of the cheapest claims start first",
+    "file": "trials start in the order of the file",
+    "shuffled": "trials start in a shuffled order",
+}
 
 _MAX_MODELS = 24
 _MAX_NAMED = 3

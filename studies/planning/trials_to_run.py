@@ -112,9 +112,11 @@ def start_turns(study: Study) -> dict[str, int]:
     """
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
-    if (
-        study.header.order == "shuffled"
-    ):  # ids are hashes: their order is random, but stays when trials are added
+    if study.header.order == "decide":
+        from .claim_order import turns_by_claim  # noqa: PLC0415 -- only this order needs costs
+
+        return turns_by_claim(study)
+    if study.header.order == "shuffled":  # by ids: they are hashes, and stay when trials are added
         return {trial: turn for turn, trial in enumerate(sorted(trial.id for trial in study.trials))}
     seen, turns = Counter[tuple[object, ...]](), dict[str, int]()
     for trial in study.trials:

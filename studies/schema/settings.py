@@ -332,7 +332,7 @@ if TYPE_CHECKING:
 else:
     DesignKind = Literal[DESIGNS]
 
-Order = Literal["seeds_last", "file", "shuffled"]
+Order = Literal["seeds_last", "decide", "file", "shuffled"]
 """The order in which a run starts the trials of a grid."""
 
 Level = str | int | float | bool
@@ -434,7 +434,8 @@ class StudySettings(StrictModel):
     """factors whose levels are all crossed with a design of the other factors"""
     order: Order = "seeds_last"
     """which trials of a grid start first: seeds_last (every cell with the first seed, then with the second,
-    …), file (in the order of the levels in the file), or shuffled (random, but the same each time)"""
+    …), decide (those of the claims that take the least compute), file (in the order of the levels in the
+    file), or shuffled (random, but the same each time)"""
     labels: Names = ()
     """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
     match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(_wrap_in_list)] = ()

@@ -56,6 +56,30 @@ def test_the_order_of_the_file_trains_all_seeds_of_a_cell_first(tmp_path, notes)
     assert found == [("conv", 0), ("conv", 1)]
 
 
+def test_the_order_decide_completes_the_cheapest_claim_first():
+    mixers = ["5 * conv(k=2)", "4 * conv(k=2)", "conv(k=2)", "2 * conv(k=2)", "3 * conv(k=2)"]
+    claims = [
+        {"name": "dear", "holds": "max_length[mixer=4 * conv(k=2)] > max_length[mixer=conv(k=2)]"},
+        {"name": "cheap", "holds": "max_length[mixer=2 * conv(k=2)] > max_length[mixer=conv(k=2)]"},
+        {"name": "shared", "holds": "max_length[mixer=3 * conv(k=2)] > max_length[mixer=2 * conv(k=2)]"},
+    ]
+    factors = {"mixer": mixers, "task": ["not"], "seed": [0, 1]}
+    study = load_study(study_text(study={"order": "decide"}, factors=factors, claim=claims))
+    turns, found = start_turns(study), {}
+    for trial in study.trials:
+        found.setdefault(turns[trial.id], []).append((trial.levels["mixer"], trial.levels["seed"]))
+    assert [sorted(found[turn]) for turn in sorted(found)] == [
+        [("2 * conv(k=2)", 0), ("conv(k=2)", 0)],
+        [("2 * conv(k=2)", 1), ("conv(k=2)", 1)],
+        [("3 * conv(k=2)", 0)],
+        [("3 * conv(k=2)", 1)],
+        [("4 * conv(k=2)", 0)],
+        [("4 * conv(k=2)", 1)],
+        [("5 * conv(k=2)", 0)],
+        [("5 * conv(k=2)", 1)],
+    ]
+
+
 def test_a_shuffled_order_is_the_same_each_time_and_no_other_order(tmp_path, notes):
     study = grid(seeds=range(4), order="shuffled")
     whole = started(study, Store(tmp_path / "whole"), notes)
@@ -66,8 +90,11 @@ def test_a_shuffled_order_is_the_same_each_time_and_no_other_order(tmp_path, not
 
 
 def test_the_order_changes_neither_trials_nor_their_ids():
-    ids = [[trial.id for trial in grid(order=order).trials] for order in ("seeds_last", "file", "shuffled")]
-    assert ids[0] == ids[1] == ids[2]
+    ids = [
+        [trial.id for trial in grid(order=order).trials]
+        for order in ("seeds_last", "decide", "file", "shuffled")
+    ]
+    assert ids[0] == ids[1] == ids[2] == ids[3]
     assert [trial.levels["seed"] for trial in grid().trials] == [0, 1, 0, 1]
 
 
