@@ -273,7 +273,7 @@ def load_installed() -> None:
     """Load the plug-ins of installed packages, once; record those that cannot be loaded."""
     if _installed:
         return
-    _installed.append(PLUGIN_GROUP)  # before loading, which looks names up itself
+    _installed.append(PLUGIN_GROUP)  # set before loading, which looks names up itself
     from importlib.metadata import entry_points  # noqa: PLC0415 -- slow, and few studies need it
 
     for entry in sorted(entry_points(group=PLUGIN_GROUP), key=lambda entry: (entry.name, entry.value)):

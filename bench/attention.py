@@ -32,7 +32,7 @@ from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
 
 HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
-FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases but for a thousand
+FILTER = VECTORS - 1  # then ff has 2 N width parameters up to a thousand, like N vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tenso
         one.view(batch, -1, HEADS, HEAD_WIDTH).transpose(1, 2) for one in block.key_value(seen).chunk(2, -1)
     )
     span = torch.arange(SPAN, device=x.device)
-    places = torch.arange(length, device=x.device)[:, None] + span  # of query t: t, …, t + span - 1
+    places = torch.arange(length, device=x.device)[:, None] + span  # query t sees t … t + span - 1
     keys, values = k[:, :, places], v[:, :, places]  # (batch, heads, length, span, head_width)
     context = torch.einsum("bhtd,bhtsd->bhts", q, keys + positions.weight)
     beside = torch.einsum("bhtd,hnd->bhtn", q, math.sqrt(HEAD_WIDTH) * persistent.keys)

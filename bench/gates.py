@@ -21,7 +21,7 @@ from activemem.reporting.statistics.pooled_differences import Values, pooled_var
 MIXERS, STAGES = 4, 2
 ALPHA = 0.05
 SEEDS = (2, 3, 5)
-EFFECT = 4.0  # standard deviations of a value
+EFFECT = 4.0  # in standard deviations of a value
 
 SPREADS = {
     "equal": [1.0] * (MIXERS + 1),

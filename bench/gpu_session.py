@@ -126,10 +126,10 @@ class Notes:
 def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
     """Yield all stages in order."""
     plugins = ("-p", "xdist", "-p", "hypothesispytest", "-p", "no:cacheprovider")
-    # of others that are there some warn of what the tests do, which is an error here
-    test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", "TORCHINDUCTOR_COMPILE_THREADS=2")  # of each process
+    # other installed plug-ins may warn, and warnings are errors here
+    test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", "TORCHINDUCTOR_COMPILE_THREADS=2")  # for each process
     test += (sys.executable, "-m", "pytest", "-q", *plugins)
-    test += ("--continue-on-collection-errors",)  # of tests of what is not installed
+    test += ("--continue-on-collection-errors",)  # for tests whose packages are missing
     test += ("--numprocesses", str(2 if tiny else max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
     on_gpu = (*test, "-m", "gpu and not slow")
     if tiny:
@@ -181,7 +181,7 @@ def parts_of_tests() -> list[str]:
 def run(stage: Stage, log: Path, seconds: float) -> int | None:
     """Return the exit status of a stage that ended, None after an interruption; ends its processes."""
     with log.open("ab") as out:
-        process = subprocess.Popen(  # a group of its own, so that its workers end with it
+        process = subprocess.Popen(  # its own process group, so that its workers end with it
             stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
     try:

@@ -38,8 +38,8 @@ CELLS = list(itertools.product(range(3), range(2), range(2)))
 TASKS = (1, 3, 6)
 STATISTICS = {"interquartile mean": INTERQUARTILE_MEAN, "mean": MEAN, "median": MEDIAN}
 RESAMPLES = 1_000
-MANY = 100_000  # seeds, for what an aggregate is of endlessly many
-P_BETTER = (1 + math.erf(0.5)) / 2  # that one of N(1, 1) is above one of N(0, 1)
+MANY = 100_000  # seeds that approximate infinitely many
+P_BETTER = (1 + math.erf(0.5)) / 2  # P(N(1, 1) > N(0, 1))
 DEVIATIONS = {
     "equal": [1.0] * len(CELLS),
     "one cell 3 times": [3.0] + [1.0] * (len(CELLS) - 1),

@@ -31,7 +31,7 @@ from activemem.studies.planning.trial_values import row_value
 from activemem.studies.study import load_study
 
 POINTS, SEEDS, SPREADS = (20, 100), (3, 5), (1.0, 3.0, 10.0)
-_FEWEST, _SEEDS = 5, 3  # of stored results so many cells and seeds are raced
+_FEWEST, _SEEDS = 5, 3  # cells and seeds of a race on stored results
 NOISES = ("equal", "heavy", "grows", "best 3 times")
 
 

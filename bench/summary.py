@@ -166,7 +166,7 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
     lines = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
     is_whole, left = True, iter(measurements)
     while True:
-        what = "all others"  # nothing comes after what is raised between measurements
+        what = "all others"  # an exception between measurements ends the script
         try:
             if (taken := next(left, None)) is None:
                 break
@@ -174,7 +174,7 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
             for row in measure():
                 lines.append(str(row))
                 print(row, file=sys.stderr, flush=True)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the other rows stand
+        except Exception as error:  # noqa: BLE001 -- an error must not lose the other rows
             is_whole = False
             traceback.print_exc()
             told = f"{type(error).__name__}: {error}".splitlines()[0].replace("|", "\\|")
@@ -229,7 +229,7 @@ def with_table(document: str, mark: str, found: str) -> str:
 def main() -> None:
     """Measure, print, and optionally write the document."""
     given = [each for each in sys.argv[1:] if not each.startswith("--")]
-    prepare_cpu(1)  # as workers do: whoever is compared has it, too
+    prepare_cpu(1)  # as workers do; the compared programs get it, too
     device, tiny = torch.device("cuda" if "--cuda" in sys.argv else "cpu"), "--tiny" in sys.argv
     seconds = 0.1 if tiny else float(given[0]) if given else 20.0
     measured = all_there_is(seconds, device, tiny=tiny)

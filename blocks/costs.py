@@ -57,7 +57,7 @@ def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> 
     Changes must exceed rounding: products may differ in another row of a batch.
     """
     x = random_sequences(1, length, width=width)
-    # one row for each place that is changed, and the sequence itself in front
+    # the sequence, then one copy for each changed position
     changed = x.repeat(length + 1, 1, 1)
     places = torch.arange(length)
     changed[places + 1, places] += 1.0
@@ -86,7 +86,7 @@ def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
         if not torch.equal(block(x), block(x)):
             return
         moved = moved_outputs(block, length=length, width=width)
-    except Exception:  # noqa: BLE001 -- it may need a GPU; where it is trained, it says itself what it lacks
+    except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
         return
     inputs, outputs = moved.nonzero(as_tuple=True)
     if not len(inputs):
@@ -165,7 +165,7 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
     Outputs are computed at `scored` positions. With a clustered vocabulary all targets are assumed to be in
     the first cluster, which has most tokens.
     """
-    if isinstance(config.position_kind, RandomisedPairs):  # which need a mixer, and add nothing to the frame
+    if isinstance(config.position_kind, RandomisedPairs):  # they need a mixer, and add nothing to the frame
         config = replace(config, position="none")
     with torch.device("meta"):
         model = build_on_meta(parse("ff(1)"), config)

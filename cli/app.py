@@ -63,7 +63,7 @@ class _Program(_CommandGroup):
         ctx.meta[_REPORTED] = broken_plugins()
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # whoever reads the output has read enough
+        except BrokenPipeError:  # the reader of the output has closed the pipe
             raise
         except (ActivememError, OSError) as error:
             print_stderr(message := _message(error))
@@ -120,5 +120,5 @@ def main() -> None:
     logging.basicConfig(handlers=[LogHandler()], format="%(message)s")
     try:
         app()
-    except KeyboardInterrupt:  # before the command has begun, which handles its own
+    except KeyboardInterrupt:  # Ctrl-C before the command begins, which handles its own
         sys.exit(EXIT_INTERRUPTED)

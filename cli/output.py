@@ -50,7 +50,7 @@ def print_stdout(text: str, *, styled: bool = False) -> None:
 
 def _printable(text: str, *, styled: bool) -> str:
     pieces = _STYLE.split(text) if styled else [text]
-    pieces[::2] = map(replace_unprintable, pieces[::2])  # the rest are styles
+    pieces[::2] = map(replace_unprintable, pieces[::2])  # the other codes are styles
     return "".join(pieces)
 
 
@@ -106,5 +106,5 @@ def fit_line(text: str) -> str:
 def replace_unencodable() -> None:
     """Make streams replace characters that they cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # what a host program puts there may be something else
+        if isinstance(stream, TextIOWrapper):  # a host program may have replaced the stream
             stream.reconfigure(errors="replace")

@@ -24,7 +24,7 @@ from .nodes import (
 )
 from .vocabulary.spec import lookup
 
-_SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what stands in it
+_SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # binding strength of a context
 
 
 def render(node: Value) -> str:
@@ -106,7 +106,7 @@ class _Renderer:
         bare = {parameter.name for parameter in spec.parameters if parameter.positional} if spec else set()
         texts: list[str] = []
         for place, (name, value) in enumerate(block.arguments):
-            # by position only while nothing before it was left out
+            # positional only until an argument is omitted
             positional = name in bare and spec is not None and spec.parameters[place].name == name
             text = self.render(value)
             texts.append(text if positional else f"{name}={text}")

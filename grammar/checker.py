@@ -300,9 +300,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
     if spec.check is None:
         return None
     settings = spec.settings(block)
-    values = [
-        _representative_values(value) for value in settings.values()
-    ]  # nothing for what a hole leaves open
+    values = [_representative_values(value) for value in settings.values()]  # none for an open hole
     ways = islice(product(*values), MAX_COMBINATIONS)
     found = (spec.check(dict(zip(settings, way, strict=True))) for way in ways)
     return next((message for message in found if message is not None), None)
@@ -333,7 +331,7 @@ class _Checker:
 
     def __init__(self, faults: FaultCollector) -> None:
         self._faults = faults
-        self._written_out = 0  # parts that stand for an `each`
+        self._written_out = 0  # parts expanded from an `each`
 
     def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
         """Return a part of the recipe: a block, an operation, a hole or a choice of parts."""

@@ -72,7 +72,7 @@ def _without_one(node: Value) -> Iterator[Node]:
                 yield BlockNode(node.name, (*before, *after))
                 for without in _without_one(value):
                     yield BlockNode(node.name, (*before, (name, without), *after))
-        case _:  # a hole, a choice, a number or a word has no parts of its own
+        case _:  # holes, choices, numbers and words have no parts
             return
 
 
@@ -129,7 +129,7 @@ def _differing_parts(
 ) -> Iterator[str]:
     """Yield the differences of two lists of parts: parts of only one list, or the single differing pair."""
     gone, new = _without(before, after), _without(after, before)
-    if not gone and not new:  # in another order
+    if not gone and not new:  # the same parts in another order
         yield f"{render(whole)} → {render(other)}"
     elif len(gone) == len(new) == 1:
         yield from _differences(gone[0], new[0])
@@ -270,7 +270,7 @@ def _label(node: Value) -> _Label:
         case TiedNode():
             return _Label("tied", OPERATOR)
         case _:
-            return _Label(identity(node), BLOCK)  # what is still open
+            return _Label(identity(node), BLOCK)  # an open hole or dimension
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:

@@ -186,7 +186,7 @@ def _dimension(text: str) -> SearchDimension:
 def _require_spec(name: str) -> Spec:
     spec = lookup(name)
     if spec is None:
-        parse(name)  # raises, and names the nearest
+        parse(name)  # raises with the nearest name
         raise RecipeError(name, [Fault(0, len(name), f"expected the name of a block, got '{name}'")])
     return spec
 

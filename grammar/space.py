@@ -228,7 +228,7 @@ class Budget:
         return self.max_flops is None or analyse(recipe, config, length=self.length).flops <= self.max_flops
 
 
-_SCIENTIFIC_FROM = 10**12  # from here on a number is shown by its first digits
+_SCIENTIFIC_FROM = 10**12  # larger numbers are shown by their first digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +340,7 @@ class Space:
             within = sum(1 for _ in self)
             return BudgetShare(total=count, within=within, share=within / count.forms)
         hits = sum(self._admits(self._draw(rng)) for _ in range(ESTIMATE_SAMPLES))
-        cautious = (hits + 1) / (ESTIMATE_SAMPLES + 2)  # so that the error is above 0 where all draws agree
+        cautious = (hits + 1) / (ESTIMATE_SAMPLES + 2)  # so that the error is above 0 even if all draws agree
         return BudgetShare(
             total=count,
             share=hits / ESTIMATE_SAMPLES,

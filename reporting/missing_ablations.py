@@ -276,7 +276,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     cell = _resolved(model, change, tables)
     assert cell is not None, "the study file was checked"
     own, filled = (each.train.model_dump(mode="json") for each in (trial.settings, cell.settings))
-    changed = {key: value for key, value in own.items() if value != filled[key]}  # as a ladder changes it
+    changed = {key: value for key, value in own.items() if value != filled[key]}  # changed by a ladder
     if not changed:
         return cell
     tables["train"] |= changed
@@ -541,7 +541,7 @@ def _holed(values: Sequence[Any], path: KeyPath, levels: Sequence[dict[str, Any]
         except _NoHoleError:
             if not all("name" in value for value in values):
                 raise
-        for own, earlier in zip(levels, before, strict=True):  # a part of the table may have levels by now
+        for own, earlier in zip(levels, before, strict=True):  # a part of the table may already have levels
             own.clear()
             own.update(earlier)
         return {"name": _hole(_labelled(values), path, levels)}

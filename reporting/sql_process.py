@@ -36,7 +36,7 @@ def main() -> None:
         fault = {"kind": "statement", "message": str(error)}
     except BaseException as error:  # noqa: BLE001 -- a panic of Polars is no Exception
         fault = {"kind": "panic", "message": str(error)}
-    print(json.dumps(fault))  # noqa: T201 -- to the process that asked
+    print(json.dumps(fault))  # noqa: T201 -- for the parent process
 
 
 def _limit(memory_bytes: int, seconds: float) -> None:
@@ -48,7 +48,7 @@ def _limit(memory_bytes: int, seconds: float) -> None:
     limits: dict[int, int] = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: ANSWER_BYTES,
-        resource.RLIMIT_CPU: int(seconds * (os.cpu_count() or 1)) + 60,  # if the process that asked is gone
+        resource.RLIMIT_CPU: int(seconds * (os.cpu_count() or 1)) + 60,  # in case the parent process is gone
     }
     statm = Path("/proc/self/statm")
     if statm.is_file():

@@ -85,12 +85,12 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
         around = read + (max(left, right) if tile == WHOLE else 0)
-        products = 3 * ((around - 1) // 2) + (1 if around % 2 else 2)  # three a frequency, one at the ends
+        products = 3 * ((around - 1) // 2) + (1 if around % 2 else 2)  # 3 per frequency, 1 at both ends
         leaves_caches = products * (read + taps + made) > MOST_FACTORS or (
             tile == WHOLE and products * (many * (width + outputs) + outputs * width) > MOST_NUMBERS
         )
         each = many * (width * (read + outputs) + outputs * made)
-        each += 2 * outputs * width * taps  # transforms of weights cost twice what they count
+        each += 2 * outputs * width * taps  # the transforms of weights count twice
         return math.inf if leaves_caches else products * each
 
     if slid >= gain * products_of(WHOLE):
@@ -210,7 +210,7 @@ def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
 def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
     """Return differentiable gradients of inputs, weights and biases."""
     x, weight, bias, *_ = ctx.saved_tensors
-    given = [each.view_as(each) for each in (x, weight, bias)]  # which may depend on one another
+    given = [each.view_as(each) for each in (x, weight, bias)]  # views, since inputs may depend on each other
     needed = ctx.needs_input_grad[:3]
     y = _by_positions(given[0], given[1], given[2], *ctx.layout[:2])
     wanted = [each for each, is_needed in zip(given, needed, strict=True) if is_needed]
@@ -233,7 +233,7 @@ def _transforms(
     (a + ib)(c + id) takes three products: c(a + b), a(d - c) and b(c + d). Its real part is the first minus
     the third, its imaginary part the first plus the second. Frequencies 0 and N / 2 are real.
     """
-    around = length + max(left, right)  # what is read before the first or behind the last one are zeros
+    around = length + max(left, right)  # zeros are read outside the sequence
     with torch.inference_mode(False), torch.device("cpu"):
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 

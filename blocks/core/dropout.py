@@ -117,7 +117,7 @@ _current: _Recording | None = None
 
 @contextmanager
 def _using(given: _Recording) -> Iterator[None]:
-    global _current  # noqa: PLW0603 -- blocks are called without a context of ours
+    global _current  # noqa: PLW0603 -- blocks get no context argument
     before, _current = _current, given
     try:
         yield

@@ -24,13 +24,13 @@ class WeightRoleError(ActivememError):
 class WeightRole(StrEnum):
     """The role of a weight in its module."""
 
-    MATRIX = "matrix"  # adds up inputs: linear maps, convolutions over channels, maps within heads
-    FILTER = "filter"  # the taps by which each channel is convolved by itself
+    MATRIX = "matrix"  # sums inputs: linear maps, convolutions over channels, maps within heads
+    FILTER = "filter"  # taps of a depthwise convolution
     EMBEDDING = "embedding"  # vectors of symbols, positions, padding or memory slots
-    BIAS = "bias"  # is added: by output, by gate, or to scores
+    BIAS = "bias"  # added to outputs, gates or scores
     NORM = "norm"  # gains and offsets of a normalisation
-    GAIN = "gain"  # multiplies: skips, frequencies, shares
-    RATE = "rate"  # how fast a gate or a state forgets, how far a head sees
+    GAIN = "gain"  # multiplied: skips, frequencies, shares
+    RATE = "rate"  # decay of a gate or a state, span of a head
     OTHER = "other"  # undeclared
 
     @property
@@ -201,7 +201,7 @@ class Linear(nn.Linear, Initialisable):
             case "given":
                 nn.init.normal_(self.weight, std=self.std or 0.0, generator=generator)
             case "glorot":
-                # equal maps share a bound and are drawn at once
+                # stacked maps share a bound and are drawn together
                 parts = [self.weight] if len(set(sizes)) == 1 else self.weight.split(sizes)
                 for part, outputs in zip(parts, sizes, strict=False):
                     glorot(part, inputs, outputs, generator)

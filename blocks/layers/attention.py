@@ -90,9 +90,9 @@ class SelfAttention(Block):
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, (batch, heads or kv_heads, length, head_width)."""
-        rows = self.qkv(x.flatten(0, 1))  # a matrix is mapped in fewer operations
+        rows = self.qkv(x.flatten(0, 1))  # a 2-d matrix needs fewer operations
         rows = rows.view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_width)
-        parts = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one copy backward
+        parts = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one backward copy
         q, k, v = (part.transpose(1, 2).clone(memory_format=torch.contiguous_format) for part in parts)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
@@ -147,7 +147,7 @@ class WindowedSelfAttention(WindowedBlock):
         k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
-        if self.turns:  # only distances count, so that what is seen begins at 0
+        if self.turns:  # only distances matter, so numbering may begin at 0
             self.positions.check(k.shape[2] - x.shape[1], k.shape[2])
             angles = self.positions.angles(k[0], k.shape[-1], mask=mask)
             q, k = turn(q, angles[..., -x.shape[1] :, :]), turn(k, angles)
@@ -252,7 +252,7 @@ def attend_unfused(
     """
     (batch, heads, queries, width), keys = q.shape, k.shape[2]
     scale = width**-0.5 / scoring.temperature
-    q, k, v = q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)  # bmm is fewer operations than matmul
+    q, k, v = q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)  # bmm needs fewer operations than matmul
     scores = torch.bmm(q, k.transpose(1, 2)) * scale  # (batch * heads, queries, keys)
     if scoring.cap:
         scores = capped(scores, scoring.cap)

@@ -160,7 +160,7 @@ class PersistentConv(Block):
         rows = functional.pad(rows, (0, 0, 0, touched - 1)).unsqueeze(0)
         taps = self.convolution.weight[:, : self.convolution.left]
         added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
-        if torch.compiler.is_exporting():  # whichever is longer
+        if torch.compiler.is_exporting():  # either may be longer
             return functional.pad(added, (0, 0, 0, length))[:, :length]
         return functional.pad(added, (0, 0, 0, length - touched))
 
@@ -177,6 +177,6 @@ class PersistentConv(Block):
             return functional.pad(added, (0, 0, length, 0))[:, touched:]
         if mask is None:
             return functional.pad(added, (0, 0, length - touched, 0))
-        # row 0: too far from the end; row touched: the last valid position, and all that is masked after it
+        # row 0: too far from the end; row `touched`: the last valid position and masked ones
         steps = torch.arange(1, length + 1, device=mask.device) - mask.sum(1, keepdim=True)
         return functional.pad(added[0], (0, 0, 1, 0))[(touched + steps).clamp(0, touched)]

@@ -35,7 +35,7 @@ class FeedForward(Block):
         self.dropout = Dropout(context.config.inner_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        rows = self.act(self.inner(x.flatten(0, 1)))  # a matrix is mapped in fewer operations
+        rows = self.act(self.inner(x.flatten(0, 1)))  # a 2-d matrix needs fewer operations
         return self.outer(self.dropout(rows) if self.dropout.rate else rows).view(x.shape)
 
 

@@ -92,7 +92,7 @@ class Last(Block):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is None:
-            return x[:, -1].clone()  # training would keep the whole sequence with a view of it
+            return x[:, -1].clone()  # a view would keep the whole sequence alive in training
         place = (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, x.shape[-1])
         return x.gather(1, place).squeeze(1)
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor  # nothing public tells a tensor within a vmap
+from torch._C._functorch import is_batchedtensor  # torch has no public test for a tensor within a vmap
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int
@@ -49,7 +49,7 @@ class RecurrentLayer(Initialisable):
     weight_roles = roles(weight_x=WeightRole.MATRIX, weight_h=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
     maps: ClassVar[int]
-    state_count: ClassVar[int]  # tensors that go from a position to the next
+    state_count: ClassVar[int]  # number of state tensors
 
     def __init__(self, width: int, inputs: int) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class GRULayer(RecurrentLayer):
         kept = torch.addmm(self._full_bias(), h, self.weight_h.T)  # (batch, 3 * width)
         r, z = torch.sigmoid(mapped[:, : 2 * width] + kept[:, : 2 * width]).chunk(2, 1)
         n = torch.tanh(torch.addcmul(mapped[:, 2 * width :], r, kept[:, 2 * width :]))
-        return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast makes them narrower
+        return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast lowers their precision
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
         """Return the output as the cell; the update gate is its kept share."""

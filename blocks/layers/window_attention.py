@@ -190,7 +190,7 @@ class WindowAttention(nn.Module):
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """Return the output for each query, (heads, batch, queries, head_width), by the device's best method."""
     if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
-        most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # of any query
+        most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
             return window_fused(form, given)
         if not form.cap and most_scores > MAX_WHOLE_SCORES and not torch.is_autocast_enabled("cpu"):

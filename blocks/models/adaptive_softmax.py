@@ -73,7 +73,7 @@ class AdaptiveEmbedding(nn.Module):
             own = (tokens >= cluster.start) & (tokens < cluster.end)
             vectors = table((tokens - cluster.start).clamp(0, cluster.size - 1))
             found.append(torch.where(own.unsqueeze(-1), vectors, 0.0))  # (batch, length, cluster's width)
-        plain = len(found) - len(self.maps)  # 1, or 0 where the first cluster is projected too
+        plain = len(found) - len(self.maps)  # 0 if the first cluster is projected too, else 1
         wide = found[:plain] + [each(vectors) for each, vectors in zip(self.maps, found[plain:], strict=True)]
         return sum(wide[1:], start=wide[0])
 

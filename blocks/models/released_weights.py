@@ -28,7 +28,7 @@ from .sequence_model import Model
 _Attention = AllAttention | WindowedSelfAttention
 _ATTENTION = (AllAttention, WindowedSelfAttention)
 
-_PREFIX = "module."  # of all names, since what was saved stood in a module for parallel training
+_PREFIX = "module."  # prefix of all names, from the module of parallel training
 
 
 class WeightsError(ActivememError):
@@ -267,7 +267,7 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
     if spans is None:
         return
     masks = [f"{inner}.adaptive_span._mask"]
-    if persistent is not None:  # it holds the spans too
+    if persistent is not None:  # it includes the spans
         masks.append(f"{inner}.persistent_memory.adaptive_span._mask")
     first = f"{masks[0]}.current_val"
     for mask in masks:

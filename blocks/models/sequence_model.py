@@ -136,7 +136,7 @@ class Model(BaseModel[ResidualStack]):
         mask = _mask(inputs, lengths)
         x = None
         plain = self.config.position == "none" and not (self.dropout.active or self.input_dropout.active)
-        if plain and isinstance(self.embedding, Linear):  # perhaps no sequence of vectors need be held
+        if plain and isinstance(self.embedding, Linear):  # may avoid storing the sequence of vectors
             x = try_fused_pooling(self.embedding, self.body, inputs, mask)
         if x is None:
             x, signal = self._embed(inputs, 0, lengths)

@@ -139,7 +139,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
             y = functional_call(block, dict(zip(names, values, strict=True)), (x, mask))
             return y if mask is None else valid_outputs(y, mask)
 
-        # along one direction drawn for each tensor, which no wrong gradient escapes: not number by number
+        # one random direction for each tensor finds any wrong gradient, and is faster than single numbers
         checked = torch.autograd.gradcheck(function, (x, *values), fast_mode=True)
         assert checked, "the gradients are wrong"
 
@@ -152,7 +152,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
         cost = _cost(node, causal=causal, length=length)
         batches = (random_sequences(batch, length, dtype=torch.float32) for batch in (1, 3))
         one, three = (count_flops(partial(block, x)) for x in batches)
-        # what is done once a batch is in both
+        # work done once per batch cancels in the difference
         assert_flops_stated((three - one) / 2, length=length, stated=cost.flops)
 
 
@@ -256,7 +256,7 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
     """Check that the compiled block, without graph breaks, gives the same; not among CHECKS."""
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
-    torch.compiler.reset()  # or what earlier blocks have compiled of the same code would count
+    torch.compiler.reset()  # else programs compiled for earlier blocks would count
     compiled = torch.compile(block, fullgraph=True)
     found, expected = (valid_outputs(each(x, mask), mask) for each in (compiled, block))
     assert_close(found, expected, rtol=1e-4, atol=1e-5)

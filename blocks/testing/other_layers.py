@@ -145,7 +145,7 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
     taps = settings.get("short_conv")
     if "use_short_conv" in names and taps is not None:
         found["use_short_conv"] = bool(taps)
-    if not taps:  # its kernel is only used with the convolution
+    if not taps:  # its kernel needs the convolution
         found = {name: value for name, value in found.items() if name not in _SIZES["short_conv"]}
     others = {"layer_idx": 0, "causal": True, "is_causal": True}
     return found | {name: value for name, value in others.items() if name in names}

@@ -50,9 +50,9 @@ class ImageCGRU(Initialisable):
 
     def __init__(self, *, maps: int, kernel: int, taped: bool) -> None:
         super().__init__()
-        self.before = (kernel - 1) // 2  # positions that a kernel covers on the one side
-        self.after = kernel - 1 - self.before  # and on the other
-        self.gates = nn.Parameter(torch.empty(2 * maps, kernel, kernel, maps))  # u and r, each by itself
+        self.before = (kernel - 1) // 2  # kernel positions on one side
+        self.after = kernel - 1 - self.before  # kernel positions on the other side
+        self.gates = nn.Parameter(torch.empty(2 * maps, kernel, kernel, maps))  # u and r separately
         self.gates_bias = nn.Parameter(torch.empty(2 * maps))
         self.candidate = nn.Parameter(torch.empty(maps, kernel, kernel, maps))
         self.candidate_bias = nn.Parameter(torch.empty(maps))
@@ -84,7 +84,7 @@ class ImageCGRU(Initialisable):
         gates = self._convolve(image, self.gates, self.gates_bias)
         if tape_contribution is not None:
             gates = gates + tape_contribution[..., : gates.shape[-1]]
-        # autocast makes products of half the precision: what passes from step to step keeps its own
+        # products are in half precision under autocast, but the state keeps its precision
         u, r = saturating_sigmoid(gates).to(image.dtype).chunk(2, -1)  # each (batch, width, length, maps)
         candidate = self._convolve(r * image, self.candidate, self.candidate_bias)
         if tape_contribution is not None:
@@ -99,7 +99,7 @@ class ImageCGRU(Initialisable):
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
         """
         assert self.tape is not None, "this unit has no tape"
-        if everywhere:  # column y sees column c through tap c - y + before
+        if everywhere:  # column y reads column c through tap c - y + before
             taps = [self.tape[:, max(0, self.before - y) : columns - y + self.before] for y in range(columns)]
             reached = torch.stack([tap.sum(1) for tap in taps], 1)  # (3 * maps, columns, kernel, maps)
         else:  # only column 0 holds anything
@@ -205,7 +205,7 @@ class ImageEncoder(nn.Module):
         if source.shape[1] < length:
             source = functional.pad(source, (0, 0, 0, length - source.shape[1]))
         column = self.norm(self.entry(source)).to(source.dtype)  # (batch, length, maps)
-        empty = self.norm(self.entry.bias).to(source.dtype)  # what the map makes of zeros
+        empty = self.norm(self.entry.bias).to(source.dtype)  # the map's output for zeros
         beside = empty.expand(len(source), self.width - 1, length, -1)
         return torch.cat([column.unsqueeze(1), beside], 1)
 
@@ -375,7 +375,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]
             first = place - unit.after
-            # padding by a negative number cuts off what would stand outside of the image
+            # negative padding cuts off columns outside the image
             sides = (first, before.shape[2] - first - kernel, 0, before.shape[1] - columns)
             found.append(before + functional.pad(added, (0, 0, *sides)))
         return tuple(found)

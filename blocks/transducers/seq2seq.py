@@ -223,7 +223,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         """Return the weights (batch, n) of the last h′; None without attention."""
         if self.alignment is None or state.source is None:
             return None
-        hidden = state.recurrent_state.tensors[0][:, -1:]  # of the last layer: (batch, 1, width)
+        hidden = state.recurrent_state.tensors[0][:, -1:]  # last layer's state, (batch, 1, width)
         return self.alignment.weights(hidden, state.source).squeeze(1)
 
     def alignment_matrix(self, state: RecurrentDecoderState, target: Tensor) -> Tensor | None:
@@ -369,7 +369,7 @@ class Seq2Seq(Transducer[State]):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
-        # what blocks share, they share within the encoder or within the decoder
+        # blocks share modules only within the encoder or the decoder
         both, past = (Context(config=replace(context.config, causal=causal)) for causal in (False, True))
         node = _recipe(settings, "encoder")
         recurrent = is_recurrent(node)

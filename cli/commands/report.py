@@ -55,7 +55,7 @@ def build(
         expected = f"expected a name in {suffixes[1]} for --format {report_format}"
         raise typer.BadParameter(f"--out: {expected}, got '{out}'")
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
-    path.parent.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path costs no drawing
+    path.parent.mkdir(parents=True, exist_ok=True)  # before drawing, so that a wrong path fails early
     files: list[Path] = []
     print_waiting(f"making {path}")
     if report_format == "html":

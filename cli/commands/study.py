@@ -120,7 +120,7 @@ def run(
     from ..live.run import run_from_options
     from ..plugin_loading import given_plugins
 
-    # Typer has read one value for each parameter above, whose names are those of RunOptions
+    # Typer has filled the parameters above, which have the names of RunOptions
     summary = run_from_options(RunOptions(**context.params, plugin=given_plugins(context)))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)

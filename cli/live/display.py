@@ -64,7 +64,7 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
         console=console,
         transient=True,
         refresh_per_second=4,
-        redirect_stdout=False,  # data is not for the display to touch
+        redirect_stdout=False,  # data on standard output must not be erased
     ):
         yield
 

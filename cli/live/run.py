@@ -103,7 +103,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             summary = run_study(
                 request.study,
                 store,
-                # workers have a working directory of their own
+                # workers have another working directory
                 replace(settings.machine, data=settings.data.resolve()),
                 listener,
                 local=request.local,
@@ -245,7 +245,7 @@ def run_until_decided(
     `budget_s` limits the training seconds of all added trials.
     """
     summary = run_stages(request, settings)
-    study, spent = follow_rounds(request.study, settings.store), 0.0  # whose rounds the run has gone on with
+    study, spent = follow_rounds(request.study, settings.store), 0.0  # the run may have continued its rounds
     results = StudyResults(study, settings.store)
     while summary is not None and not summary.stopped:
         left = None if budget_s is None else max(0.0, budget_s - spent)

@@ -46,7 +46,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
             if not (progress.left or progress.running):
                 return now, True
             shown = now
-            while now is shown:  # the reader's own, as long as nothing has changed
+            while now is shown:  # the same object until something has changed
                 time.sleep(look_s)
                 now = _read(reader, study) or now
     return now, False

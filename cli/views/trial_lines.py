@@ -58,10 +58,10 @@ class TrialNameColumns:
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
-        self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # each once
+        self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # without repetitions
         self._levels: _LevelsByFactor = {}
         self._informative: _LevelsByFactor = {}
-        self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # by the room, until more trials come
+        self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # cached by width, until trials are added
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:

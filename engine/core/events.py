@@ -255,7 +255,7 @@ class StudyProgress:
             for each in self.running.values()
         ]
         parts += [self._speed.trial_s(_recipe(trial)) for trial in self._waiting.values()]
-        # an unknown trial is expected to train the share of its epochs that earlier ones did
+        # unknown trials are expected to train the same share of their epochs as earlier ones
         share = sum(self._trained) / len(self._trained) if self._trained else 1.0
         parts += [mean * share] * self._to_come
         return max(sum(parts) / self._workers, *parts, 0.0)

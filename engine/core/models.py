@@ -160,7 +160,7 @@ def _legacy_setting(precisions: Sequence[str]) -> str:
 def _legacy_setting_of_cudnn() -> bool | None:
     """Return torch's older TF32 flag of cuDNN; None if it contradicts the newer settings."""
     with warnings.catch_warnings(), suppress(RuntimeError):
-        warnings.simplefilter("ignore", UserWarning)  # of torch 2.9, once a process: that it is the older one
+        warnings.simplefilter("ignore", UserWarning)  # torch 2.9 warns once that it is deprecated
         return torch.backends.cudnn.allow_tf32
     return None
 

@@ -28,7 +28,7 @@ from types import FrameType
 import torch
 from torch import Generator, Tensor
 
-# of malloc.h
+# constants of malloc.h
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _NEVER = -1
 
@@ -100,7 +100,7 @@ class DeviceStream:
         self._device = device
         self._state = Generator(device).manual_seed(seed).get_state()
         self._drawing = False
-        self.settled = True  # False where an interruption has left it between two states
+        self.settled = True  # False if an interruption left it between two states
 
     @property
     def state(self) -> Tensor:

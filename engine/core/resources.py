@@ -30,7 +30,7 @@ def free_bytes(uuid: str) -> int | None:
 
     None if NVIDIA's management library is missing or does not report it.
     """
-    with suppress(OSError, AttributeError):  # no library, or an older one
+    with suppress(OSError, AttributeError):  # the library is missing or too old
         library, handle, memory = CDLL(_LIBRARY), c_void_p(), _Memory()
         if library.nvmlInit_v2() == 0:
             try:
@@ -75,7 +75,7 @@ def find_gpus() -> list[Gpu]:
     for place in range(count_gpus()):
         has = torch.cuda.get_device_properties(place)
         free = free_bytes(str(getattr(has, "uuid", "")))
-        unused = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)  # of this process
+        unused = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)  # for this process
         held = 0 if free is None else max(0, has.total_memory - free - unused)
         taken = held if held > GPU_CONTEXT else 0
         found.append(Gpu(name=has.name, bytes=has.total_memory, free=has.total_memory - taken))
@@ -128,7 +128,7 @@ def gpu_fault() -> str | None:
     import torch  # noqa: PLC0415 -- as above
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of the fault that is reported here
+        warnings.simplefilter("ignore", UserWarning)  # torch also warns of the fault reported here
         if torch.cuda.is_available() or not torch.backends.cuda.is_built():
             return None
     try:

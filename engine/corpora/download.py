@@ -18,9 +18,9 @@ Progress = Callable[[str, int, int | None], None]
 """Callback for a download: file name, bytes so far, and total bytes if known."""
 
 _CHUNK = 1 << 18  # bytes
-_MAX_BYTES = 1 << 33  # of a file whose size is not published; the largest that is known has a third of it
+_MAX_BYTES = 1 << 33  # for files of unpublished size; three times the largest known one
 _TIMEOUT_S = 60.0
-_AGENT = "Mozilla/5.0 (compatible; activemem)"  # some hosts refuse the one that urllib gives by itself
+_AGENT = "Mozilla/5.0 (compatible; activemem)"  # some hosts reject urllib's default
 _RANGE_NOT_SATISFIABLE = 416  # the HTTP status of a request for more of a complete file
 
 

@@ -62,7 +62,7 @@ def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Itera
             raise DataError(f"{corpus.name}: {source.names[0]}: line {number:,}: {error}") from error
 
 
-_SPLITS = ("test", "dev", "train")  # a source in several files belongs to the first of these
+_SPLITS = ("test", "dev", "train")  # a source in several splits belongs to the first of these
 
 
 class Pair(NamedTuple):

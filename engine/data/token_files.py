@@ -109,7 +109,7 @@ def _fill_once(place: Path, write: Callable[[Path], Mapping[str, Any]]) -> None:
     if place.is_dir():  # another process was first
         return
     for left in place.parent.glob(f".{place.name}.*"):
-        shutil.rmtree(left)  # of a process that died
+        shutil.rmtree(left)  # left by a process that died
     with replacing(place) as folder:
         folder.mkdir()
         about = json.dumps(write(folder), indent=2)

@@ -24,7 +24,7 @@ class Bleu(NamedTuple):
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
     """Return the corpus BLEU of translations with one reference each; `tokenizer` is sacrebleu's name."""
-    metric = BLEU(tokenize=tokenizer, force=True)  # no advice where references look tokenised: some are
+    metric = BLEU(tokenize=tokenizer, force=True)  # no warning about tokenised references: some are
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))
 

@@ -121,7 +121,7 @@ def greedy_search(
     batch, device = len(sources), sources.device
     symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
     scores = torch.zeros(batch, dtype=torch.float64, device=device)
-    rows, place = torch.arange(batch, device=device), 0  # the outputs that have not ended
+    rows, place = torch.arange(batch, device=device), 0  # rows of unfinished outputs
     if race is not None:
         going = torch.ones(batch, dtype=torch.bool, device=device)
         nothing = Outputs(symbols=symbols[:, :0], scores=scores)
@@ -188,7 +188,7 @@ class Ranking:
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:
         """Return the coverage penalty (rows,) for coverages (rows, n), over the valid source positions."""
-        least = torch.finfo(coverage.dtype).tiny  # a weight that became 0 says nothing of the others
+        least = torch.finfo(coverage.dtype).tiny  # a weight that underflowed to 0 does not affect the others
         logs = torch.log(coverage.clamp(least, 1.0)).masked_fill(~valid, 0.0)
         return self.coverage_penalty * logs.sum(1, dtype=torch.float64)
 
@@ -305,7 +305,7 @@ class BeamSearch:
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
         ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
-        others[:, PAD] = others[:, END] = -torch.inf  # a list of both would be copied to a GPU
+        others[:, PAD] = others[:, END] = -torch.inf  # indexing by a list would copy it to the GPU
         best, symbols = others.topk(min(self.beam, logs.shape[1] - 2))
         best = best.masked_fill((place >= bounds.max_length)[:, None], -torch.inf)
         end = torch.full_like(symbols[:, :1], END)

@@ -136,7 +136,7 @@ def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProg
             program = torch.export.export(module, inputs, dynamic_shapes=shapes)
     except Exception as error:
         raise ExportError(f"{trained.recipe} cannot be exported: {_first_line(error)}") from error
-    # compared before it is converted, which can take for ever
+    # compare before the conversion, which can be very slow
     _compare(module, program.module(), trained, lengths=lengths)
     return module, program
 
@@ -155,12 +155,12 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
                 f"{trained.recipe} cannot be exported for all lengths: a batch of {batch} with {length} "
                 f"positions ends in {_first_line(error)}"
             ) from error
-        if lengths and not module.pooled:  # at padding outputs mean nothing
+        if lengths and not module.pooled:  # outputs at padding are meaningless
             valid = torch.arange(length) < inputs[1][:, None]
             expected, found = expected[valid], found[valid]
         difference = (found - expected).abs().max()
         differences.append(difference / expected.abs().max() if difference else difference)
-    largest = float(torch.stack(differences).max())  # NaN if any is
+    largest = float(torch.stack(differences).max())  # NaN if any difference is NaN
     if not largest <= _TOLERANCE:
         raise ExportError(f"expected the outputs of {trained.recipe}, got some that differ by {largest:.1e}")
     return largest

@@ -101,7 +101,7 @@ def answer_lines(
 
 def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
     if number == 1:
-        line = line.removeprefix("\ufeff")  # a byte order mark is no symbol
+        line = line.removeprefix("\ufeff")  # drop a byte order mark
     try:
         line.encode()
         return read(line.removesuffix("\n").removesuffix("\r"))

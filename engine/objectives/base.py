@@ -119,8 +119,8 @@ class Objective(ABC, Generic[ModelOf]):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         self.settings, self.device, self.folder = settings, device, folder
         self.interface: ModelInterface = settings.task.interface
-        self.observer: Observer | None = None  # of the next losses
-        self.evaluation_parts = 1  # that batches are computed in where splits are scored
+        self.observer: Observer | None = None  # observer of the next losses
+        self.evaluation_parts = 1  # parts of each batch when splits are scored
 
     @property
     def solved(self) -> bool:

@@ -440,7 +440,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
         length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
-        # a batch of training is scored at once, however many parts its steps have
+        # a training batch is scored at once, even if steps have several parts
         at_once = self._scored_at_once if self._settings.dev_sequences is None else None
         accuracy = self._score(model, self._dev_batches(), registered, at_once).accuracy
         self._curriculum.record(accuracy)

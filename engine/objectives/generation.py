@@ -257,7 +257,7 @@ def write_outputs(
     )
 
 
-@lru_cache(maxsize=4)  # trials of one seed often follow each other, and drawing takes as long as some epochs
+@lru_cache(maxsize=4)  # consecutive trials often share a seed, and drawing takes as long as some epochs
 def _draw_pairs(problem: DegradationProblem, seed: int) -> tuple[PairSplit, PairSplit, PairSplit]:
     drawn = generate_splits(problem, seed)
     return as_pairs(drawn.train), as_pairs(drawn.dev), as_pairs(drawn.test)

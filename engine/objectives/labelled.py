@@ -44,7 +44,7 @@ class ClassificationScore:
     def __init__(self, classes: int) -> None:
         self._confusion = torch.zeros(classes, classes, dtype=torch.int64)  # (true, predicted)
         self._loss = 0.0
-        self._bins = torch.zeros(3, BINS, dtype=torch.float64)  # confidence, what is right, how many
+        self._bins = torch.zeros(3, BINS, dtype=torch.float64)  # confidence, correct labels, counts
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Add logits (examples, classes) and gold classes (examples,)."""
@@ -64,7 +64,7 @@ class ClassificationScore:
         Macro F1 is the mean over classes that occur among the labels or the predictions.
         """
         total, right = int(self._confusion.sum()), self._confusion.diagonal()
-        named = self._confusion.sum(0) + self._confusion.sum(1)  # true and predicted, twice what is right
+        named = self._confusion.sum(0) + self._confusion.sum(1)  # true + predicted, 2 × correct
         f1 = (2 * right / named)[named > 0]
         confidence, correct, _ = self._bins
         return {
@@ -90,7 +90,7 @@ class LabelledObjective(StreamedObjective[Model, LabelledBatch]):
         batch = LabelledBatch(*(rows[here] for rows in whole))
         sequences, outputs, labels = self._answers(model, batch)
         self._show(sequences, *self._measured(outputs, labels))
-        scored = max(1, int((whole.labels != IGNORED).sum()))  # a batch may have no label that is scored
+        scored = max(1, int((whole.labels != IGNORED).sum()))  # a batch may have no scored label
         return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:

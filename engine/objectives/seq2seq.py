@@ -136,7 +136,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
+        self._outputs = state.get("outputs", [])  # checkpoints of earlier versions lack it
 
     def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
         return iter_scored_pairs(split, self.settings.train, self.evaluation_parts)
@@ -163,7 +163,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         if self._guesses is None:
             return targets
         read = self._guess(model, sources, targets, self._guesses.part(part, parts))
-        torch.clear_autocast_cache()  # of torch 2.9, casts made without gradients would have none below
+        torch.clear_autocast_cache()  # in torch 2.9, casts cached without gradients would be reused below
         return read
 
     @torch.no_grad()
@@ -261,7 +261,7 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
     """Sample a symbol from each row of probabilities (rows, symbols), by numbers (rows,) in [0, 1)."""
     until = shares.cumsum(-1)
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
-    return found.clamp(max=shares.shape[-1] - 1)  # the last number below 1, by rounding
+    return found.clamp(max=shares.shape[-1] - 1)  # the largest number below 1, because of rounding
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:

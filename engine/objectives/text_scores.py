@@ -138,7 +138,7 @@ def score_text(
         valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]
         if registered is not None:
             registered.update(losses, targets, valid)
-        total.add(losses, targets.where(valid, IGNORED))  # in this order of sums
+        total.add(losses, targets.where(valid, IGNORED))  # keeps the order of the sums
         words += batch.words
         sizes += 0 if split.line_bytes is None else int(split.line_bytes[batch.numbers].sum())
         lines.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
@@ -152,7 +152,7 @@ class _Total:
 
     def __init__(self, end: int, end_bytes: int) -> None:
         self._end, self._end_bytes = end, end_bytes
-        self._nats, self._tokens = [0.0, 0.0], [0, 0]  # of all, and of ends
+        self._nats, self._tokens = [0.0, 0.0], [0, 0]  # sums over all tokens, and over ends
 
     def add(self, losses: Tensor, targets: Tensor) -> None:
         """Add the losses of targets, both of one shape; ignored targets must have a loss of 0."""

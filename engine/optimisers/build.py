@@ -268,7 +268,7 @@ def regroup(
     for weight, group in own.items():
         weight.requires_grad_(not group.freeze)
         if group.freeze:
-            optimizer.state.pop(weight, None)  # Adagrad has it from the beginning
+            optimizer.state.pop(weight, None)  # Adagrad creates its state at once
 
 
 def _divide(

@@ -91,11 +91,11 @@ class _CompiledBody:
         while True:
             way = self._way_of.get(key, 0)
             try:
-                # the backward pass too, which would be compiled, and fail, only in the middle of a step
+                # also compile the backward pass now, since it could fail in the middle of a step
                 with autograd_settings.patch(force_non_lazy_backward_lowering=True):
                     return self._ways[way](*args, **kwargs)
             except Exception as error:
-                raise_if_stopped()  # a Ctrl-C reaches compilers and torch's processes as well
+                raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
                 is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
                 if is_last or not isinstance(error, TorchDynamoException):
                     raise
@@ -129,7 +129,7 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
     The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a
     weight are scaled one by one.
     """
-    starts = [  # a map, its value before the step, the share of the step
+    starts = [  # a map, its value before the step, and the step's factor
         (part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0))
         for part, gradient in _maps(model)
     ]
@@ -151,7 +151,7 @@ class WeightAverage:
     def __init__(self, model: Model | TransductionModel, decay: float) -> None:
         self._model, self._decay = model, decay
         self._average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-        self.settled = True  # False while the model has the average, and where a swap was left midway
+        self.settled = True  # False while the model holds the average, or after an interrupted swap
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -200,7 +200,7 @@ class Weights:
         self.model, self._train = model, train
         self.optimizer = build_optimizer(train.optimizer, model, train.groups)
         self._average = WeightAverage(model, train.average) if train.average else None
-        self._replaced = False  # True while the model has other weights
+        self._replaced = False  # True while the model holds other weights
 
     @property
     def settled(self) -> bool:

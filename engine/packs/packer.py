@@ -39,7 +39,7 @@ def form_of(settings: TrialSettings) -> str | None:
     train, interface = settings.train, settings.task.interface
     task = None
     if isinstance(settings.task, GeneratedTask):
-        task = settings.task.model_dump(mode="json")  # on which shapes of batches depend, and losses
+        task = settings.task.model_dump(mode="json")  # these decide the shapes of batches, and losses
     form = {
         "model": settings.model.model_dump(mode="json"),
         "interface": repr(interface),
@@ -138,7 +138,7 @@ class Packer:
 
     def __init__(self, most: int, *, fitting: bool = False, device_bytes: int | None = None) -> None:
         self._most, self._fitting, self._device_bytes = most, fitting, device_bytes
-        self._bounds: dict[str, int] = {}  # how many of a form at most, where a pack of it failed
+        self._bounds: dict[str, int] = {}  # maximum pack size of a form, after a pack of it failed
 
     def take_steps(self, attempts: Sequence[Attempt]) -> None:
         """Take the remaining steps of the current epoch for trials that fit into packs.
@@ -158,14 +158,14 @@ class Packer:
                     attempt.save_midway()
                 raise
             if not taken:
-                free_memory()  # now that no frame of what has failed is left
+                free_memory()  # the frames of the failed call are gone by now
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
         """Take the steps of a pack; if that fails, reduce the size of later packs and return False."""
         try:
             take_steps_together(members)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, only the trial that causes it fails
+        except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it
             half = -(-len(members) // 2)
             most = half if len(members) > 2 and may_be_out_of_memory(error) else 1
             self._bounds[form] = most
@@ -232,7 +232,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
                     if attempt.save_is_due:
                         attempt.save_midway()
     except (TimeLimitPassed, Exception) as error:
-        traceback.clear_frames(error.__traceback__)  # what they hold may be what is missing
+        traceback.clear_frames(error.__traceback__)  # their memory may be what is missing
         for training, state in zip(trainings, before, strict=True):
             training.restore(state)
         if not isinstance(error, TimeLimitPassed):
@@ -257,7 +257,7 @@ def _take_some(members: Sequence[Member], left_s: float | None) -> None:
                 if any(attempt.save_is_due for attempt, _ in members):
                     break
         if device.type != "cpu":
-            torch.accelerator.synchronize(device)  # or whoever is evaluated first pays for all
+            torch.accelerator.synchronize(device)  # else the first evaluated trial waits for the steps of all
     finally:
         seconds = (time.perf_counter() - began) / len(members)
         for training in trainings:

@@ -37,7 +37,7 @@ class StackedPasses:
             name: weight.new_empty((len(models), *weight.shape)).requires_grad_(weight.requires_grad)
             for name, weight in first.model.named_parameters()
         }
-        # torch's own way to tie weights does not give them back to a module that several blocks share
+        # torch's `tie_weights` does not restore weights of a module that several blocks share
         own = {weight: name for name, weight in first.model.named_parameters()}
         self._names = {
             f"{path}.{name}": own[weight]
@@ -104,7 +104,7 @@ class StackedSteps:
         self._passes = StackedPasses(trainings)
         self.weights = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
-        self._homes: list[dict[str, Tensor]] = []  # where the weights are else
+        self._homes: list[dict[str, Tensor]] = []  # the weights' own memory
 
     def __enter__(self) -> Self:
         try:

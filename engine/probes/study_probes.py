@@ -41,7 +41,7 @@ class StandardTrials:
     """The trials to which a trial is compared: those that attend to the encoder's outputs."""
 
     by_attention: dict[str, Trial]
-    ambiguous: tuple[str, ...] = ()  # attentions that several trials have
+    ambiguous: tuple[str, ...] = ()  # attentions of several trials
 
 
 def group_key(settings: TrialSettings) -> str | None:

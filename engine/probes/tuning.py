@@ -188,7 +188,7 @@ class _Tuning:
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:
         lines = self._store.outputs([self._trained.trial.id], tuned=tuned)
-        lines = lines.with_columns(lines["sizes"].fill_null("all"))  # as files of earlier versions had them
+        lines = lines.with_columns(lines["sizes"].fill_null("all"))  # the form in files of earlier versions
         lines = lines.filter(**asdict(decoding))
         if lines.is_empty():
             return None

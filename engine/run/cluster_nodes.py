@@ -87,7 +87,7 @@ def fit_to_cluster(
             Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in nodes
         ]
         machine = replace(machine, gpus=share(machine, brought, settings, at_once))
-    if machine.gpus != "auto" and 0 < machine.gpus < 1:  # else a worker has all of its GPU
+    if machine.gpus != "auto" and 0 < machine.gpus < 1:  # otherwise a worker gets a whole GPU
         machine = replace(machine, gpu_bytes=min(each.gpu_bytes for each in nodes))
     return machine
 
@@ -142,7 +142,7 @@ def check_node(
         prepare_corpora(trials, machine.data)
     except NodeError as error:
         return str(error), gpu_bytes
-    except Exception as error:  # noqa: BLE001 -- whatever it is, it is this node's
+    except Exception as error:  # noqa: BLE001 -- any error is this node's problem
         return f"{type(error).__name__}: {error}", gpu_bytes
     return "", gpu_bytes
 
@@ -153,7 +153,7 @@ def _describe(node: dict[str, Any], answer: ray.ObjectRef[tuple[str, int]]) -> C
         problem, gpu_bytes = ray.get(answer, timeout=ANSWER_S)
     except ray.exceptions.GetTimeoutError:
         problem = f"no answer within {ANSWER_S:g} s"
-    except ray.exceptions.RayError as error:  # as where the package is missing
+    except ray.exceptions.RayError as error:  # for example if the package is missing
         problem = str(error).strip().splitlines()[-1]
     return ClusterNode(
         host=f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})",

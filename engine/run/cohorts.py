@@ -55,7 +55,7 @@ PACKS_OF_A_FORM = 2
 ROUNDS_OF_PACKS = 1.25
 """`ROUNDS` for packed trials, which gain more from larger cohorts."""
 
-_REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
+_REMEMBERED = 8  # latest cohorts, whose slowest speed sizes the next one
 
 
 class CohortSource(Protocol):
@@ -126,7 +126,7 @@ class GridCohorts:
             self._is_sorted = True
         limit = 0.0
         if self._seconds_of_work:
-            second = 1 / max(self._seconds_of_work)  # the work of one
+            second = 1 / max(self._seconds_of_work)  # the work of one second
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
             limit = max(limit, self._least(second, workers)) if workers > 1 else limit
         first, taken, together = self._next, 0.0, self._gather_alike(workers)
@@ -167,7 +167,7 @@ class GridCohorts:
 
     def _share(self, work: Sequence[float], workers: int) -> int:
         most = PACKS_OF_A_FORM * self._pack
-        even = -(-len(work) // -(-len(work) // most))  # no few are left behind
+        even = -(-len(work) // -(-len(work) // most))  # leave no small rest
         if workers == 1:
             return even
         share = self._left / (ROUNDS_OF_PACKS * workers)
@@ -274,7 +274,7 @@ class Worker:
         make_training: TrainingFactory = Training,
     ) -> None:
         prepare_cpu(machine.threads)
-        import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
+        import_module("torch._dynamo")  # else the first optimiser loads it and keeps its trial's memory
         self._store, self._begin = store, make_training
         if machine.activation_checkpointing and make_training is Training:
             self._begin = partial(Training, recomputes=True)
@@ -285,7 +285,7 @@ class Worker:
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device)
         self._buffer = OutcomeBuffer(store)
-        outcome.commit()  # now: the files may change while it trains
+        outcome.commit()  # at the start, since the files may change during training
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
         """Return the attempts of these jobs; each is claimed when it starts."""
@@ -457,7 +457,7 @@ def run_local(
     metric: str | None = None,
 ) -> None:
     """Run all cohorts of a source in this process, or stop on request, even within an epoch."""
-    worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
+    worker: Worker | None = None  # slow to load, and not needed if nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:
             worker = Worker(store, machine)

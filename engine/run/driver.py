@@ -153,7 +153,7 @@ def _run_round(
     trial_ids: Collection[str] | None,
 ) -> Summary:
     """Train the known missing trials; for an ablation path, those up to its current round."""
-    # before the outcomes: an attempt that ends in between has a lease that says so
+    # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
         statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
@@ -195,7 +195,7 @@ def _run_round(
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
-    with storing():  # all is stored by now, and what cannot be merged is merged by the next run
+    with storing():  # everything is stored by now; the next run merges what is left
         store.upkeep.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
@@ -283,7 +283,7 @@ class RunCounter(Relay):
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
             if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
-                with suppress(OSError):  # it can wait for the end of the run
+                with suppress(OSError):  # merging can wait for the end of the run
                     self._merge()
         elif isinstance(event, MachineFailed):
             self.machine_failure = event.reason
@@ -327,7 +327,7 @@ class RunRounds:
                 return self.train_grid(missing, last, max_trials)
             return self.search(max_trials, retry_failed=retry_failed)
         finally:
-            if lost_gpu() is None:  # else the trial whose kernel has failed counts as a death
+            if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
                 left = self._counter.planned - self._counter.ended.keys()
                 with suppress(OSError):  # a stop that cannot be recorded counts as a death
                     for trial in self._store.files.trials_with_checkpoint(left):
@@ -390,7 +390,7 @@ class RunRounds:
                 retry_failed=retry_failed,
                 gone=gone,
             )
-            if source.has_next():  # else no worker is started
+            if source.has_next():  # otherwise no worker starts
                 given_up += self._run(source)
             taken_now = self._counter.pop_claimed_elsewhere()
             if not taken_now or len(self._counter.ended) == max_trials:

@@ -311,14 +311,14 @@ def _total_time(plan: Plan, machine: Machine) -> str:
     workers = max(1, int(cpus_here() / machine.cpus))
     is_alone = plan.study.search is None and machine.address is None
     if is_alone and seconds <= max_seconds_in_process(workers):
-        workers = 1  # so short a grid trains in one process
+        workers = 1  # such a short grid trains in one process
     about = "" if expected is None else f"about {_on_cpus(plan, machine, expected, workers)}; "
     return f"{about}{bound}{_on_cpus(plan, machine, seconds, workers)} on this machine"
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
     """Return the core-hours of `seconds` of training and this machine's time: `3.1 core-hours, 1.6 h`."""
-    longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # no trial is split
+    longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "
     return f"{'' if core_hours.startswith('0.0') else core_hours}{format_duration(wall_s)}"

@@ -188,7 +188,7 @@ def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection
         raise DataError("\n".join(faults))
 
 
-_ROWS, _SYMBOLS = 8, 4  # of an evaluation by which metrics are tried; symbols where a task says no number
+_ROWS, _SYMBOLS = 8, 4  # sizes of the test evaluation of metrics; the number of symbols if a task states none
 _SPLITS = ("", "dev", "test")
 
 
@@ -211,7 +211,7 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
             *(fault for task in tasks.values() for fault in _task_faults(task)),
         ]
     )
-    if not faults:  # else they would be met again
+    if not faults:  # otherwise they would be visited again
         faults |= dict.fromkeys(
             fault for settings in parts.values() for fault in _part_faults(settings, data)
         )
@@ -274,5 +274,5 @@ def _part_faults(settings: TrialSettings, data: Path) -> Iterator[str]:
                 training.callbacks.after_epoch(training.model, 1, training.step, metrics, last=True)
     except ActivememError as error:
         yield str(error)
-    except Exception:  # noqa: BLE001 -- not of a plug-in, such as short memory: the trial itself reports it
+    except Exception:  # noqa: BLE001 -- such as a lack of memory: the trial itself reports it
         return

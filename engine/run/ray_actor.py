@@ -98,7 +98,7 @@ class CohortActor(tune.Trainable):
         see_own_gpus()
         share_cores(machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
-        faulthandler.disable()  # each trial has its own file for that
+        faulthandler.disable()  # each trial has its own file of crash reports
         self._metric = metric
         self._attempts: list[Attempt] = []
         self._broken: str | None = None
@@ -109,7 +109,7 @@ class CohortActor(tune.Trainable):
             load_plugin_files(plugins)
             self._worker = Worker(place.open(), machine, make_training)
             self.reset_config(config)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, no trial has begun
+        except Exception as error:  # noqa: BLE001 -- no trial has begun, whatever the error
             what = " ".join(f"{type(error).__name__}: {error}".split())
             self._broken = f"a worker on {socket.gethostname()} cannot begin: {what}"
 

@@ -80,7 +80,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
         if (cohort := self._source.next_cohort(self._workers)) is None:
             return None if self._source.may_have_more() else _FINISHED
         self._names[trial_id], jobs = cohort
-        return {"tasks": pickle.dumps(jobs)}  # which a worker loads after the plug-ins that they may need
+        return {"tasks": pickle.dumps(jobs)}  # workers load them after the plug-ins that they need
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
         """Return whether the source prunes the cohort with this id in Tune."""

@@ -78,19 +78,19 @@ class HeadWatch:
 def _run(what: Callable[[], _ResultT], result: Future[_ResultT]) -> None:
     try:
         result.set_result(what())
-    except BaseException as error:  # noqa: BLE001 -- it is raised where the result is asked for
+    except BaseException as error:  # noqa: BLE001 -- raised when the result is requested
         result.set_exception(error)
 
 
 RAY_ENVIRONMENT = {
-    "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
+    "RAY_AIR_NEW_OUTPUT": "0",  # Tune's old output prints no header
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # 13 to 30 ms a trial
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # saves 13 to 30 ms per trial
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver handles signals itself
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
-    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # else a worker begins only after the one before; see `suggest`
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # otherwise workers start one after the other; see `suggest`
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # later than a dead head ends the run in order
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # longer than the run needs to end after the head's death
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     # on a busy machine Ray's processes start several times slower than its own limits allow
     "RAY_agent_register_timeout_ms": "120000",
@@ -122,7 +122,7 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # we report a worker's death
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # the driver reports a worker's death itself
     mine = not ray.is_initialized()
     if mine:
         if machine.address is None:
@@ -134,7 +134,7 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
         yield head
     finally:
         head.close()
-        if mine and not head.is_lost:  # it would be waited for
+        if mine and not head.is_lost:  # otherwise Ray would wait for it
             ray.shutdown()
 
 
@@ -174,7 +174,7 @@ def _start(machine: Machine, listener: Listener) -> None:
                         num_gpus=gpus_to_hand_out(machine),
                         include_dashboard=False,
                         log_to_driver=False,
-                        logging_level=logging.CRITICAL,  # the error that it raises says the same
+                        logging_level=logging.CRITICAL,  # the error raised says the same
                     )
                     return
                 except Exception as error:
@@ -259,14 +259,14 @@ def _make_look() -> Callable[[], Code]:
     """
 
     def look() -> Code:
-        import hashlib  # noqa: PLC0415 -- all of these are the worker's
+        import hashlib  # noqa: PLC0415 -- these modules belong to the worker
         import importlib  # noqa: PLC0415
         import os  # noqa: PLC0415
         from pathlib import Path  # noqa: PLC0415
 
         try:
             package = importlib.import_module("activemem")
-        except Exception as error:  # noqa: BLE001 -- whatever another package of that name raises
+        except Exception as error:  # noqa: BLE001 -- another package of that name may raise anything
             return {"folder": "", "digest": "", "fault": " ".join(f"{type(error).__name__}: {error}".split())}
         if package.__file__ is None:
             return {"folder": str(next(iter(package.__path__))), "digest": "", "fault": "no package is there"}

@@ -113,7 +113,7 @@ def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generat
     tries = math.ceil(_REJECTION_BITS / bits)
     candidates = torch.randint(2, (batch_size * 2, tries, bits), generator=generator)
     refused = candidates.all(dim=-1)  # (2 batch, tries)
-    first = refused.long().argmin(dim=-1)  # the first that is not refused
+    first = refused.long().argmin(dim=-1)  # the first accepted draw
     chosen = candidates[torch.arange(batch_size * 2), first]  # (2 batch, bits)
     chosen[:, -1] &= ~chosen.all(dim=-1)
     a, b = chosen.view(batch_size, 2, bits).unbind(1)

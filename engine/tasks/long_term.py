@@ -18,8 +18,8 @@ from torch import Tensor
 TOLERANCE = 0.04
 """An answer within this distance is correct (Hochreiter and Schmidhuber 1997, section 5.4)."""
 
-_MAX_FIRST_MARK = 9  # steps that the first mark can have: 1 to 9
-_DRAWS = 2**40  # far more values than steps, so that each step is as likely as another
+_MAX_FIRST_MARK = 9  # possible steps of the first mark: 1 to 9
+_DRAWS = 2**40  # far more values than steps, so that all steps are equally likely
 
 
 class RegressionBatch(NamedTuple):
@@ -71,6 +71,6 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return two different steps for the marks: one of 1 to 9, and one from 1 to before the middle."""
     first = 1 + draws[0] % _MAX_FIRST_MARK
-    before = lengths // 2 - 1  # steps that the second may have, were it not for the first
+    before = lengths // 2 - 1  # possible steps of the second mark, without excluding the first
     second = 1 + draws[1] % (before - (first <= before).long())
     return first, second + (second >= first).long()

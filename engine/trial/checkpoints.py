@@ -206,7 +206,7 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
     try:
         metrics = [MetricRow(**row) for row in saved["metrics"]]
         return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
-    except (KeyError, TypeError, AttributeError) as error:  # whoever sealed it was not this program
+    except (KeyError, TypeError, AttributeError) as error:  # another program sealed it
         raise DamagedError("expected a training's state, metrics and totals, got other values") from error
 
 
@@ -220,7 +220,7 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
             raise DamagedError("expected a checksum at its end, got none")
         try:
             return torch.load(file, map_location=device, weights_only=True)
-        except pickle.UnpicklingError as error:  # whoever sealed it was not this program
+        except pickle.UnpicklingError as error:  # another program sealed it
             raise DamagedError("expected only tensors and plain values, got other objects") from error
 
 

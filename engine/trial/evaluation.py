@@ -52,7 +52,7 @@ def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
             raise
     else:
         return
-    free_memory()  # now that no frame of what has failed is left
+    free_memory()  # the frames of the failed call are gone by now
     _log.warning("the check for future inputs runs on the CPU: device memory is short")
     _check_on(_CPU, model, view)
 
@@ -244,7 +244,7 @@ def evaluate_epoch(
                 measured = measure(model, last=True)
             is_checked = (
                 is_last or stopping.epoch.bit_count() == 1
-            )  # a block may learn to look ahead only later
+            )  # a block may start to look ahead later in training
             if is_checked and (view := objective.causal_view()) is not None:
                 check_future_is_hidden(model, view)
             if callbacks:

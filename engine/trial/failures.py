@@ -73,7 +73,7 @@ _NO_GPU = (
     "CUDA error: initialization error",
     "uncorrectable NVLink error",
     "memory over nvlink or a hardware error",
-    "CUDNN_STATUS_SUBLIBRARY_",  # a part of cuDNN cannot be loaded, or is of another version
+    "CUDNN_STATUS_SUBLIBRARY_",  # a cuDNN library is missing or has another version
     "cuDNN version incompatibility",
 )
 """Messages of torch if a GPU is missing, broken, in use, or not supported by torch or its driver.
@@ -127,7 +127,7 @@ def storing() -> Iterator[None]:
         yield
     except OSError as error:
         raise MachineError(describe_os_error(error)) from error
-    except RuntimeError as error:  # torch's, of a file that it could not write
+    except RuntimeError as error:  # torch's error for a file that it could not write
         cause = error.__cause__ or error.__context__
         if not isinstance(cause, OSError):
             raise
@@ -328,16 +328,16 @@ _UNCHANGED_BATCHES = ("beside others", "alone")
 """The tries that keep batches as the settings say."""
 
 _OUT_OF_MEMORY = (
-    "can't allocate memory",  # of torch on a CPU
-    "out of memory",  # of CUDA
-    "_ALLOC_FAILED",  # of cuBLAS, cuFFT, cuSOLVER and cuSPARSE
-    "_ALLOCATION_FAILED",  # of cuDNN, since its version 9
+    "can't allocate memory",  # torch on a CPU
+    "out of memory",  # CUDA
+    "_ALLOC_FAILED",  # cuBLAS, cuFFT, cuSOLVER and cuSPARSE
+    "_ALLOCATION_FAILED",  # cuDNN since version 9
 )
 
 _PERHAPS_OUT_OF_MEMORY = (
-    "_STATUS_NOT_INITIALIZED",  # of cuBLAS and cuDNN: each thread's handles take memory beside torch's
-    "was unable to find an engine",  # of convolutions: torch passes over those that memory is too short for
-    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # of torch, which asks who holds it: MIG does not say
+    "_STATUS_NOT_INITIALIZED",  # cuBLAS and cuDNN: their handles need memory outside torch's
+    "was unable to find an engine",  # convolutions: torch skips algorithms that do not fit the memory
+    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # torch asks which process holds it; MIG does not say
 )
 
 
@@ -385,7 +385,7 @@ class OomRetries:
         if self.tries + 1 >= len(self._parts):
             return False
         self.tries += 1
-        with suppress(OSError):  # it is then tried from the beginning
+        with suppress(OSError):  # then the count of tries restarts
             self._file.write_text(f"{self.tries}", "ascii")
         return True
 
@@ -418,7 +418,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
         except RuntimeError as error:
             if not may_be_out_of_memory(error) or 2 * parts > most:
                 raise
-        free_memory()  # now that no frame of what has failed is left
+        free_memory()  # the frames of the failed call are gone by now
         parts *= 2
 
 

@@ -66,7 +66,7 @@ class Claims:
         if isinstance(claimed, LeaseState) and claimed.ended:
             if self._has_ended(job, at_once=True):
                 return ClaimedElsewhere(trial=trial, attempt=claimed.attempt, ended=True)
-            if claimed.lists_are_current or claimed.attempt <= job.gone:  # its row is lost, or never was
+            if claimed.lists_are_current or claimed.attempt <= job.gone:  # its row is lost or never existed
                 claimed = self._leases.claim(trial, claimed.attempt + 1)
         if isinstance(claimed, LeaseState):
             return claimed_elsewhere(claimed)
@@ -124,7 +124,7 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
 START_LIMIT_S = 60.0
 """The minimum time for a start under any limit, because reading data and building models is not training."""
 
-_CPU = torch.device("cpu")  # checkpoints are read here; trainings move what they need to their device
+_CPU = torch.device("cpu")  # checkpoints are loaded on the CPU; trainings move tensors to their device
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class Attempt:
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
         self._has_started = False  # a Started event has been returned
-        self._suspect_epoch: int | None = None  # the epoch in which a process has died
+        self._suspect_epoch: int | None = None  # the epoch in which a process died
         self._saved_at, self._saved_seconds, self._is_unsaved = time.monotonic(), 0.0, False
         self._outcome: AttemptRows | None = None
 
@@ -190,7 +190,7 @@ class Attempt:
         """
         try:
             while (event := self._next_event()) is None:
-                free_memory()  # no frame refers to the failed training any more
+                free_memory()  # no frame refers to the failed training now
         except Exception as error:
             if self._is_surely_lost():
                 return self._leave()
@@ -219,7 +219,7 @@ class Attempt:
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
-            self._training = None  # its part of the epoch does not count
+            self._training = None  # the partial epoch does not count
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._place()}")
         note_lost_gpu(error)
         summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
@@ -305,7 +305,7 @@ class Attempt:
             with storing():
                 keep_model(self._store, self.job.trial, training, row)
             outputs = training.outputs()
-        self.ended = True  # the row may be there although its flush fails: the lease is never given back
+        self.ended = True  # the row may exist although its flush failed, so the lease is never released
         self._outcome = AttemptRows(row, self._rows, outputs)
         if self._buffer is not None and status == "done" and self._suspect_epoch is None:
             self._buffer.add(self)
@@ -313,7 +313,7 @@ class Attempt:
             with storing():
                 self._store.write(*self._outcome)
             self.close()
-        self._training = training = None  # frees its memory for the trials behind it
+        self._training = training = None  # frees its memory for the next trials
         give_back_memory()
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
@@ -346,7 +346,7 @@ class Attempt:
     def release(self) -> None:
         """Save the state since the last epoch if possible; release the lease unless the trial has ended."""
         if self._is_unsaved and lost_gpu() is None:
-            with suppress(MachineError):  # what is not on disk is trained again
+            with suppress(MachineError):  # steps that are not on disk are repeated
                 self.save_midway()
         if self._lease is not None and not self.ended:
             self._lease.release()

@@ -159,7 +159,7 @@ class Training:
                 with self.trained.evaluated() as model, float32_products(train.precision):
                     self.callbacks.start(model)
             self.take_steps(self.steps_left, between_steps)
-            while self.steps_left:  # of a budget of time, which is known step by step
+            while self.steps_left:  # with a budget of time, known only step by step
                 self.take_steps(self.steps_left, between_steps)
             steps = self._taken
             shapes, loss = self.objective.epoch_shapes(steps), float(self._loss / steps)

@@ -263,7 +263,7 @@ class Callbacks:
         if unknown := sorted(reported.keys() - CALLBACKS[name].metrics):
             known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
             raise CallbackError(f"{name}: expected registered metrics, {known}, got {unknown[0]}")
-        with plugin_errors("callback", name, CALLBACKS[name].settings):  # what is no number
+        with plugin_errors("callback", name, CALLBACKS[name].settings):  # for a value that is not a number
             return {metric: reported_number(value) for metric, value in reported.items()}
 
 

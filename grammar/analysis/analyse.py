@@ -49,14 +49,14 @@ PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "tar
 class PartKind(StrEnum):
     """The kind of a part in its recipe, for drawing."""
 
-    FRAME = "frame"  # stands around the body
-    SHARED = "shared"  # parameters that several blocks have in common
+    FRAME = "frame"  # outside the body
+    SHARED = "shared"  # parameters shared by several blocks
     BLOCK = "block"
     SUM = "sum"
     SERIES = "series"
     COPIES = "copies"
-    TRANSDUCER = "whole"  # a model of a source and a target, taken apart
-    STACK = "stack"  # a stack within it, by name
+    TRANSDUCER = "whole"  # parts of a model of a source and a target
+    STACK = "stack"  # a named stack of such a model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +263,7 @@ def analyse(
     _check_resolved(recipe)
     root = recipe.root
     scored = 1 if output_kind(root) == VECTOR else length if scored is None else scored
-    limits = (None, 32, 16, 8, 4, 2, 1)  # of the copies of a repeat, where memory is measured
+    limits = (None, 32, 16, 8, 4, 2, 1)  # copies of a repeat that are measured for memory
     limit = next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
     analyser = _Analyser(config, length, past=past, limit=limit)
     return Analysis(

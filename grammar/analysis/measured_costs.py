@@ -105,7 +105,7 @@ def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
     """Return the settings that may affect a block's cost, all others at their defaults."""
     spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
     found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
-    if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has sub-layers of its own
+    if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has its own sub-layers
         found = {name: getattr(config, name) for name in ("norm", "residual", "norm_kind", "position")}
     return ModelConfig(
         d_model=config.d_model,

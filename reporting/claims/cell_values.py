@@ -420,7 +420,7 @@ class ComparableCells:
             pool = self._pools[group, seeds]
             if pool is None:
                 return None
-            parts.append((squares / 2 * pool.variance, pool))  # a pool has the variance of two cells
+            parts.append((squares / 2 * pool.variance, pool))  # a pool is the variance of two cells
         variance = math.fsum(each for each, _ in parts)
         if not variance:
             return None
@@ -479,7 +479,7 @@ def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict
             return found
         case SignedSum():
             terms = [(sign * factor, term) for sign, term in number.terms]
-        case Speedup():  # of logarithms, which are comparable with each other alone
+        case Speedup():  # logarithms are only comparable with each other
             slow, fast = (replace(each, metric=_LOG + each.metric) for each in (number.slow, number.fast))
             terms = [(factor, slow), (-factor, fast)]
         case Reduction() if number.function == "mean" or len(number.parts) == 1:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 INDENT = 2
 _GAP = 2  # columns between words and numbers
 _MOST_SEEDS = 100  # above this, the bound of the difference says more than the needed number of seeds
-_MAX_CELLS_NAMED = 2  # more cells that lack the same are only counted
+_MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,11 @@ def claims_to_terminal(
     the origin of the numbers. Blank lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
-    widths: dict[int, int] = {}  # of the verdicts with the gap after them, by indent
+    widths: dict[int, int] = {}  # width of verdicts with the gap, by indent
     for row in rows:
         widths[row.indent] = max(widths.get(row.indent, 0), len(row.verdict) + 3)
     numbers, blank_lines = _numbers(rows), any(row.indent > INDENT for row in rows)
-    column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # where the numbers begin
+    column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # column of the numbers
     lines: list[str] = []
     for row, right in zip(rows, numbers, strict=True):
         if blank_lines and lines and row.indent == INDENT:

@@ -287,7 +287,7 @@ class FigureCells:
         metric = find_metric(spec.value)
         titles = {each.task.spec.test_sets_title for each in settings}
         if metric.index_titles == (TEST_SETS,) and len(titles) == 1:
-            metric = replace(metric, index_titles=tuple(titles))  # what the test sets differ in
+            metric = replace(metric, index_titles=tuple(titles))  # the property in which test sets differ
         over_index = not {*INDEX_AXES}.isdisjoint(spec.roles.values())
         return cls(
             spec=spec,

@@ -40,7 +40,7 @@ INDEX_AXES = ("index", "index2")
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns with the position of a value: the index of a level, or a measured value on the axis."""
 
-_INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
+_INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # for a metric with an index
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 _LEFT_OUT = (
     ValueStatus.FAILED,

@@ -113,7 +113,7 @@ class Box:
     text: str = ""
     quartiles: tuple[float, float, float] | None = None
     whiskers: tuple[float, float] | None = None
-    values: tuple[float, ...] = ()  # beyond the whiskers, or all of few
+    values: tuple[float, ...] = ()  # values beyond the whiskers, or all if they are few
     accent: bool = False
 
 

@@ -352,7 +352,7 @@ def _cells(
     if row.level is not None:
         contrast = _level_effect(found, row, factors)
         return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
-    held = effect.aliases if column.mentions_interactions else ()  # otherwise the caption says it
+    held = effect.aliases if column.mentions_interactions else ()  # otherwise the caption has this note
     many = f"Valid if none of {len(held)} interactions exists."
     few = f"Valid without {_listed(held, 'or')}."
     marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
@@ -513,7 +513,7 @@ class FactorMeans:
     means: tuple[Bar, ...]
 
 
-_HEAD = 1.15  # rows that a factor's name takes, with the space above
+_HEAD = 1.15  # height of a factor's name in rows, with the space above
 _GAP = 5.0
 
 

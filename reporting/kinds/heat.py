@@ -24,8 +24,8 @@ MAX_LABELLED_ROWS, MAX_LABELLED_COLUMNS = 48, 12
 """The maximum number of rows and of columns for which cells show numbers."""
 
 _LIGHT, _DARK = 0.95, 0.15  # the shades of the lowest and the highest value
-_STEEP = 55  # degrees of names that are wider than their columns
-_MAX_SIDE = 240.0  # of a map without numbers, at most
+_STEEP = 55  # angle in degrees of names wider than their columns
+_MAX_SIDE = 240.0  # largest size of a map without numbers
 
 
 class HeatFigure(CellFigure):
@@ -103,7 +103,7 @@ class Matrix(Content):
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]  # by row, then column
     texts: tuple[tuple[str, ...], ...]
-    ends: tuple[tuple[float, str], tuple[float, str]]  # of the shades, lowest and highest, in all panels
+    ends: tuple[tuple[float, str], tuple[float, str]]  # range of the shades over all panels
     shows_title: ClassVar[bool] = True
     pairs: tuple[int, ...] = ()  # the columns that are marked together with the next one, counted from 0
 

@@ -46,10 +46,10 @@ MAX_LINES = 5
 """
 
 
-_MAX_MARKED_POINTS = 16  # points of a line with fewer of them are marked
-_NAME = 8.0  # from the plot to a name
-_LINE = 9.5  # from one name to the next
-_SAMPLE = 20.0  # the piece of a line before its name
+_MAX_MARKED_POINTS = 16  # lines with fewer points get marks
+_NAME = 8.0  # gap from the plot to a name
+_LINE = 9.5  # gap between names
+_SAMPLE = 20.0  # length of the line sample before a name
 
 
 class LineFigure(SeriesFigure):

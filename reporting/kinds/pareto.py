@@ -137,7 +137,7 @@ class Cloud(Content):
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right
-    steps: Literal["post", "pre"]  # whether the front holds to the right of its points, or to their left
+    steps: Literal["post", "pre"]  # whether front steps extend to the right of their points, or to the left
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:

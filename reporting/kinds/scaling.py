@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     FittedLaw = PowerLaw | OffsetLaw
 
 
-_STEPS = 24  # of the line of a law
-_NAME, _LINE = 8.0, 20.0  # from the plot to a name, and from one name to the next
+_STEPS = 24  # points of a law's line
+_NAME, _LINE = 8.0, 20.0  # gap from the plot to a name, and between names
 
 
 class LawKeys(ResultKeys):

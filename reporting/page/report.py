@@ -47,8 +47,8 @@ def make_environment(*folders: Path) -> Environment:
     """Return an environment with the templates of these folders; the first folder with a name wins."""
     environment = Environment(
         loader=FileSystemLoader(folders),
-        autoescape=True,  # no text of a study file or a store becomes markup,
-        finalize=_finalize,  # and no character of it turns what is shown
+        autoescape=True,  # escape markup in texts of study files and stores,
+        finalize=_finalize,  # and remove their control characters
         keep_trailing_newline=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -142,7 +142,7 @@ def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[floa
             break
         try:
             recipe = parse(texts[number])
-        except RecipeError:  # of a plug-in that is not loaded
+        except RecipeError:  # a metric of a plug-in that is not loaded
             continue
         found = mine.distance(DistanceTree(recipe.root)), number, recipe
         best = nsmallest(count, [*best, found], key=lambda each: each[:2])

@@ -100,7 +100,7 @@ class _StreamLayout:
             self.series((part,), x)
             end = self.y - _ROW
             if end > start:
-                self.strokes.insert(below, _path(f"M{x} {start}V{end}"))  # beneath what stands on it
+                self.strokes.insert(below, _path(f"M{x} {start}V{end}"))  # below what is drawn on it
             self.ends[part.label] = self.ends[PREVIOUS_PART] = x, end
 
     def series(self, parts: tuple[ModelPart, ...], x: float) -> None:

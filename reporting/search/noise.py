@@ -29,7 +29,7 @@ from .promotion import FRESH_SEEDS
 LEVEL = 0.95
 """The share of searches among equal points that stay below the bound."""
 
-_NODES = 48  # of each of the two integrals
+_NODES = 48  # nodes of each of the two integrals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights = weights / weights.sum()
     ranks = (np.arange(4 * _NODES) + 0.5) / (4 * _NODES)
-    scales = np.sqrt(gammaincinv(degrees / 2, ranks) * 2 / degrees)  # of the estimated deviation
+    scales = np.sqrt(gammaincinv(degrees / 2, ranks) * 2 / degrees)  # quantiles of the estimated deviation
 
     def below(limit: float) -> float:
         ahead = (limit * scales[:, None] + nodes[None, :] / math.sqrt(other)) * math.sqrt(seeds)
@@ -241,5 +241,5 @@ def cell_of(settings: str) -> str:
     """Return a key that is equal for trials that differ only in their seed, whichever version stored them."""
     try:
         return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
-    except (ValueError, KeyError):  # of a plug-in that is not loaded
+    except (ValueError, KeyError):  # a metric of a plug-in that is not loaded
         return "".join(part for part in settings.split(",") if not part.strip().startswith('"seed":'))

@@ -383,7 +383,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
         if name not in study.dimensions:
             fixed[name] = study.factors[name][0]
             continue
-        if name not in start or name not in end:  # filled as part of the point that has it
+        if name not in start or name not in end:  # filled by the point that has it
             continue
         pair = level_of(start[name], start, end), level_of(end[name], end, start)
         if level_key(pair[0]) == level_key(pair[1]):

@@ -164,7 +164,7 @@ class PageServer:
                 lifespan="off",
                 ws="none",
                 log_config=None,
-                access_log=False,  # the address of a request may have a token
+                access_log=False,  # do not log addresses, which may have a token
                 server_header=False,
                 headers=list(_HEADERS.items()),
                 timeout_graceful_shutdown=GRACE_S,
@@ -187,7 +187,7 @@ class PageServer:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await self._response(Request(scope))
-        except ActivememError as error:  # such as a store that cannot be read
+        except ActivememError as error:  # for example an unreadable store
             response = _text(500, str(error))
         await response(scope, receive, send)
 
@@ -219,7 +219,7 @@ class PageServer:
                 return _text(421, "Expected a name of this machine in the address, such as localhost.")
             case "no token":
                 return _text(401, "Expected the token in the address, as in ?token=…")
-            case "allowed with a token":  # a cookie for it, and the address without it
+            case "allowed with a token":  # set a cookie, and redirect to the address without the token
                 rest = urlencode({name: value for name, value in query.items() if name != "token"})
                 raw = request.scope["raw_path"].decode("ascii")
                 where = "/" + raw.lstrip("/") + (f"?{rest}" if rest else "")

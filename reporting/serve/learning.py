@@ -40,7 +40,7 @@ class TrialLine:
     levels: Sequence[str]
     state: str
     row: Mapping[str, Any] | None
-    own_metrics: Sequence[str] = ()  # of the study, which come first
+    own_metrics: Sequence[str] = ()  # the study's own metrics come first
 
     @property
     def metrics(self) -> list[tuple[str, str]]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
-_NODES = 64  # of a quadrature between the boundaries
-_TINY = 1e-5  # below, the quadrature has few digits
+_NODES = 64  # nodes of the quadrature between the boundaries
+_TINY = 1e-5  # below this the quadrature is inaccurate
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:

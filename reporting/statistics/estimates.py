@@ -98,8 +98,8 @@ TESTS: Mapping[Test, str] = {
 }
 """The name of each test in a caption."""
 
-_MAX_EXACT_PAIRS = 14  # up to 2 ** 14 sign patterns are all counted
-_SAMPLED_PATTERNS = 19_999  # of sign patterns, where they are too many
+_MAX_EXACT_PAIRS = 14  # up to 2 ** 14 sign patterns are enumerated
+_SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
@@ -154,7 +154,7 @@ def _sign_flip_p(weights: Sequence[float]) -> float:
         extra = 0
     else:
         signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(_SAMPLED_PATTERNS, count))
-        extra = 1  # the pattern that was found is one of them
+        extra = 1  # the observed pattern is one of them
     sums = np.abs(signs @ sizes)
     reached = int(np.count_nonzero(sums >= abs(math.fsum(weights)) - slack))
     return (reached + extra) / (len(sums) + extra)

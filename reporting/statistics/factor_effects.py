@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .estimates import holm_adjusted, t_quantile
 
-_ROUNDING = 1e-12  # a deviation this small beside the values is nothing
+_ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +316,7 @@ Floats = NDArray[np.float64]
 Term = tuple[str, ...]
 """A factor, or the two factors of an interaction."""
 
-_TOLERANCE = 1e-8  # of what is nothing but rounding, beside codes of 0 and 1
+_TOLERANCE = 1e-8  # rounding error of codes of 0 and 1
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ Values = Mapping[int, float]
 """Values by the unit by which they are paired, such as a seed."""
 
 _ENOUGH = 0.01
-_ROUNDING = 1e-12  # of the largest value: what sums of floats may be off by
+_ROUNDING = 1e-12  # rounding error of sums of floats, relative to the largest value
 
 
 def permutation_decides(n: int, tests: int) -> bool:
@@ -55,7 +55,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     ]
     weight = sum(each for each, _ in found)
     units = set[int]().union(*varying)
-    degrees = sum(map(len, varying)) - len(varying) - len(units) + 1  # what cells and units leave over
+    degrees = sum(map(len, varying)) - len(varying) - len(units) + 1  # residuals after cell and unit effects
     if not weight or degrees < 1:
         return None
     variance = math.fsum(squares for _, squares in found) / weight

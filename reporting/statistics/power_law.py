@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 MIN_OFFSET_CELLS = 4
 """The minimum number of cells for an interval of a law with an offset."""
 
-_GRID = 161  # exponents and shares that are tried at a time
+_GRID = 161  # exponents and shares evaluated at a time
 _ZOOMS = 3
-_WHOLE = ((1e-3, 4.0), (0.0, 0.9999))  # exponents, and shares of the offset at the largest x
+_WHOLE = ((1e-3, 4.0), (0.0, 0.9999))  # grid of exponents, and of the offset's shares at the largest x
 
-_ROUNDING = 1e-12  # a deviation this small beside the values is nothing
+_ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

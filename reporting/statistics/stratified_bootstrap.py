@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Runs = Sequence[Sequence[float]]
 """The scores of a method's runs, task by task."""
 
-_ROUNDING = 1e-12  # a deviation this small beside the values is nothing
+_ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

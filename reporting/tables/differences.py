@@ -137,7 +137,7 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
     families: dict[str, list[str]] = {}
     for row in baselines:
         first = baselines[row]
-        while first in baselines:  # the row before, until one that differs from none
+        while first in baselines:  # follow the rows back to one without a baseline
             first = baselines[first]
         families.setdefault(first, []).append(row)
     return list(families.values())
@@ -278,7 +278,7 @@ def best_of_column(
     ranked = sorted(known, key=lambda place: -sign * estimates[place].value)
     shown = metric.format(estimates[ranked[0]].value)
     places = [place for place in known if metric.format(estimates[place].value) == shown]
-    if len(places) == len(known) and not is_infinite:  # nothing is best where all are equal
+    if len(places) == len(known) and not is_infinite:  # if all are equal, none is best
         return BestOfColumn(metric=metric)
     if spec.best == "shown":
         return BestOfColumn(metric=metric, places=frozenset(places))

@@ -31,7 +31,7 @@ class CellStatus(StrEnum):
     """The progress of a cell's trials."""
 
     DONE = "done"  # every trial has a value
-    PARTIAL = "partial"  # some have; where none has, the words of `ValueStatus` follow
+    PARTIAL = "partial"  # some trials have one; if none has, the words of `ValueStatus` are used
     INFINITE = "infinite"
     CENSORED = "censored"  # some trials ended before they reached a target
     BEGUN = "begun"
@@ -42,9 +42,9 @@ class CellStatus(StrEnum):
     PRUNED = "pruned"
     INCOMPLETE = "incomplete"
     MISSING = "missing"
-    REFUSED = "refused"  # the study's budget does not allow them
+    REFUSED = "refused"  # the trials exceed the study's budget
     UNPLANNED = "unplanned"  # the study has no such trial
-    PUBLISHED = "published"  # the table is a paper's, and so is the number
+    PUBLISHED = "published"  # a published table: the number is the paper's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Cell:
     is_within: bool | None = None
     p: float | None = None
     best: bool = False
-    marks: tuple[str, ...] = ()  # of its footnotes
+    marks: tuple[str, ...] = ()  # marks of its footnotes
     at_least: float | None = None
     picked: str = ""
     metric: str = ""
@@ -168,7 +168,7 @@ class Table:
 
     def render(self, form: str = "rich") -> str:
         """Return the table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
-        formats = import_module(".render", __package__)  # which know tables, not the reverse
+        formats = import_module(".render", __package__)  # formats import tables, not the reverse
         return formats.render(self, form)
 
     def __str__(self) -> str:

@@ -91,7 +91,7 @@ class TestTimeTraining(LinearRecurrence):
             y, last = self._learn([_by_heads(each) for each in rows], begin, begin, None, keep=keep)
             return y.transpose(1, 2), last
         start, now, place = state.split([self.head_width, self.head_width, 1], -1)
-        first = place[:, 0, 0].round().long()  # (batch, 1): how much of its mini-batch is past
+        first = place[:, 0, 0].round().long()  # (batch, 1): positions of the current mini-batch so far
         steps = -(-(length + self.size - 1) // self.size) * self.size
         taken = torch.arange(steps, device=x.device) - first  # (batch, steps)
         inside = (taken >= 0) & (taken < length)
@@ -111,7 +111,7 @@ class TestTimeTraining(LinearRecurrence):
         rates. Each is (batch, heads, length, ·). Learning continues up to `end` (batch, 1), or to the last
         row.
         """
-        outputs: list[Tensor] = []  # torch compiles no `list[Tensor]()`
+        outputs: list[Tensor] = []  # torch.compile does not support `list[Tensor]()`
         length = rows[0].shape[2]
         for begin in range(0, length, self.size):
             stop = min(begin + self.size, length)

@@ -179,7 +179,7 @@ def run_stabilised(
     forgotten, written = split_chunks(gates, most_positions).unbind(-1)  # (chunks, batch, heads, size)
     total = forgotten.cumsum(-1)
     pairs = _pairs(total, written)
-    left = total[..., -1:] - total + written  # of what each position writes, behind its chunk
+    left = total[..., -1:] - total + written  # log weight of each write at the end of its chunk
     with torch.no_grad():
         all_stable = _stabilisers(total[..., -1], left.amax(-1), None if state is None else state[1])
         before, behind = all_stable[:-1], all_stable[1:]

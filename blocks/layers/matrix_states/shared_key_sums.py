@@ -195,7 +195,7 @@ def _propagate_gradients(
     """
     found: list[Tensor] = []
     grad_before = grad_before.to(decay.dtype)
-    for place in reversed(range(first, len(states) + 1)):  # the state before a chunk, behind the one before
+    for place in reversed(range(first, len(states) + 1)):  # from the last chunk to the first
         now = grad_before[place - first] if place - first < len(grad_before) else torch.zeros_like(states[0])
         if place and grad_states is not None:
             now = now + grad_states[place - 1]

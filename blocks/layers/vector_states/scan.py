@@ -105,7 +105,7 @@ class SelectiveRead(torch.autograd.Function):
         for piece in _pieces(steps, u, k, q):
             h = _states(_decays(piece[0], rates, negative), piece[0] * piece[1], piece[2], ends[-1])
             reads.append((h @ piece[3].unsqueeze(-1)).squeeze(-1))
-            ends.append(h[:, -1].clone())  # a view would hold all states of the piece
+            ends.append(h[:, -1].clone())  # a view would keep all states of the piece alive
         return torch.cat(reads, 1), torch.stack(ends[1:], 1)
 
     @staticmethod

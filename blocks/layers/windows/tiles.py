@@ -235,7 +235,7 @@ class _Tiles(torch.autograd.Function):
                 one = kept[number][here] if kept else None
                 _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)
         found = list(into)
-        del into  # so that each is held twice only while it is laid out
+        del into  # so that only one tensor at a time exists twice
         for place, each in enumerate(found):
             found[place] = None if each is None else each.contiguous()
         return (None, None, *found, *(None for _ in kept))

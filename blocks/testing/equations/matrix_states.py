@@ -264,7 +264,7 @@ def mamba3(block, x, *, heads, head_width, state, rotation, qk_norm, head_norm, 
     rates = torch.log(1 + torch.exp(maps[1])).clamp(min=1e-4)
     shares, turns = 1 / (1 + torch.exp(-maps[2])), math.pi * torch.tanh(maps[3])
     held = [torch.zeros(state, head_width, dtype=x.dtype) for _ in range(heads)]
-    written = list(held)  # what the last position writes: its key times its value
+    written = list(held)  # the write of the last position: key times value
     angles, outputs = torch.zeros(heads, pairs, dtype=x.dtype), []
     for t in range(len(x)):
         angles, row = angles + steps[t, :, None] * turns[t], []

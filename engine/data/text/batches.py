@@ -53,7 +53,7 @@ class LineBatch(NamedTuple):
     numbers: Tensor
 
 
-_ROWS_AT_ONCE = 1_000_000  # whose sources are counted to resume a mixture
+_ROWS_AT_ONCE = 1_000_000  # rows whose sources are counted at once to resume a mixture
 
 LINE_START = 0
 """The token before the first token of a line."""
@@ -130,7 +130,7 @@ def iter_stream_batches(
     first starts at a random offset of less than a block, drawn from `offsets` (the program of Sukhbaatar et
     al. 2019).
     """
-    blocks_per_pass(tokens, batch_size=batch_size, context=context)  # there is one at least
+    blocks_per_pass(tokens, batch_size=batch_size, context=context)  # raises if there is none
     row = (len(tokens) - 1) // batch_size  # targets
     starts, skipped = torch.arange(batch_size) * row, position
     for offset in _offsets(min(context, row - context + 1), offsets):
@@ -218,7 +218,7 @@ def iter_stream_eval(
         raise DataError(f"expected at least 2 tokens, got {len(tokens)}")
     stride = -(-max(scores - warm_up, 0) // batch_size) or 1  # tokens scored in each row but the first
     starts = [row * stride for row in range(batch_size)]
-    first = torch.tensor([0, *(start + warm_up for start in starts[1:])])[:, None]  # inputs scored from here
+    first = torch.tensor([0, *(start + warm_up for start in starts[1:])])[:, None]  # the first scored input
     for offset in range(0, stride + warm_up, context):
         text = _rows(tokens, [start + offset for start in starts], context + 1)
         places = torch.tensor(starts)[:, None] + torch.arange(offset, offset + context)  # batch, block

@@ -33,7 +33,7 @@ from .tokenization import build_vocabulary, limit_vocabulary, sentences_as_lines
 FORMAT = 3
 """The version of the files, raised when their layout or content changes."""
 
-_DOCUMENTS = 1_000  # encoded at a time
+_DOCUMENTS = 1_000  # documents encoded at a time
 
 _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokenizer.json"}
 """Files that list learnt tokens; the others are known without the text."""
@@ -113,7 +113,7 @@ def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     parts += ["sentences"] if task.batching == "sentences" else []
     sources = [[part.source.size, part.source.digest] for part in corpus.splits.values()]
     depends: list[Any] = [FORMAT, parts, sources]
-    if isinstance(task.corpus, OwnDocuments):  # whose tokens do not depend on their weights
+    if isinstance(task.corpus, OwnDocuments):  # tokens do not depend on the sources' weights
         even = [source.model_copy(update={"weight": 1.0}) for source in task.corpus.sources]
         parts[0] = own_name(task.corpus.model_copy(update={"sources": tuple(even)}))
     if task.tokens == "bpe":
@@ -128,7 +128,6 @@ def place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
 
 
 def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> TextSymbols:
-    """Return the symbols of a prepared text."""
     if task.tokens in _LISTS:
         content = (place / _LISTS[task.tokens]).read_bytes()
         if task.tokens == "byte_bpe":

@@ -22,7 +22,7 @@ NORMALISATION = 1
 _PROTECTED = r"<unk>|@[-,.]@"
 _HYPHEN = re.compile(r"(?<=\w)-(?=\w)")
 _MARKS = re.compile(rf"({_PROTECTED}|[^\w\s])")
-_LINES = 10_000  # encoded at a time
+_LINES = 10_000  # lines encoded at a time
 _MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
 
 
@@ -52,7 +52,7 @@ def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
     return train_pieces(
         (part for line in _lines(data) for part in _split_long_line(normalise(line))),
         vocab_size,
-        user_defined_symbols=["▁<unk>"],  # with the space in front, as all pieces that begin a word
+        user_defined_symbols=["▁<unk>"],  # with the leading space of all pieces that begin a word
         max_sentence_length=8 * _MAX_CHARACTERS,
         pad_id=PADDING,
         unk_id=UNSEEN,

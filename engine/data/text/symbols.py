@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 _BYTES = 256
-_LINES = 10_000  # encoded at a time
+_LINES = 10_000  # lines encoded at a time
 
 MARK = 0
 """The number of the mark that stands before a text, and after each line; token t has the number t + 1."""
@@ -137,7 +137,7 @@ class RankTokenizer(FileTokenizer):
                 mergeable_ranks=read_ranks(self._content),
                 special_tokens={},
             )
-        except Exception as error:  # of an invalid pattern
+        except Exception as error:  # tiktoken's error for an invalid pattern
             raise DataError(f"tiktoken cannot use this file with its pattern: {error}") from error
 
 

@@ -12,7 +12,7 @@ import sentencepiece
 from ...corpora.files import DataError
 from .words import END, PADDING, START, UNKNOWN, Vocabulary
 
-_MIN_PIECES = 300  # that a study can ask for
+_MIN_PIECES = 300  # the smallest size in a study
 
 
 def train_pieces(

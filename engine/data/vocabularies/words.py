@@ -172,7 +172,7 @@ DIGITS_AND_SIGNS = PUNCTUATION + "0123456789][%$#@&*+}{|><=/^~_`-"
 """Signs that are symbols of their own in the released program, digits included."""
 
 SPACE = FIRST_SYMBOL
-_BYTE_VALUES = SPACE + 1  # 256 numbers: a character that was never seen is spelt in bytes
+_BYTE_VALUES = SPACE + 1  # 256 numbers: an unseen character is spelt in bytes
 _CHARACTERS = _BYTE_VALUES + 256
 
 
@@ -233,9 +233,7 @@ class SpellingVocabulary(Vocabulary):
 
     def encode(self, sentence: str) -> list[int]:
         numbers: list[int] = []
-        waiting = after_word = (
-            False  # a space that may be implied; whether a word of the vocabulary is before
-        )
+        waiting = after_word = False  # a pending implied space, and whether the last symbol was a word
         for token in self.token.findall(sentence):
             word = self._of_word.get(token)
             if waiting and (word is None or not after_word):

@@ -222,13 +222,13 @@ def _make_tpe(settings: TpeSettings, seed: int) -> optuna.samplers.BaseSampler:
         seed=seed,
         n_startup_trials=settings.n_startup_trials,
         multivariate=settings.multivariate,
-        group=settings.multivariate,  # dimensions that only some points have are chosen together as well
+        group=settings.multivariate,  # conditional dimensions are sampled jointly, too
     )
 
 
 _OPTUNAS: dict[str, MakeSampler] = {
     "random": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),
-    "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),  # which is never asked
+    "grid": lambda seed, _: optuna.samplers.RandomSampler(seed=seed),  # a sampler that is never asked
     "cmaes": lambda seed, _: CmaEsSampler(seed),
     "gp": lambda seed, _: optuna.samplers.GPSampler(seed=seed),
     "nsga2": lambda seed, _: optuna.samplers.NSGAIISampler(seed=seed),
@@ -288,14 +288,14 @@ class AskTell:
         self._study, self._settings = study, study.search
         make = partial(
             optuna.create_study,
-            study_name=study.name,  # by which Hyperband deals points to brackets: the same after a restart
+            study_name=study.name,  # Hyperband assigns brackets by this name, so it must survive a restart
             directions=["maximize" if each.maximise else "minimize" for each in self._settings.objectives],
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
         self.studies = RungStudies(make, len(study.points_by_rung), enough=enough_points(study))
         self.unseen = UnseenPoints(study, self._settings.seed)
-        self._restored = 0  # points that were restored with a value
+        self._restored = 0  # number of restored points with a value
 
     def ask_for(self, values: Mapping[str, Level]) -> optuna.Trial:
         """Return Optuna's trial of a point that was chosen already."""

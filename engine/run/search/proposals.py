@@ -177,7 +177,7 @@ class PointAnswer(StrEnum):
     """The possible answers to a submitted point."""
 
     ACCEPTED = "accepted"  # the next run trains it
-    WAITING = "waiting"  # it was handed in before, or begun by a run
+    WAITING = "waiting"  # handed in before, or begun by a run
     KNOWN = "known"  # all of its trials have ended
     REFUSED = "refused"
 

@@ -91,8 +91,8 @@ class SeedRace:
 
     def __init__(self, seeds: Sequence[int], risk: float) -> None:
         self._seeds, self._risk = tuple(seeds), risk
-        self._losses: list[list[float]] = []  # of complete points, by seed
-        self._eligible: list[bool] = []  # whether they keep to the limits, so that they can be the best
+        self._losses: list[list[float]] = []  # losses of complete points, by seed
+        self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
         """Add the losses of an ended point by seed; a point without all seeds is ignored."""
@@ -232,7 +232,7 @@ class Search:
         self._study, self._store, self._run, self._settings = study, store, run, study.search
         self._listener, self._left, self._retry, self._looks = listener, max_trials, retry_failed, looks
         self._gone = gone or {}
-        self._found: tuple[str, list[Job]] | None = None  # a cohort that was only looked for
+        self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
         self._ask_tell = AskTell(study)
         self._tracked = TrackedPoints()
         self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
@@ -252,7 +252,7 @@ class Search:
             point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
             self._begin(tracked)
             self._others.begin(point, [job.trial for job in tracked.jobs])
-            if not tracked.jobs:  # another study has trained it, or it is out of the race
+            if not tracked.jobs:  # trained by another study, or dropped from the race
                 self._end(tracked)
                 continue
             self._left = None if self._left is None else self._left - len(tracked.jobs)
@@ -278,7 +278,7 @@ class Search:
         while (proposed := self._ask()) is not None:
             tracked, source = proposed
             self._begin(tracked)
-            if not self._missing(tracked.point):  # another study has trained it
+            if not self._missing(tracked.point):  # trained by another study
                 self._end(tracked)
             elif source:
                 return tracked.point, source
@@ -460,7 +460,7 @@ class Search:
         if self._rungs is not None and point.values != self._study.baseline:
             self._rungs.end(point.global_id, point.rung, self._points.rung_loss(point))
             for trial in point.trials if self._study.header.keep_checkpoints else ():
-                self._shorter.add(trial)  # a rung of epochs continues the one before
+                self._shorter.add(trial)  # a rung of epochs continues from the previous rung
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 

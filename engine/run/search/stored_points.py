@@ -77,7 +77,7 @@ class StoredPoints:
         assert study.search is not None
         self._study, self._store, self._search = study, store, study.search
         self._metric = study.search.objectives[0].name
-        self._alike = len(study.point_levels)  # the trials of the first seed, as costly as those of any other
+        self._alike = len(study.point_levels)  # trials per seed; all seeds have equal costs
         self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
         self._top = 0 if study.fidelity is None else study.fidelity.top
         self._last: SearchPoint | None = None
@@ -91,7 +91,7 @@ class StoredPoints:
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """Return the point of these values, by default on the last rung."""
-        if self._last is None or self._last.values != values:  # a point is often asked for twice in a row
+        if self._last is None or self._last.values != values:  # a point is often requested twice in a row
             trials = self._study.point_trials(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
         if rung is None or rung == self._top:
@@ -125,7 +125,7 @@ class StoredPoints:
         For a pruned point, these are the means at the last epoch that all trials have reached.
         """
         rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
-        if self._search.scheduler.name == RACE:  # it stands for what its seeds have come to
+        if self._search.scheduler.name == RACE:  # a pruned point still has the values of its finished seeds
             rows = [row for row in rows if row["status"] != "pruned"]
         statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
         epoch = max(epochs, default=0)
@@ -217,7 +217,7 @@ class BegunPoints:
         self._taken = {trial: (json.loads(factors), at) for trial, factors, at in taken}
         self.own: set[str] = set()
         self.spent = Spent()
-        self._counted: dict[str, Mapping[str, Any]] = {}  # the rows in it, by trial
+        self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self) -> list[SearchPoint]:
         """Return the points with new rows or checkpoints; from other studies, only complete points."""

@@ -45,8 +45,8 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
     """Draw the lengths of at least two arguments with `length` tokens in total: 1, or enough for a list."""
     count = min(length, 2 + next(draws) % (most - 1))
-    left = length - count  # beyond a token each
-    if left and left < _SHORTEST_LIST - 1:  # no list is so short: more digits, or fewer beside a list
+    left = length - count  # tokens beyond one per argument
+    if left and left < _SHORTEST_LIST - 1:  # no list is that short: use more digits, or fewer next to a list
         count = length if length <= most else length - _SHORTEST_LIST + 1
         left = length - count
     sizes = [1] * count

@@ -49,7 +49,7 @@ def draw_modular(
     lengths = draw_lengths(task, count, test_set, generator)
     if task.brackets:
         return _with_brackets(task, lengths, generator)
-    ends = (lengths + 1) // 2 * 2 - 2  # of an odd length, the answer left out
+    ends = (lengths + 1) // 2 * 2 - 2  # odd lengths, without the answer
     shape = (count, int(ends.max()))
     inputs = torch.randint(task.modulus, shape, generator=generator) + FIRST_NUMBER
     operations = torch.randint(PLUS, TIMES + task.products, shape, generator=generator)

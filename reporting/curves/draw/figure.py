@@ -51,7 +51,7 @@ class _FigureLayout:
     row_names: float  # at the left of the panels
     caption: list[str]
     subtitle: str
-    footer_lines: list[tuple[str, float]]  # lines with their size of type
+    footer_lines: list[tuple[str, float]]  # lines with their font size
     panel_layout: PanelLayout
 
     @property

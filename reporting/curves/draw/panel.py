@@ -35,8 +35,8 @@ class Scale:
     low: float  # the positions at which the axis begins and ends
     high: float
     log: bool = False
-    min_positive: float = 1.0  # of the positive numbers
-    step: float = 1.0  # between 0 and it
+    min_positive: float = 1.0  # the smallest positive number
+    step: float = 1.0  # the distance between 0 and the smallest
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
@@ -156,7 +156,7 @@ class LabelPosition:
 
     x: float
     y: float
-    side: str  # left, center or right, as text is aligned
+    side: str  # left, center or right: the text's alignment
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
@@ -167,7 +167,7 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
     """
     order = sorted(range(len(preferred)), key=lambda index: (preferred[index], index))
     height = min(height, (high - low) / (len(preferred) - 1)) if len(preferred) > 1 else height
-    groups: list[tuple[float, list[int]]] = []  # each with the place of its lowest member
+    groups: list[tuple[float, list[int]]] = []  # groups with the position of their lowest member
     for index in order:
         groups.append((min(max(preferred[index], low), high), [index]))
         while len(groups) > 1 and groups[-2][0] + height * len(groups[-2][1]) > groups[-1][0]:
@@ -264,8 +264,8 @@ class Plot:
     bottom: float
     width: float
     height: float
-    first: bool  # of its row, so that it has names at the left
-    last: bool  # of the first row
+    first: bool  # first of its row, with names on the left
+    last: bool  # last of the first row
     layout: PanelLayout
 
     def x(self, number: float) -> float:

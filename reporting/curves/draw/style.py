@@ -48,9 +48,9 @@ FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same everywhere
 SETTINGS: dict[str, Any] = {
     "font.family": [FONT],
     "text.parse_math": False,  # a dollar in a name is a dollar
-    "svg.fonttype": "path",  # reads the same where the font is not installed
+    "svg.fonttype": "path",  # looks the same without the font installed
     "svg.hashsalt": "activemem",
-    "pdf.fonttype": 42,  # text that can be searched
+    "pdf.fonttype": 42,  # searchable text
     "path.simplify": True,
     "axes.linewidth": 0.6,
     "axes.edgecolor": FAINT,

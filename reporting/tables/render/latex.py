@@ -178,7 +178,7 @@ def _width(table: Table) -> float:
 
 def _row_names_width(table: Table) -> float:
     names = max(map(text_width, (table.corner, *table.rows)))
-    return names + (10.0 if table.groups else 0.0)  # of the indent below a heading
+    return names + (10.0 if table.groups else 0.0)  # width of the indent below a heading
 
 
 def _column_width(table: Table, number: int) -> float:
@@ -304,8 +304,8 @@ class CellForm:
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
-    "[": "{[}",  # after the end of a line it would begin an option,
-    "*": "{*}",  # and this would be one
+    "[": "{[}",  # after a line break `[` would begin an option,
+    "*": "{*}",  # and `*` would be one
     "{": r"\{",
     "}": r"\}",
     "$": r"\$",

@@ -33,7 +33,7 @@ class TextColumn:
     head: str
     ours: tuple[str, ...]
     published: tuple[str, ...]
-    headings: tuple[str, ...]  # above it, the outermost first
+    headings: tuple[str, ...]  # headings above the column, the outermost first
 
 
 def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:

@@ -48,7 +48,7 @@ class Population:
         self._size = size
         self._signs = [-1.0 if each == StudyDirection.MAXIMIZE else 1.0 for each in study.directions]
         self._before = -1
-        self._worths: list[Worth] = []  # of the living, made when they are asked for
+        self._worths: list[Worth] = []  # values of the living points, computed when needed
 
     def learn(self, before: int) -> None:
         """Read all trials with a lower number; call it once before each trial."""

@@ -165,7 +165,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         self._choose, self._seed = study.choose, seed
         self._changes = PointChanges(self._space)
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
-        self._choices = tuple(choices)  # which decide what other dimensions a point takes
+        self._choices = tuple(choices)  # dimensions that decide which other dimensions are active
         features = RecipeFeatures(study)
         self._beliefs = PerStudyCache(lambda shown: Beliefs(features, SearchObservations(shown), self._pool))
 
@@ -200,7 +200,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
             return promising[0]
         best = beliefs.best()
         points = [self._child(each, rng) for each in (best, promising or best) for _ in range(CHILDREN)]
-        points += [] if observed.tries else promising[:1]  # what was rejected would be proposed again
+        points += [] if observed.tries else promising[:1]  # otherwise rejected points would be proposed again
         return beliefs.best_of(points)
 
     def _pool(self, best: Sequence[Values], ended: int) -> list[Values]:
@@ -242,7 +242,7 @@ class Beliefs:
         self.observed, self._features, self._make_pool = observed, features, make_pool
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
-        self._order: list[tuple[Goodness, int]] = []  # of the members, by their places, the best last
+        self._order: list[tuple[Goodness, int]] = []  # goodness and index of the members, the best last
         self._scores = np.empty(0)
         self._window = EliteWindow(best=KEPT, last=WINDOW - KEPT)
         self._settings: KernelSettings

@@ -179,7 +179,7 @@ class EliteWindow:
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
-        self._best: list[int] = []  # their places
+        self._best: list[int] = []  # indices of the best points
         self._read = 0
 
     def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
@@ -199,9 +199,9 @@ class Proposals:
 
     def __init__(self, study: optuna.Study) -> None:
         self._study, self._end = study, 0
-        self._open = dict[int, PointKey]()  # by the places of the trials that have not ended
+        self._open = dict[int, PointKey]()  # by the index of unfinished trials
         self._here, self._elsewhere = Counter[PointKey](), set[PointKey]()
-        self._rejected = Counter[PointKey]()  # since the last point has begun
+        self._rejected = Counter[PointKey]()  # rejected since the last point began
 
     def __contains__(self, key: PointKey) -> bool:
         """Return whether a point has begun, or was rejected since the last begun point."""
@@ -365,7 +365,7 @@ class _LabelWalk:
     def __init__(self, filling: Callable[[str], Value]) -> None:
         self._filling = filling
         self.counts: dict[int, int] = {}
-        self._times = 1  # how often there is what is walked
+        self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
         """Return the labels of a node; all labels inside are counted."""
