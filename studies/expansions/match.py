@@ -331,6 +331,13 @@ class Match(Expansion):
             outcome += f", which gives {nearest[0]}"
         else:
             outcome = "but " + " and ".join(f"{name}={match.size} gives {match}" for match in nearest)
+            if len(nearest) == 1:
+                sizes = (
+                    ("larger", "smaller")
+                    if nearest[0].largest.relative_residual > 0
+                    else ("smaller", "larger")
+                )
+                outcome += f"; give the baseline a {sizes[0]} {name}, or this cell {sizes[1]} parts"
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
         origin = None
         if len(factors) == 1:
