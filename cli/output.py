@@ -99,8 +99,8 @@ def output_width() -> int:
 
 
 def fit_line(text: str) -> str:
-    """Return a line cut to 80 columns on a terminal; nothing is cut in a file or a pipe."""
-    return truncate(text, WIDTH) if sys.stdout.isatty() else text
+    """Return a line cut to the width of the terminal; nothing is cut in a file or a pipe."""
+    return truncate(text, output_width()) if sys.stdout.isatty() else text
 
 
 def replace_unencodable() -> None:

@@ -19,7 +19,7 @@ from ...studies.searches.points import BestPoint, SearchPoints, best_of, compari
 from ...studies.searches.words import left_out
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
-from ...studies.text.units import format_duration, labelled_lines, plural, truncate
+from ...studies.text.units import format_duration, labelled_lines, plural
 from ..missing_results import failure_help
 from ..output import fit_line, output_width
 from . import trial_lines
@@ -28,12 +28,10 @@ from .trial_lines import TrialNameColumns
 if TYPE_CHECKING:
     from ...tracking.export import StudyExport
 
-_MAX_REASON_WIDTH = 60
-
 
 def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
     """Return a line for each reason why trials failed."""
-    return [f"  {count} failed   {truncate(reason, _MAX_REASON_WIDTH)}" for reason, count in reasons]
+    return [fit_line(f"  {count} failed   {reason}") for reason, count in reasons]
 
 
 def explain_failures(study: Study, store: Store, study_status: StudyStatus) -> list[str]:
@@ -76,16 +74,13 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     best = best_of(study.search, found)
     columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
     texts = ["  ".join(f"{name}={value_name(each.values[name])}" for name in each.values) for each in best]
-    lines = [
-        truncate(f"  {'  '.join(means)}   {text}", output_width())
-        for *means, text in zip(*columns, texts, strict=True)
-    ]
+    lines = [fit_line(f"  {'  '.join(means)}   {text}") for *means, text in zip(*columns, texts, strict=True)]
     lengths = [
         point.measured[SOLVED_LENGTH].values() for point in found.ranked() if SOLVED_LENGTH in point.measured
     ]
     unsolved = unsolved_sentence([*chain(*lengths)], [trial.settings for trial in found.trained])
     note = comparison_note(study) if best else ""
-    gaps = [truncate(f"  {count} excluded   {reason}", output_width()) for count, reason in left_out(found)]
+    gaps = [fit_line(f"  {count} excluded   {reason}") for count, reason in left_out(found)]
     notes = [each for text in (unsolved, note) for each in labelled_lines("note", text, output_width())]
     return [*lines, *gaps, *notes]
 
