@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def no_results_note(study: Study, store: Store) -> str:
     """Return `no trial of NAME has ended in PATH; train it: activemem study run …`."""
     command = train_command(study, store)
-    where = f"{store.absolute_place}{other_results(store, study.path)}"
+    where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
     return f"no trial of {study.name} has ended in {where}; train it: {command}"
 
 
@@ -34,7 +34,7 @@ def no_models_note(study: Study, store: Store) -> str:
     """Return the message that a store has no model of a study, with the command to train and keep them."""
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     command = train_command(study, store)
-    where = f"{store.absolute_place}{other_results(store, study.path)}"
+    where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
     return f"no model of {study.name} is in {where}; {setting}train it: {command}"
 
 

@@ -133,18 +133,18 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
     raise StudyError(name_or_path, [StudyFault(message=message)])
 
 
-def other_results(store: Store, study_file: Path | None = None) -> str:
+def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
     """Return `, but there are results in PATH: --results PATH`; "" without such a folder near.
 
-    The nearest folder `results` counts that is beside the study file or in a parent of it or of the working
-    directory.
+    The nearest folder `results` with trials of the study counts that is beside its file, or in a parent of
+    the file or of the working directory.
     """
     if store.address is not None:
         return ""
     here = Path.cwd()
-    starts = [here, *([study_file.resolve().parent] if study_file else [])]
+    starts = [here, *([file.resolve().parent] if file else [])]
     for folder in (each / "results" for start in reversed(starts) for each in (start, *start.parents)):
-        if (folder / "trials").is_dir() and folder.resolve() != store.root.resolve():
+        if (folder / "trials" / study).is_dir() and folder.resolve() != store.root.resolve():
             shown = os.path.relpath(folder) if here.parent in folder.parents else str(folder)
             return f", but there are results in {folder}: --results {shlex.quote(shown)}"
     return ""
@@ -163,7 +163,7 @@ def _check_known(name: str, store: Store) -> None:
         raise StudyError(f"{name} (last run)", [StudyFault(message=message)])
     known = {*shipped, *store.trials()["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
-    where = f"{store.absolute_place}{other_results(store)}"
+    where = f"{store.absolute_place}{other_results(store, name)}"
     message = f"there is no such file, and no study of that name has run in {where}{near}"
     raise StudyError(name, [StudyFault(message=message)])
 
