@@ -27,7 +27,7 @@ _load, _, __all__ = lazy_exports(__name__)
 def __getattr__(name: str) -> object:
     """Return one of the promised names, else the block of that name.
 
-    Raises AttributeError, with the nearest name, where there is neither.
+    Raises AttributeError, with the nearest name, if there is neither.
     """
     if name in __all__ or name.startswith("_"):
         return _load(name)

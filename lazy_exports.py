@@ -1,6 +1,6 @@
 """Lazy exports: the public names of a package, each loaded on first use.
 
-They are written once, in the `__init__.pyi` beside the package's `__init__.py`, where editors read them too.
+They are written once, in the `__init__.pyi` next to the package's `__init__.py`, where editors read them too.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ def load_installed() -> None:
 def _package_code(owner: str, entry: EntryPoint) -> str:
     """Return a package and its version with a digest of both and of the module of the entry point.
 
-    What this module imports counts by the version alone.
+    For everything that this module imports, only the version is compared.
     """
     digest = hashlib.sha256(owner.encode() + b"\0" + _module_source(entry.module) + b"\0")
     return f"{owner} {digest.hexdigest()[:DIGEST_LENGTH]}"

@@ -2,8 +2,8 @@
 
 python bench/decoding.py [SECONDS a measurement]
 
-The loop is greedy and runs model(source, prefix) for each symbol. All outputs are made as long as allowed, so
-that nothing is saved by those that end early.
+The loop is greedy and runs model(source, prefix) for each symbol. All outputs have the maximum length, so
+that none ends early.
 """
 
 from __future__ import annotations

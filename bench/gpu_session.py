@@ -162,7 +162,7 @@ def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator
 def tests_on_gpu() -> list[str]:
     """Return the files of tests that need a GPU, found by the reason of their skip mark.
 
-    Pytest then imports no others, which may need what is not installed.
+    Pytest then imports no other files, which may need missing packages.
     """
     found = sorted((ROOT / "tests").rglob("test_*.py"))
     found = [path.relative_to(ROOT) for path in found if WAITS_FOR_GPU in path.read_text(encoding="utf-8")]

@@ -1,6 +1,6 @@
 """Benchmark of `lstm` and `gru` on padded sources against torch's layers on packed sequences.
 
-Forward and backward pass of an encoder, in turns, with the states behind the last word of each source.
+Forward and backward pass of an encoder, in turns, with the states after the last word of each source.
 
 Run: python bench/recurrent.py
 """

@@ -246,7 +246,7 @@ def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
     """Return the cell of each model by the model's label, the baseline first.
 
-    It is the cell with the most levels of the baseline among those of the model.
+    It is the model's cell that shares the most levels with the baseline.
     """
     names = _recipe_factors(study)
     standard = study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})

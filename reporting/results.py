@@ -70,7 +70,7 @@ class StudyResults:
     def trials(self) -> pl.DataFrame:
         """The status and metrics of each trial, a row for each cell and seed that has an outcome.
 
-        The factors are columns; one whose name a column of the store has is called `factor_NAME`.
+        The factors are columns; a factor with the name of another column is called `factor_NAME`.
         """
         outcomes = self.store.trials()
         return trials_frame(outcomes, study_levels(self.study, outcomes))

@@ -72,8 +72,8 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
     """Return the column `trial` and one for each factor, a row for each trial's id and levels.
 
-    A factor is a column of numbers or booleans if all of its levels are, else of text; it is null where a
-    cell lacks the factor. It is called `factor_NAME` if the store or a metric uses its name.
+    A factor is a column of numbers or booleans if all of its levels are, else of text; it is null if a cell
+    lacks the factor. It is called `factor_NAME` if the store or a metric uses its name.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
     columns = {

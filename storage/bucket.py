@@ -192,7 +192,7 @@ class Bucket:
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
         """Replace an object if it still has this version; return None if it has another one.
 
-        An object that has these contents already is ours, as with `create`.
+        An object with the same contents is ours, as with `create`.
         """
         try:
             with self._file_errors(key):

@@ -8,7 +8,7 @@ the same place. It is computed with zeros at that place. Any program that reads 
 file.
 
 Records are small JSON objects with a checksum and a schema: study records, the trial of a checkpoint, the
-notes beside it, and the headers of leases. Records of earlier releases have no checksum, but must still fit
+notes next to it, and the headers of leases. Records of earlier releases have no checksum, but must still fit
 their schema.
 """
 

@@ -1,6 +1,6 @@
 """Latest attempts: the valid attempt of a trial is its latest done one or, without one, its latest.
 
-So a done trial stays done, whatever a later attempt results in. An attempt with damaged metrics counts as
+So a done trial stays done, whatever the result of a later attempt. An attempt with damaged metrics counts as
 incomplete, not done. While a store grows, `LatestAttempts` reads each new file once.
 """
 

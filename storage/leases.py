@@ -6,10 +6,10 @@ it lives, and a last one when the outcome is stored. A process that finds the le
 trial over by creating N + 1, which again only one can. If the owner before wakes up, it sees that file and
 stores nothing more.
 
-An owner is gone if its process has ended, as seen on the same machine since the same start of it. Elsewhere
-it is gone if the file has not changed for the lease's length, on the clock of whoever watches. Clocks of two
+An owner is gone if its process is seen to have ended on the same machine, since the same boot. Elsewhere it
+is gone if the file has not changed for the lease's length, on the clock of whoever watches. Clocks of two
 machines are never compared. Leases are not flushed: a power cut that loses a lease has ended its owner, too.
-At worst a trial is trained and stored once more, beside the first and never over it.
+At worst a trial is trained and stored once more, without replacing the first outcome.
 """
 
 import os
@@ -171,8 +171,9 @@ class Leases:
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
         """Claim a trial's attempt of this number, or a later attempt if earlier owners are gone.
 
-        Attempts up to number `gone` count as abandoned. So do attempts of the own run, which gives a trial to
-        one worker at a time. If another claim holds the trial, return that claim. Raises OSError.
+        Attempts up to number `gone` count as abandoned. Attempts of the same run are released as well, since
+        it gives a trial to one worker at a time. If another claim holds the trial, return that claim. Raises
+        OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:

@@ -383,7 +383,7 @@ class StoreUpkeep:
     def compact(self) -> int:
         """Merge small files and remove leftovers of dead writers; return the number of merged files.
 
-        It may run beside writers, readers and other compactions, and may be killed at any moment.
+        It may run concurrently with writers, readers and other compactions, and may be killed at any moment.
         """
         self.clean()
         remove_old_leases(self._layout)

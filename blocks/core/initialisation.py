@@ -121,12 +121,11 @@ def _faults(module: nn.Module, declared: Mapping[str, str]) -> list[str]:
 def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> WeightRole:
     """Return the role of a parameter that its module does not declare.
 
-    1. Weights of torch's embeddings are embeddings.
-    2. All parameters of a class with "Norm" in its name belong to a normalisation.
-    3. A name that begins or ends with "bias" is a bias.
-    4. A convolution of torch that convolves each channel separately has filters.
-    5. A name that begins or ends with "weight" is a matrix, or a gain if it is a single vector.
-    6. Every other parameter is `other`: it does not decay where norms do not, and moves as by AdamW in Muon.
+    1. Weights of torch's embeddings are embeddings. 2. All parameters of a class with "Norm" in its name
+    belong to a normalisation. 3. A name that begins or ends with "bias" is a bias. 4. A convolution of torch
+    that convolves each channel separately has filters. 5. A name that begins or ends with "weight" is a
+    matrix, or a gain if it is a single vector. 6. Every other parameter is `other`: it does not decay if
+    norms do not, and Muon updates it by AdamW.
     """
     if isinstance(module, nn.Embedding | nn.EmbeddingBag):
         return WeightRole.EMBEDDING

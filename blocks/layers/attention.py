@@ -193,7 +193,7 @@ def attend(
 
     - For a short sequence: they are as fast, and vmap can batch them.
     - In an exported program: it must hold for all lengths.
-    - Where weights are dropped, or scores have a cap or learnt biases.
+    - Weights are dropped, or scores have a cap or learnt biases.
     - Within a vmap on a GPU.
     """
     short = torch.compiler.is_exporting() or (k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda)

@@ -70,9 +70,9 @@ class Frequencies(Initialisable):
 class ImplicitFilters(Initialisable):
     """A network of sines from a lag to its tap of each channel, within a window that falls exponentially.
 
-    The numbers of a lag are its share of all taps, and sines and cosines of rates up to
-    (LAG_FEATURES - 1) / 2 a sequence. Maps begin as torch's do. Beside it each channel has a weight of what
-    is at no lag, N(0, 1) (Poli et al. 2023, section 3.3 and their program). It is computed in full precision.
+    The numbers of a lag are its share of all taps, and sines and cosines of rates up to (LAG_FEATURES - 1) /
+    2 a sequence. Maps begin as torch's do. In addition each channel has a weight for lag 0, N(0, 1) (Poli et
+    al. 2023, section 3.3 and their program). It is computed in full precision.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN)

@@ -27,8 +27,8 @@ _WIDTHS = ("hidden_size", "d_model", "dim")
 class FlaLayer(Block, Initialisable):
     """A layer of `fla.layers`, with its own initial weights.
 
-    All of these layers are causal, so that padding behind a sequence needs no mask. In a stream the whole
-    past is computed again. The meta device needs `kernels_left_out`.
+    All of these layers are causal, so that padding after a sequence needs no mask. In a stream the whole past
+    is computed again. The meta device needs `kernels_left_out`.
     """
 
     weight_roles = roles()

@@ -227,7 +227,7 @@ class WeightMap:
     def of(cls, block: Block, layer: nn.Module) -> WeightMap:
         """Match weights by name, then those whose shape is left once on both sides.
 
-        Raises OtherLayerError with what is left over; biases that the block lacks can be set to zero.
+        Raises OtherLayerError with the unmatched weights; biases that the block lacks can be set to zero.
         """
         theirs = dict(layer.named_parameters())
         parts, missing = list[_Part](), dict[str, Tensor]()

@@ -41,7 +41,7 @@ def build(
     r"""Write a self-contained HTML page, or a LaTeX section, and print the file names.
 
     The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
-    and the commands to reproduce it. The section has tables, figures (PDF files beside it), claims and
+    and the commands to reproduce it. The section has tables, figures (PDF files next to it), claims and
     provenance. A paper in the classes of NeurIPS, ICML and ACL includes it by \input. Exits with 1 if the
     store has no results.
     """

@@ -30,8 +30,8 @@ _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.i
 class Split:
     """One tokenised split, mapped into memory.
 
-    `tokens` is one-dimensional, of the smallest sufficient type; every line ends in a mark, and another may
-    stand before the first line. Line i is `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its
+    `tokens` is one-dimensional, of the smallest sufficient type; every line ends in a mark, and another one
+    may precede the first line. Line i is `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its
     end included. `words` is their sum, and perplexities per word divide by it. Line i has `line_bytes[i]`
     bytes of UTF-8 in the original text, and the first token has `first_bytes`; `line_bytes` is None if the
     tokens do not determine a text. A line's end has `end_bytes`: 1, or 0 for the end of a document.

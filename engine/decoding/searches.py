@@ -511,7 +511,7 @@ PLAIN_SIZES = SizeSearch()
 class Decoded:
     """A decoded output: its symbols, the end symbol last, and their log-probability in nats.
 
-    It equals minus `TransductionModel.nll` for these symbols.
+    It is the negative of `TransductionModel.nll` for these symbols.
     """
 
     tokens: list[int]

@@ -38,9 +38,8 @@ def evaluate_study(
 ) -> Iterator[ProbeResult]:
     """Score each kept language model of a study on tasks, and store the scores as its metrics.
 
-    A score is the metric `lm_eval[TASK,SCORE]`. Tasks are those of `folder` and, without one, of lm_eval.
-    The scores of an earlier call are replaced.
-    Raise EvaluationError if a package or a task is missing.
+    A score is the metric `lm_eval[TASK,SCORE]`. Tasks are looked up in `folder`, by default in lm_eval. The
+    scores of an earlier call are replaced. Raise EvaluationError if a package or a task is missing.
     """
     try:
         import lm_eval  # noqa: F401, PLC0415  an extra

@@ -1,6 +1,6 @@
 """Cohorts: trials that one worker receives together, and runs one after the other or in lockstep.
 
-The missing trials of a grid come in cohorts so long that scheduling them is cheap.
+The missing trials of a grid form cohorts that are large enough to make scheduling cheap.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Work = Callable[[Trial], float]
 def expected_work(trial: Trial) -> float:
     """Return an upper bound of a trial's FLOPs.
 
-    Tiny steps count as the smallest step whose time FLOPs predict.
+    Tiny steps count as the smallest step whose time can be predicted from FLOPs.
     """
     settings = trial.settings
     steps = settings.train.epochs * settings.train.steps_per_epoch
@@ -404,7 +404,7 @@ class Lockstep:
     def advance(self) -> list[Event]:
         """Train one more epoch of the trials that have trained least; return the events.
 
-        Trials set back by a crash thus catch up first, and all are judged at the same epoch.
+        Thus trials that a crash has set back catch up first, and all are judged at the same epoch.
         """
         events = list(self._buffer.stored(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):

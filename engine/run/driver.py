@@ -99,9 +99,9 @@ def run_study(
     notebook shows the progress. An ablation path continues from round to round.
 
     Ctrl-C ends the run cleanly, and the same call resumes each trial from its last checkpoint. Failed trials
-    count as outcomes; `retry_failed` tries them again, after a time limit from where they were. Any number of
-    drivers may run one study on one store at once. Each trains trials that no other has claimed, waits for
-    the rest, and takes over the trials of dead processes.
+    count as outcomes; `retry_failed` retries failed trials; after a time limit they resume where they
+    stopped. Any number of drivers may run one study on one store at once. Each trains trials that no other
+    has claimed, waits for the rest, and takes over the trials of dead processes.
 
     Raises before anything trains: LeakError: a causal model sees later tokens. ParameterGroupError,
     LossTermError: a model lacks what a group of weights or a loss term names. TaskError: a model cannot read

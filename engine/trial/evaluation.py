@@ -112,7 +112,7 @@ class Patience:
 class BestEpoch:
     """The epoch with the best value of `metric` so far, and its weights on the CPU.
 
-    The weights are those of its evaluation: the average, if the training has one. `value` is None before the
+    They are the evaluated weights: averaged ones if the training averages weights. `value` is None before the
     first value that is not NaN.
     """
 

@@ -1,7 +1,7 @@
 """Failures from outside a trial: of the machine, deaths of its processes, and a lack of memory.
 
 After a failure of the machine nothing is stored, and the study stops. A process that dies leaves a crash
-report beside the checkpoint. A trial fails if its processes die too often in one of its epochs.
+report next to the checkpoint. A trial fails if its processes die too often in one of its epochs.
 
 A trial that ran out of memory is tried again: alone in its process, then with smaller micro-batches. The
 parts of a batch are computed one after the other, and their gradients are added. The numbers are the same up

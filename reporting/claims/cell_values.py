@@ -186,7 +186,7 @@ class CellResults:
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
         """Return the smallest difference that a metric can show.
 
-        For a target it is what the trial takes from one evaluation to the next.
+        For a target it is the trial's cost between two evaluations.
         """
         per_epoch = self._per_epoch.get(metric, {}).get(trial.id) if trial is not None else None
         if per_epoch is not None:

@@ -1,8 +1,8 @@
 """Claims checked against the results: every comparison is tested, and the tests are combined into a verdict.
 
 The comparisons of a claim are one family. Hochberg's procedure chooses the level of all tests: the claim's
-own if all are decided at it, else a stricter one. So an `all` is confirmed when each part alone would be,
-which needs no correction (Berger 1982). A part that refutes it must pass the stricter level.
+own level if all are decided at it, else a stricter one. So an `all` is confirmed when each part alone would
+be, which needs no correction (Berger 1982). A part that refutes it must pass the stricter level.
 
 A study that may add seeds is tested at several looks, each at its own level. The first look that decides a
 comparison counts, and later looks cannot overturn it.
@@ -68,8 +68,8 @@ def check_claims(
     """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
-    its trials in the store. They are needed only if `needs_metrics`. Raises ClaimError if trainings of a set
-    time are of several devices.
+    its trials in the store. They are needed only if `needs_metrics`. Raises ClaimError if trainings with a
+    time budget ran on several devices.
     """
     if study.claims and (fault := device_fault(study, outcomes)):
         raise ClaimError(fault)

@@ -177,7 +177,7 @@ def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
 class PointTrace(Content):
     """The points of a search in order, the best so far as a step line, and the baseline, if any.
 
-    The baseline's interval ends where the best of as many points would be by chance.
+    The baseline's interval ends at the value that the best of as many points would reach by chance.
     """
 
     points: tuple[Point, ...]

@@ -2,7 +2,7 @@ r"""The check of a paper's text: unknown numbers, numbers copied by hand, and ge
 
 A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
 three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` says
-which numbers it copies, none without a name: they are compared with the numbers of now, and nothing else.
+which numbers it copies, none without a name: they are only compared with the current numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The noise of a search, and how much of its best points' lead it explains.
 
 The variance within points with several seeds is pooled. If T points all equal the baseline, the best of them
-still leads it, by noise alone. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
+still leads it because of noise. Dunnett's one-sided criterion (1955) bounds this lead in 95 of 100 searches.
 Points within the same bound of the best are indistinguishable from it (Hsu 1984). The bound does not depend
 on how points are chosen, since each has its own noise.
 """

@@ -136,7 +136,7 @@ class DecidedDifference:
 class DifferencesAtLooks:
     """The differences of each pair at the looks that both cells have reached.
 
-    `last` has those of the last look.
+    `last` has the differences at the last look.
     """
 
     each: tuple[tuple[Difference, ...], ...]
@@ -177,8 +177,8 @@ def decide(
 ) -> list[DecidedDifference | None]:
     """Return the decision on each difference; None without a look.
 
-    If a difference was chosen among several, `choices` has their number. Its p is multiplied by it, because
-    any of them could have been chosen (Bonferroni).
+    If a difference was chosen among several, `choices` has their number. The p is multiplied by this number,
+    because any candidate could have been chosen (Bonferroni).
     """
     several = choices or [1] * len(found)
     zero = [[each.p for each in looks] for looks in found]

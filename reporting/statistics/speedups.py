@@ -1,8 +1,8 @@
 """Speedups: ratios of two cells' costs to reach a target, with intervals.
 
 The ratio of two cells is paired by seed, and computed on logarithms: its centre is the geometric mean of the
-seeds' ratios, and the ends of the interval are those of a t interval of the mean logarithm. Its variance is
-that of a claim: the larger of the pooled one and its own.
+seeds' ratios, with the t interval of the mean logarithm. Its variance is that of a claim: the larger of the
+pooled one and its own.
 
 An evaluation that shows the target says only that it was reached since the one before. So the middle between
 both counts, and the variance is at least that of this resolution. `bench/speedup_coverage.py` simulates how
@@ -27,8 +27,8 @@ LEVEL = 0.95
 class TargetCosts:
     """The cost of each training of a cell until it reached a target, by seed.
 
-    `limits` has what those took in all that did not reach it. `resolution` is what each takes from one
-    evaluation to the next.
+    `limits` has the total costs of trainings that missed the target. `resolution` is each training's cost
+    between two evaluations.
     """
 
     reached: Mapping[int, float]
@@ -50,8 +50,8 @@ class TargetCosts:
 class SpeedupEstimate:
     """The baseline's cost divided by a row's, over `n` seeds; `bound` marks an upper or a lower bound.
 
-    It is "" where all trainings reached the target, ">" where some of the baseline did not, and "<" where
-    some of the cell did not. A bound has no interval.
+    It is "" if all trainings reached the target, ">" if some of the baseline missed it, and "<" if some of
+    the cell did. A bound has no interval.
     """
 
     value: float
@@ -64,8 +64,7 @@ class SpeedupEstimate:
 def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimate | None]:
     """Return the speedup of each cell over the one of number `baseline`; None where nothing is known.
 
-    Nothing is known of cells without a seed that both have, and of those where trainings of both sides did
-    not reach the target.
+    Nothing is known of cells without a common seed, or with trainings on both sides that missed the target.
     """
     logs = {
         place: {seed: math.log(value) for seed, value in cell.middles.items()}

@@ -1,6 +1,6 @@
 """The differences between cells, column by column: from baselines, and between the best cells.
 
-The best cells are those printed like the best one, or those that no other is significantly better than.
+The best cells, printed in bold, equal the best one as printed, or no other is significantly better than them.
 """
 
 from __future__ import annotations

@@ -54,10 +54,10 @@ class Cell:
     `text` is the centre or a word instead, `spread` the number after a ±, and `interval` an interval.
     `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
     its `p`. This p is corrected for the number of tests. `is_within` says whether the difference is shown to
-    be too small to matter; None where the table has no such margin. `at_least` is the bound of a centre that
-    is not known, since trainings ended before they reached a target. `picked` names the levels that were
-    picked, and `metric` the metric shown if it is not the column's. `published_text` is the published number
-    with the text in parentheses after it.
+    be too small to matter; None if the table has no such margin. `at_least` is the bound of a centre that is
+    not known, since trainings ended before they reached a target. `picked` names the levels that were picked,
+    and `metric` the metric shown if it is not the column's. `published_text` is the published number with the
+    text in parentheses after it.
     """
 
     status: CellStatus

@@ -40,7 +40,7 @@ class Tally:
     the levels that the trials have of the factors picked from; it is empty if they have all. If one value is
     infinite, so is the centre: then `values` is empty, and `gaps` has the infinite ones. If trials ended
     before they reached a target, `values` is empty too: `reached` has the values of the others, and `limits`
-    what the censored ones took.
+    the costs of the censored ones.
     """
 
     trials: int

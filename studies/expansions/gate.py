@@ -86,7 +86,7 @@ class Gates(Expansion):
     def without_held(self, study: Study, first: int) -> Study:
         """Return a study without the cells that the gate at the place `first` or a later one holds back.
 
-        The claims that open this gate are decided on the other cells alone, so that what trains behind it
+        The claims that open this gate are decided on the other cells only, so that cells behind the gate
         cannot change their verdicts.
         """
         cells = tuple(

@@ -167,8 +167,8 @@ class SizeMatcher:
 
         A cell without a size to solve has one entry. Its baseline is the cell with the levels that the
         baseline names, and its own of other factors. Of several costs the largest relative residual counts.
-        The baseline's size is kept where no other is nearer. Raises InvalidTableError if that baseline or
-        every size is invalid.
+        The baseline's size is kept if no other is nearer. Raises InvalidTableError if that baseline or every
+        size is invalid.
         """
         name = self.matched.name
         baseline = self.design.baseline_of(levels)

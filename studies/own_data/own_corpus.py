@@ -127,7 +127,7 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 class OwnCorpus:
     """The files that a study names: the tables with their names, the facts about them, and their paths.
 
-    `facts` are those of a corpus, None for a published one; `tokenizer` has those of a pretrained tokenizer.
+    `facts` describe the corpus, None for a published one; `tokenizer` describes a pretrained tokenizer.
     `files` has the path of each content by its SHA-256, and `summary` has the facts for a plan; both are
     empty if the content was read earlier. `pieces` is the default size of bpe vocabularies if the text is too
     small for the usual one.

@@ -2,5 +2,5 @@
 
 `plan` combines `time_estimates`, `memory_estimates` and `data_facts`, and predicts lengths beyond reach.
 `status` counts finished trials, `trials_to_run` lists what a run trains, and `reused_trials` finds trials to
-reuse. `trial_values` reads measured values, and what trainings took to a target.
+reuse. `trial_values` reads measured values, and the costs of trainings to a target.
 """

@@ -436,7 +436,7 @@ def _distinguish_models(study: Study, labels: Sequence[str], names: Sequence[str
 def _label_names(study: Study) -> list[str]:
     """Return the factors with several levels by which a study's models differ.
 
-    For a search, all dimensions. Of the sizes of a ladder, the first if it tells the rungs apart.
+    For a search, all dimensions. Of a ladder's sizes only the first, if it distinguishes the rungs.
     """
     if study.search:
         return list(study.dimensions)

@@ -159,7 +159,7 @@ def trial_values(
     `outcomes` are the store's latest attempts. For a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
     names the study to probe. `value` is the stored one, even if the status is not "done"; `why` is empty for
-    "done". The value of a censored trial is what its whole training took. Metrics of diverged trainings are
+    "done". The value of a censored trial is the cost of its whole training. Metrics of diverged trainings are
     marked only if `outcomes` have the column DIVERGED; costs count as usual.
     """
     target = read_target(metric)

@@ -186,7 +186,7 @@ def factor_faults(
 ) -> Iterator[KeyFault]:
     """Yield unknown factors, and factors that several keys name.
 
-    `special` has, by key, names that may stand in place of a factor.
+    `special` has, by key, names that may replace a factor.
     """
     met: dict[str, str] = {}
     for path, name in named:

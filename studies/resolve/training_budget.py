@@ -1,7 +1,8 @@
 """`[train] tokens`, `flops` and `seconds`: the length of a training, given by a budget.
 
-Tokens and FLOPs are turned into steps of an epoch. A trial has steps alone, so that trials with equally many
-steps are one, however a study counts them. Seconds stay in the settings: only the training can count them.
+Tokens and FLOPs are turned into steps of an epoch. A trial only stores steps, so that trials with equally
+many steps are the same, however a study counts them. Seconds stay in the settings: only the training can
+count them.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class Kind:
     """The settings shared by trials that differ only in their seed, as a key of dictionaries and caches.
 
     Trials of a grid share the objects of these settings, so they are compared by identity, which is fast.
-    Equal settings in other objects are another kind, which costs time alone.
+    Equal settings in other objects count as another kind, which only costs time.
     """
 
     __slots__ = ("_hash", "_parts", "settings")

@@ -361,8 +361,8 @@ def read_design(
 ) -> Design:
     """Return the design of a study; report and drop faulty parts.
 
-    A study without factors gets those of its cells, in order of appearance. A cell has the baseline's level
-    of each factor that it does not name.
+    A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
+    level of each factor that it does not name.
     """
     header = header or StudySettings(name="unread", title="unread")
     return DesignReader(diagnostics, header).design(expansions)

@@ -92,7 +92,7 @@ def side_by_side(
 ) -> Iterator[list[str]]:
     """Yield columns of equally wide texts as lines, as many side by side as fit.
 
-    `names` are the first column of every block of lines. A column without room stands alone.
+    `names` are the first column of every block of lines. A column that is too wide gets its own lines.
     """
     label = max(map(len, names), default=0)
     begin = 0

@@ -43,7 +43,7 @@ _LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model", "byte_bpe": "tokeniz
 class TokenisedCorpus:
     """A tokenised corpus with its vocabulary; token 0 begins and pads a line.
 
-    `sources` are the texts to train on with their weights: one, or those of a mixture.
+    `sources` are the texts to train on with their weights: one text, or the texts of a mixture.
     """
 
     vocab: int

@@ -144,7 +144,7 @@ class RankTokenizer(FileTokenizer):
 class EncodedUnits(NamedTuple):
     """Encoded lines or documents: the tokens of all, end marks included, and the lengths and words of each.
 
-    `bytes` are those of the units alone, and `lossless` says that decoding returns them.
+    `bytes` counts the units' bytes without marks, and `lossless` is true if decoding restores the units.
     """
 
     tokens: IntArray

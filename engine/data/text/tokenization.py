@@ -38,8 +38,8 @@ class EncodedText:
 
     Words are separated by spaces; a line's end counts as one more word, as in word perplexities. `bytes`
     counts each line's bytes in the original text, with its line break. `first_bytes` counts the first token's
-    bytes. A text is `lossless` if its tokens determine every byte of it, so that bits per byte are those of
-    the text.
+    bytes. A text is `lossless` if its tokens determine every byte of it, so that bits per byte refer to the
+    whole text.
     """
 
     tokens: IntArray
@@ -56,7 +56,7 @@ TextEncoder = Callable[[bytes], EncodedText]
 class LineLayout:
     """Comparison of lines with their decoded tokens, which may differ by a fixed layout.
 
-    Lines are spelt as they are, or, as in WikiText, all with one more space before and behind.
+    Decoded lines equal the original ones or, as in WikiText, have one more space at both ends.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """Vocabularies, which map the symbols of sentences to numbers; each is learnt once and stored.
 
-`words` has their interface, and vocabularies of words, spelled words and bytes; `subwords` those of pieces.
+`words` has their interface, and vocabularies of words, spelled words and bytes. `subwords` has vocabularies
+of pieces.
 """
 
 from __future__ import annotations

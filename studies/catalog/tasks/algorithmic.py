@@ -117,8 +117,8 @@ class AlgorithmicTask(TaskSpec):
     `length` always means the nominal length, which a curriculum grows and tables report. `required_reach` is
     the distance of the furthest input on each side that can change some output. `unguessable_reach` is the
     part of it that guessing cannot replace. A model that sees less on that side gets a certain output right
-    in all of 32 random sequences with a chance below 5 %, anew at every longer length. The two differ where
-    far inputs matter rarely, as in long carries. `example` is an input, its target and their meaning, as the
+    in all of 32 random sequences with a chance below 5 %, anew at every longer length. The two differ if far
+    inputs rarely matter, as in long carries. `example` is an input, its target and their meaning, as the
     paper prints one.
     """
 
