@@ -1,11 +1,13 @@
 """The command line as a program: `activemem`, or `python -m activemem`."""
 
+import gc
 import signal
 import sys
 
 
 def main() -> None:
     """Run the command line; end quietly if Ctrl-C comes before a command handles it."""
+    gc.set_threshold(200_000)  # the trials of a large study live until the end
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         if interrupt is signal.default_int_handler:  # until a command begins, the process just ends

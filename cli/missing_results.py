@@ -83,8 +83,8 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
 
     The store is read unless the study's `status` is given.
     """
-    stored = results.now.own_outcomes["trial"] if status is None else status.stored
-    if len(stored):
+    status = status or results.status
+    if status.stored:
         return False
     print_stderr(no_results_note(results.study, results.store))
     return True

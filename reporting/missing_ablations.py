@@ -76,7 +76,7 @@ class RequestedCell:
             Trial(
                 study=study,
                 levels={**labels, SEED: seed},
-                settings=self.settings.model_copy(update={"seed": seed}),
+                settings=self.settings.with_seed(seed),
             )
             for seed in seeds
         ]

@@ -17,7 +17,7 @@ from ..storage import Store, open_store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import Plan, make_plan
-from ..studies.planning.status import StudyStatus
+from ..studies.planning.status import StudyStatus, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
@@ -84,7 +84,7 @@ class StudyResults:
     @property
     def status(self) -> StudyStatus:
         """Return the status of the study."""
-        return self.now.status
+        return self.now.status if self.study.gates else study_status(self.study, self.store)
 
     @property
     def best_points(self) -> list[BestPoint]:

@@ -193,6 +193,7 @@ def _digest(data: bytes) -> bytes:
 SCHEMA_KEY: Final = "activemem.schema"
 
 _SEAL: Final = b"activemem.sealed"
+_ROW_GROUP: Final = 1 << 14  # rows that are decoded at a time, so that large columns need little memory
 _VERSION_BYTES: Final = 4
 _CHECKSUM_BYTES: Final = len(_SEAL) + _VERSION_BYTES + 32
 _FOOTER_END_BYTES: Final = 8  # the footer's length and b"PAR1"
@@ -217,7 +218,7 @@ def encode(frame: pl.DataFrame) -> bytes:
         write_page_checksum=True,
         store_schema=False,
     ) as writer:
-        writer.write_table(table)
+        writer.write_table(table, row_group_size=_ROW_GROUP)
         writer.add_key_value_metadata({SCHEMA_KEY: str(SCHEMA_VERSION)})
     return add_checksum(sink.getvalue().to_pybytes())
 

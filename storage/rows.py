@@ -71,11 +71,30 @@ def is_json_object(text: str | None) -> bool:
         return False
 
 
-def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
+_JSON_TEXT: Final = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
+_JSON_NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+_JSON_PAIR: Final = rf"{_JSON_TEXT}: (?:{_JSON_TEXT}|{_JSON_NUMBER}|true|false|null)"
+_USUAL: Final = {
+    "trial": "^[0-9a-f]{16}$",
+    "study": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+    "factors": rf"^\{{(?:{_JSON_PAIR}(?:, {_JSON_PAIR})*)?\}}$",
+}
+"""Patterns of nearly all values; others are checked one by one."""
+
+
+def check_stored_rows(layout: Layout, rows: pl.DataFrame) -> None:
     """Raise `StoreError` for a row that activemem cannot have written: names, factors, missing values.
 
     Its settings are long, and are checked by their readers.
     """
+    usual = [pl.col(name).str.contains(_USUAL[name]) for name in rows.columns if name in _USUAL]
+    usual += [pl.col(name).is_not_null() for name in rows.columns if name not in {*_USUAL, *_NULLABLE}]
+    for row in rows.filter(~pl.all_horizontal(usual).fill_null(value=False)).iter_rows(named=True):
+        _check_stored_row(layout, row)
+
+
+def _check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
+    """Raise `StoreError` with the faults of a row, if it has any."""
     trial, study, attempt = row["trial"], row["study"], row["attempt"]
     faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
     if "factors" in row and not is_json_object(row["factors"]):

@@ -37,7 +37,7 @@ from .rows import (
     MetricRow,
     TrialRow,
     WrittenOutputs,
-    check_stored_row,
+    check_stored_rows,
     metric_frame,
     output_frame,
     trial_frame,
@@ -260,17 +260,16 @@ class Store:
         latest.refresh()
         return latest
 
-    def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
+    def trials(self, probes: Collection[str] = (), columns: Sequence[str] = tuple(TRIALS)) -> pl.DataFrame:
         """Return the valid attempt of each trial (the latest done one, else the latest), sorted by trial.
+
+        Fewer `columns` than all take less time and memory; they include trial, study and attempt.
 
         The probes of these names, from probing or tuning, are added to its final metrics. If searches have
         adopted trials of other studies, the column `taken` says which, by which factors, and when.
         """
-        frame = read_latest(self._quarantine, TRIALS.names())
-        open_columns = (name for name, count in frame.null_count().row(0, named=True).items() if count)
-        checked = dict.fromkeys(("trial", "study", "attempt", "factors", *open_columns))
-        for row in frame.select(*checked).iter_rows(named=True):
-            check_stored_row(self._layout, row)
+        frame = read_latest(self._quarantine, columns)
+        check_stored_rows(self._layout, frame)
         if probes:
             frame = with_probes(self._quarantine, frame, probes)
         return with_adopters(self._quarantine, frame)

@@ -9,7 +9,7 @@ import json
 import operator
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..errors import check_arguments
 from ..plugins import loaded_files
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.trial_files import STARTS_FILE, read_begun
+from .resolve.trial import first_of_each_kind
 from .study import Study, follow_rounds, is_path, load_recorded_study, load_study, read_size, shipped_studies
 from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault, command_line
@@ -79,13 +80,22 @@ def traits(tables: Mapping[str, Any]) -> Traits:
     )
 
 
-def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
-    """Return the traits of all trials with an outcome or a checkpoint in a store."""
-    texts = outcomes["settings"].str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
+_KEY_COLUMNS = ("trial", "study", "attempt")
+
+
+def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
+    """Return the traits of all trials with an outcome or a checkpoint in a store, and of loaded studies."""
+    trials = [trial for study in loaded for trial in study.trials]
+    kinds = [each.settings for each in first_of_each_kind(trials)]
+    found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
+    other = ~pl.col("trial").is_in([trial.id for trial in trials])
+    texts = list[str]()
+    if len(store.trials(columns=_KEY_COLUMNS).filter(other)):
+        stored = store.trials(columns=(*_KEY_COLUMNS, "settings")).filter(other)["settings"]
+        texts += stored.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # reported where it is read as a trial
             texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
-    found = set[Traits]()
     for text in texts:
         with suppress(ValueError, RecursionError, AttributeError):
             found.add(traits(json.loads(text)))
@@ -161,7 +171,7 @@ def _check_known(name: str, store: Store) -> None:
             f"file, which rewrites the record: activemem study run FILE"
         )
         raise StudyError(f"{name} (last run)", [StudyFault(message=message)])
-    known = {*shipped, *store.trials()["study"].unique()}
+    known = {*shipped, *store.trials(columns=_KEY_COLUMNS)["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
     where = f"{store.absolute_place}{other_results(store, name)}"
     message = f"there is no such file, and no study of that name has run in {where}{near}"
@@ -186,25 +196,24 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     """
     check_arguments(store_fault(store))
     store = open_store(store)
-    names = shipped_studies().keys() | _ran(store, store.trials())
+    names = shipped_studies().keys() | _ran(store)
     return {name: _load_or_fail(name, store) for name in sorted(names)}
 
 
-def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies, with outlines for shipped ones without trials in the store.
-
-    `outcomes` are the latest attempts in the store.
-    """
-    shipped, known, ran = shipped_studies(), known_traits(store, outcomes), _ran(store, outcomes)
-    found: dict[str, Study | StudyOutline | StudyError] = {}
-    for name in sorted(shipped.keys() | ran):
-        is_new = name not in ran and store.records.load(name) is None
-        found[name] = (outline(shipped[name], known) if is_new else None) or _load_or_fail(name, store)
-    return found
+def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
+    """Return all studies by name, with outlines for shipped ones without trials in the store."""
+    shipped = shipped_studies()
+    ran = _ran(store) | {name for name in shipped if store.records.load(name) is not None}
+    found: dict[str, Study | StudyOutline | StudyError] = {name: _load_or_fail(name, store) for name in ran}
+    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)])
+    for name in shipped.keys() - ran:
+        found[name] = outline(shipped[name], known) or _load_or_fail(name, store)
+    return dict(sorted(found.items()))
 
 
-def _ran(store: Store, outcomes: pl.DataFrame) -> set[str]:
-    return {name for name in outcomes["study"].unique() if store.records.load(name) is not None}
+def _ran(store: Store) -> set[str]:
+    names = store.trials(columns=_KEY_COLUMNS)["study"].unique()
+    return {name for name in names if store.records.load(name) is not None}
 
 
 def _load_or_fail(name: str, store: Store) -> Study | StudyError:

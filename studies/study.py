@@ -186,7 +186,7 @@ class Study:
             Trial(
                 study=self.name,
                 levels={**trial.levels, SEED: seed},
-                settings=trial.settings.model_copy(update={"seed": seed}),
+                settings=trial.settings.with_seed(seed),
             )
             for seed in later
             for trial in starts

@@ -11,7 +11,13 @@ from ...reporting.snapshot import Snapshot
 from ...reporting.tables.differences import SOLVED_LENGTH, unsolved_sentence
 from ...storage import Store
 from ...studies.last_run import StudyOutline, outline_studies
-from ...studies.planning.status import StudyStatus, status_before_a_run
+from ...studies.planning.status import (
+    StudyStatus,
+    read_statuses,
+    status_before_a_run,
+    study_outcomes,
+    study_status,
+)
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import value_name
 from ...studies.schema.search_settings import SearchObjective, find_quantity
@@ -34,29 +40,27 @@ def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
     return [fit_line(f"  {count} failed   {reason}") for reason, count in reasons]
 
 
-def explain_failures(study: Study, store: Store, study_status: StudyStatus) -> list[str]:
+def explain_failures(study: Study, store: Store, now: StudyStatus) -> list[str]:
     """Return a line for each reason why trials failed, and commands for details and retries."""
-    lines = format_failures(study_status.failure_reasons)
+    lines = format_failures(now.failure_reasons)
     return [*lines, *failure_help(study, store)] if lines else []
 
 
-def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
+def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
     """Return a line for each begun trial, the latest first: its progress, and its last activity."""
-    trials = {**{trial.id: trial for trial in study.trials}, **study_status.begun}
+    trials = {**{trial.id: trial for trial in study.trials}, **now.begun}
     clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
-    for name, progress in study_status.progress.items():
+    for name, progress in now.progress.items():
         ago = f"{format_duration((clock - progress.saved_at).total_seconds())} ago"
         rows.append(
             (trials[name], [*trial_lines.progress_words(trials[name], progress.epoch, progress.metrics), ago])
         )
-    rows += [
-        (trial, ["begun"]) for name, trial in study_status.begun.items() if name not in study_status.progress
-    ]
-    rows += [(trial, ["waiting"]) for trial in study_status.waiting]
-    return trial_lines.format_trials(
-        rows, TrialNameColumns([*trials.values(), *study_status.waiting]), output_width()
-    )
+    rows += [(trial, ["begun"]) for name, trial in now.begun.items() if name not in now.progress]
+    rows += [(trial, ["waiting"]) for trial in now.waiting]
+    if not rows:
+        return []
+    return trial_lines.format_trials(rows, TrialNameColumns([*trials.values(), *now.waiting]), output_width())
 
 
 def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:
@@ -87,7 +91,8 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
     """Return every study's title and status by its name, or its error."""
-    outcomes = store.trials()
+    studies = outline_studies(store)
+    outcomes = read_statuses(store, *(each for each in studies.values() if isinstance(each, Study)))
     return {
         name: study
         if isinstance(study, StudyError)
@@ -96,10 +101,12 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
             (
                 status_before_a_run(study.trials)
                 if isinstance(study, StudyOutline)
-                else Snapshot(study=study, store=store, outcomes=outcomes).status
+                else Snapshot.of(study, store).status
+                if study.gates and len(study_outcomes(study, outcomes))
+                else study_status(study, store, outcomes)
             ),
         )
-        for name, study in outline_studies(store, outcomes).items()
+        for name, study in studies.items()
     }
 
 

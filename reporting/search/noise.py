@@ -240,6 +240,6 @@ def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor |
 def cell_of(settings: str) -> str:
     """Return a key that is equal for trials that differ only in their seed, whichever version stored them."""
     try:
-        return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
+        return trial_id(settings_from_json(settings).with_seed(0))
     except (ValueError, KeyError):  # a metric of a plug-in that is not loaded
         return "".join(part for part in settings.split(",") if not part.strip().startswith('"seed":'))

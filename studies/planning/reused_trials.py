@@ -59,15 +59,19 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
     """
     done = outcomes.filter(status="done")
     if study.search is None:
-        wanted = {trial.id: trial for trial in study.trials if trial.settings.code}
+        if not (wanted := {trial.id: trial for trial in study.trials if trial.settings.code}):
+            return {}
         recipes = {trial.settings.model.recipe for trial in wanted.values()}
         done = done.filter(pl.col("recipe").is_in(list(recipes)))
     else:
         wanted, done = None, done.filter(pl.col("study") == study.name)
+    if done.is_empty():
+        return {}
     here = set(outcomes["trial"])
-    stale = _stale(done) if wanted is None or wanted else ()
     return {
-        each.now: each for each in stale if each.now not in here and (wanted is None or each.now in wanted)
+        each.now: each
+        for each in _stale(done)
+        if each.now not in here and (wanted is None or each.now in wanted)
     }
 
 

@@ -19,7 +19,13 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
-from .trials_to_run import UnfinishedTrial, left_within_budget, trials_missing_weights, unfinished_trials
+from .trials_to_run import (
+    DEVICE_COLUMNS,
+    UnfinishedTrial,
+    left_within_budget,
+    trials_missing_weights,
+    unfinished_trials,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +85,25 @@ class StudyStatus:
         return " · ".join(parts)
 
 
+_STATUS_COLUMNS = (
+    *("trial", "study", "attempt", "factors", "status", "reason", "epochs", "flops", "seconds"),
+    *DEVICE_COLUMNS,
+)
+
+
+def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
+    """Return the latest attempts, with all columns that the status of these studies needs."""
+    found = store.trials(columns=_STATUS_COLUMNS)
+    ran = {*found["study"].unique(), *(each.name for each in studies if "taken" in found.columns)}
+    need_settings = (
+        study.name in ran or study.search.warm_start
+        if study.search
+        else any(trial.settings.code for trial in study.trials)
+        for study in studies
+    )
+    return store.trials() if any(need_settings) else found
+
+
 def study_status(
     study: Study,
     store: Store,
@@ -90,7 +115,7 @@ def study_status(
 
     `confirmed` names the confirmed claims, which open gates.
     """
-    outcomes = store.trials() if outcomes is None else outcomes
+    outcomes = read_statuses(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
     unfinished = _unfinished(study, store, statuses)

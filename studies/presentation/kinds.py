@@ -346,7 +346,7 @@ def selected_levels(
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
     """Return whether a trial with these levels is selected; a missing factor never excludes it."""
-    return all(_keeps(select, factor, level) for factor, level in levels.items())
+    return all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
 
 
 def select_faults(

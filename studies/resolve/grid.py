@@ -121,28 +121,28 @@ class GridBuilder:
         cells: list[Trial] = []
         over_budget: list[Trial] = []
         size_matches: dict[str, SizeMatch] = {}
-        for levels, settings, match in self._resolved_cells():
-            seeded = settings.model_copy(update={"seed": levels[SEED]})
-            trial = Trial(study=self.study, levels=levels, settings=seeded)
-            (cells if self.budget.allows(settings) else over_budget).append(trial)
+        for levels, settings, match, allowed in self._resolved_cells():
+            trial = Trial(study=self.study, levels=levels, settings=settings.with_seed(int(levels[SEED])))
+            (cells if allowed else over_budget).append(trial)
             if match is not None:
                 size_matches.setdefault(trial.id, match)
         if over_budget and not cells and not self.diagnostics.faults:
             self._report_over_budget(over_budget)
         return TrialGrid(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
-    def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None]]:
-        """Yield every cell with every seed, its settings, and its solved size.
+    def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None, bool]]:
+        """Yield every cell with every seed, its settings, its solved size, and whether the budget allows it.
 
         Cells that differ only in the seed are resolved once. It stops after _MAX_FAULTS faults.
         """
-        resolved: dict[object, tuple[TrialSettings, SizeMatch | None] | None] = {}
+        resolved: dict[object, tuple[TrialSettings, SizeMatch | None, bool] | None] = {}
         for levels in self.design.cells():
-            key = tuple(level_key(level) for factor, level in levels.items() if factor != SEED)
+            key = tuple([level_key(level) for factor, level in levels.items() if factor != SEED])
             if key not in resolved:
                 if len(self.diagnostics.faults) >= _MAX_FAULTS:
                     return
-                resolved[key] = self._resolve_cell(levels)
+                found = self._resolve_cell(levels)
+                resolved[key] = None if found is None else (*found, self.budget.allows(found[0]))
             if (cell := resolved[key]) is not None:
                 yield levels, *cell
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -208,26 +207,21 @@ def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if value is not None}
 
 
-class Kind:
+class Kind(tuple[int, ...]):
     """The settings shared by trials that differ only in their seed, as a key of dictionaries and caches.
 
     Trials of a grid share the objects of these settings, so they are compared by identity, which is fast.
     Equal settings in other objects count as another kind, which only costs time.
     """
 
-    __slots__ = ("_hash", "_parts", "settings")
+    settings: TrialSettings  # one of the trials', which keeps the compared objects
 
-    def __init__(self, settings: TrialSettings) -> None:
-        """Take the settings of one of the trials."""
-        self.settings = settings
-        self._parts = (settings.model, settings.task, settings.train, settings.code)
-        self._hash = hash(tuple(map(id, self._parts)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kind) and all(map(operator.is_, self._parts, other._parts))
+    def __new__(cls, settings: TrialSettings) -> Kind:
+        """Return the kind of a trial with these settings."""
+        parts = (settings.model, settings.task, settings.train, settings.code)
+        kind = super().__new__(cls, map(id, parts))
+        kind.settings = settings
+        return kind
 
 
 def trial_id(settings: TrialSettings) -> str:

@@ -266,6 +266,10 @@ class Design:
 
     def cells(self) -> Iterator[dict[str, Level]]:
         """Yield every cell with every seed once; a plain grid in file order, other cells seed by seed."""
+        if self.kind == "grid" and not self.conditions and not self.listed_cells:
+            for levels in itertools.product(*self.factors.values()):
+                yield dict(zip(self.factors, levels, strict=True))
+            return
         order, seen = list(self.factors), set[object]()
         if self.kind == "grid" and not self.conditions and (self.crossed or not self.listed_cells):
             combined = (

@@ -159,9 +159,8 @@ def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:
     return value
 
 
-def level_key(level: Level) -> str:
-    """Return a key that is equal for equal levels of the same type: `1` and `1.0` differ."""
-    return repr(level)
+level_key: Callable[[Level], str] = repr
+"""The key of a level, equal for equal levels of the same type: `1` and `1.0` differ."""
 
 
 def has_level(levels: Iterable[Level], level: Level) -> bool:

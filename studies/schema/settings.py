@@ -570,6 +570,14 @@ class TrialSettings(StrictModel):
     seed: int = Field(default=0, ge=0, lt=2**63)
     code: Mapping[str, str] = Field(default_factory=dict[str, str])
 
+    def with_seed(self, seed: int) -> TrialSettings:
+        """Return these settings with another seed; they share all other parts, for a study may have many."""
+        found = object.__new__(TrialSettings)
+        object.__setattr__(found, "__dict__", {**self.__dict__, "seed": seed})
+        for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            object.__setattr__(found, name, getattr(self, name))
+        return found
+
 
 class DecodeSettings(StrictModel):
     """`[decode]`: the searches that `probe run` tries with trained translation models.

@@ -38,7 +38,7 @@ def test_a_study_is_made_where_another_has_run_or_begun_one_of_its_trials(tmp_pa
     starts.parent.mkdir(parents=True)
     starts.write_text(trial.to_json() + "\n", encoding="utf-8")
     for each in (store, begun):
-        found = outline_studies(each, each.trials())
+        found = outline_studies(each)
         assert isinstance(found["algorithmic"], StudyOutline)
         assert found["quickstart"] == load_study("quickstart")
 
@@ -49,7 +49,7 @@ def test_files_that_are_no_trials_are_passed_over(tmp_path):
         starts = store.files.checkpoint_dir(name) / STARTS_FILE
         starts.parent.mkdir(parents=True)
         starts.write_text(content, encoding="utf-8")
-    assert known_traits(store, store.trials()) == set()
+    assert known_traits(store) == set()
 
 
 def text_of(trial):

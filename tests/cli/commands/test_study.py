@@ -252,7 +252,7 @@ def test_results_on_the_command_line_name_the_store(run, tiny):
 def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch):
     make_partial_store(tiny)
     readings, read = [], Store.trials
-    monkeypatch.setattr(Store, "trials", lambda *given: readings.append(given) or read(*given))
+    monkeypatch.setattr(Store, "trials", lambda *given, **keys: readings.append(keys) or read(*given, **keys))
     lines = run("study", "list").stdout.splitlines()
     (first,) = [line for line in lines if line.startswith("algorithmic ")]
     assert "  0/144 done   Active memory against" in first
