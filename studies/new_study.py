@@ -24,7 +24,7 @@ name = "reverse"    # activemem list tasks has all; activemem show NAME has a ta
 [train]
 optimizer = {{ name = "adam", lr = 2e-3 }}
 batch_size = 32
-epochs = 5    # after each, metrics and a checkpoint are stored
+epochs = 60    # after each, metrics and a checkpoint are stored
 steps_per_epoch = 20
 curriculum = {{ start = 3, grow_at = 1.0 }}    # one token more whenever a whole batch is right
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ...diagnostics import nearest_hint
 from ...errors import ActivememError
 from ..options import CausalOption, JsonOption, LengthOption, WidthOption
 from ..output import print_json, print_stdout
@@ -90,7 +89,7 @@ def show(
 
 def _check_kind(kind: str) -> str:
     if kind not in KINDS:
-        raise ActivememError(f"unknown kind '{kind}'{nearest_hint(kind, KINDS)}")
+        raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'")
     return kind
 
 

@@ -82,8 +82,8 @@ class Half(PluginNorm):
         (("show", "adm"), "unknown name 'adm'; nearest: adam"),
         (("show", "paradise-lost"), "paradise-lost is a corpus, which activemem data list shows"),
         (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
-        (("show", "adam", "--kind", "optimizer"), "unknown kind 'optimizer'; nearest: optimizers"),
-        (("list", "block"), "unknown kind 'block'; nearest: blocks"),
+        (("show", "adam", "--kind", "optimizer"), "schedulers, got 'optimizer'"),
+        (("list", "block"), "expected one of blocks, norms, "),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(words, message, run):
