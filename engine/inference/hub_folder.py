@@ -44,9 +44,9 @@ def _files(trained: TrainedModel) -> dict[str, Any]:
     task, symbols = file.trial.settings.task, file.symbols
     if not isinstance(task, LanguageModelSettings) or symbols is None:
         return {"config.json": {"architectures": ["activemem"], "activemem_version": file.version} | settings}
-    streams, vocab = task.batching == "stream", task.interface.vocab
-    end = TextSymbols.from_dict(symbols).end_of_line
-    longest = task.context if streams else task.longest
+    text_symbols, vocab = TextSymbols.from_dict(symbols), task.interface.vocab
+    streams, end = not (task.by_line or text_symbols.documents), text_symbols.end_of_line
+    longest = task.longest if task.by_line else task.context
     config = {
         "model_type": "activemem",
         "architectures": ["ActivememForCausalLM"],

@@ -149,9 +149,11 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Return the token ids of a text; models of lines get the line start before them."""
+        """Return the token ids of a text after its start, if there is one: of its line, or a mark."""
         assert token_ids_1 is None, "a language model reads one text"
-        return token_ids_0 if self._streams else [LINE_START, *token_ids_0]
+        if not self._streams:
+            return [LINE_START, *token_ids_0]
+        return [self._symbols.end_of_line, *token_ids_0] if self._symbols.begins_with_mark else token_ids_0
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._ids[token]
@@ -161,8 +163,11 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **_: object) -> str:
         numbers = [token_ids] if isinstance(token_ids, int) else list(token_ids)
+        end = self._symbols.end_of_line
         if skip_special_tokens and not self._streams:
-            numbers = [number for number in numbers if number not in (LINE_START, self._symbols.end_of_line)]
+            numbers = [number for number in numbers if number not in (LINE_START, end)]
+        elif skip_special_tokens and self._symbols.begins_with_mark and numbers[:1] == [end]:
+            numbers = numbers[1:]
         return self._symbols.decode(numbers)
 
 

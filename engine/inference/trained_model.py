@@ -111,9 +111,9 @@ class TrainedModel:
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
         first = symbols.encode_beginning(beginning)
         if not (task.by_line or symbols.documents):
-            return decode_pieces(
-                generate_symbols(model, first or [symbols.end_of_line], settings, end=None), symbols, first
-            )
+            start = [symbols.end_of_line] if symbols.begins_with_mark or not first else []
+            drawn = generate_symbols(model, [*start, *first], settings, end=None)
+            return decode_pieces(drawn, symbols, first)
         if "\n" in beginning and not symbols.documents:
             raise UseError("expected a prompt of one line, since the model was trained on single lines")
         drawn = generate_symbols(model, [LINE_START, *first], settings, end=symbols.end_of_line)

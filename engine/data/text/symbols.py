@@ -290,6 +290,11 @@ class TextSymbols:
         """Return the number of the end-of-line symbol."""
         return END_OF_PIECES if self.kind == "bpe" else 0
 
+    @property
+    def begins_with_mark(self) -> bool:
+        """Return whether an end mark stands before a text, too, so that all of it can be scored."""
+        return self.documents or self.kind in ("json", "ranks")
+
     @cached_property
     def encode_bytes(self) -> TextEncoder:
         """Return the encoder of a text's bytes, which ends each line, or a document, in an end mark."""

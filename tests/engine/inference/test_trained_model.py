@@ -12,6 +12,7 @@ from activemem.engine.core.models import ModelFile, read_model_file, write_model
 from activemem.engine.core.resources import Machine
 from activemem.engine.corpora.files import DataError
 from activemem.engine.data.text.corpus import open_corpus
+from activemem.engine.data.text.symbols import TextSymbols
 from activemem.engine.inference.export import ExportError, export_model
 from activemem.engine.inference.predictions import InputError
 from activemem.engine.inference.text_generation import GenerationError, Sampling
@@ -71,6 +72,7 @@ KINDS = {
     "state": ("lstm", {}),
     "lines": ("sa(heads=2, head_width=8) >> ff(16)", {"batching": "lines"}),
     "pieces": ("conv(k=2)", {"tokens": "bpe", "pieces": 300, "batching": "lines"}),
+    "packed": ("conv(k=2)", {"batching": "packed", "context": 32}),
 }
 
 
@@ -109,7 +111,8 @@ def test_what_is_generated_step_by_step_is_what_whole_passes_give(language_model
     trained, _, _, corpus = language_model
     symbols, lines = corpus.symbols, trained.file.trial.settings.task.batching == "lines"
     beginning = symbols.encode_beginning("the ")
-    expected = next_symbols(trained, [0, *beginning] if lines else beginning, 20)
+    marked = lines or symbols.begins_with_mark
+    expected = next_symbols(trained, [0, *beginning] if marked else beginning, 20)
     if lines and symbols.end_of_line in expected:
         expected = expected[: expected.index(symbols.end_of_line) + 1]
     text = "".join(trained.generate("the ", temperature=0.0, max_symbols=20))
@@ -144,6 +147,56 @@ def test_transformers_opens_the_folder_of_a_language_model(language_model, tmp_p
     written = model.generate(**beginning, max_new_tokens=12, do_sample=False)[0]
     continued = tokenizer.decode(written[beginning["input_ids"].shape[1] :], skip_special_tokens=True)
     assert continued == "".join(trained.generate("the ", temperature=0.0, max_symbols=12)).rstrip("\n")
+
+
+@pytest.fixture(scope="module")
+def byte_pieces(tmp_path_factory):
+    """A model of byte-level pieces of a text in a file."""
+    folder = tmp_path_factory.mktemp("byte_pieces")
+    words = ("a small cat", "some tall trees", "many quiet words", "every old letter", "few green fields")
+    lines = [f"{words[at % 5]} and {words[at * 7 % 3]} number {at}" for at in range(400)]
+    (folder / "own.txt").write_text("\n".join(lines), encoding="utf-8")
+    task = {"name": "language_model", "corpus": {"path": "own.txt", "dev": 0.1, "test": 0.1}, "context": 16}
+    path = folder / "own.toml"
+    text = study_text(
+        study={"keep_weights": True},
+        model={"recipe": "lstm"},
+        task={**task, "tokens": "byte_bpe", "pieces": 300},
+        train={"curriculum": None},
+        factors={"seed": [0]},
+    )
+    path.write_text(text, encoding="utf-8")
+    study = load_study(path)
+    run_study(study, folder / "results", local=True)
+    return load_model(folder / "results" / "weights" / f"{study.trials[0].id}.safetensors"), folder
+
+
+def test_the_whole_text_of_byte_level_pieces_is_scored_after_a_mark(byte_pieces):
+    trained, _ = byte_pieces
+    symbols, text = TextSymbols.from_dict(trained.file.symbols), "a small cat\n"
+    tokens = [0, *symbols.encode_beginning(text)]
+    with torch.no_grad():
+        logits = trained.module(torch.tensor([tokens]))[0, :-1]
+    expected = torch.nn.functional.cross_entropy(logits, torch.tensor(tokens[1:])).item()
+    assert trained.score(text).loss == pytest.approx(expected, rel=1e-5)
+    following = symbols.decode(next_symbols(trained, tokens[:-1], 8))
+    assert "".join(trained.generate(text.rstrip(), temperature=0.0, max_symbols=8)) == following
+
+
+def test_transformers_gives_the_loss_of_byte_level_pieces(byte_pieces):
+    transformers = pytest.importorskip("transformers", reason="not among what the tests install")
+    trained, folder = byte_pieces
+    source = next((folder / "results" / "weights").glob("*.safetensors"))
+    export_model(trained, source, folder / "hub")
+    model, tokenizer = (
+        kind.from_pretrained(folder / "hub", trust_remote_code=True)
+        for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
+    )
+    text = "a small cat\n"
+    symbols = tokenizer(text, return_tensors="pt")
+    loss = model(**symbols, labels=symbols["input_ids"]).loss.item()
+    assert loss == pytest.approx(trained.score(text).loss, rel=1e-5)
+    assert tokenizer.decode(symbols["input_ids"][0], skip_special_tokens=True) == text
 
 
 def test_lm_eval_scores_the_language_models_of_a_study(data, tmp_path):
