@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from ...grammar import Analysis, ModelConfig, ModelPart, PartKind, Recipe, TrainingMemory
+from ...grammar.vocabulary.output_kinds import uncounted_kernels
 from ...studies.text.units import (
     WIDTH,
     format_bytes,
@@ -43,7 +44,8 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
     """Return the sentences below the table of parts."""
     training = _training(analysis.memory(sizes.batch))
-    return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis)]))
+    kernels = uncounted_kernels(analysis.root)
+    return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis), kernels]))
 
 
 def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, ModelPart]]:
