@@ -41,11 +41,11 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 def verdict(layers: Sequence[LayerChange]) -> str:
     """Return `flat`, or which layers grow and which shrink."""
-    told = {
+    changing = {
         "growing": [each.layer for each in layers if each.grows],
         "shrinking": [each.layer for each in layers if each.shrinks],
     }
-    found = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
+    found = [f"{what}: {', '.join(names)}" for what, names in changing.items() if names]
     return "; ".join(found) or "flat: one rate suits all widths"
 
 
@@ -62,8 +62,8 @@ def _lines(study: Study, checks: Checks) -> Iterator[str]:
             yield f"  {group}"
         yield from _table(layers)
         lowest = f"{SHRINKS:g}".replace("-", "−")
-        told = f"{verdict(layers)} (above {GROWS:g} grows, below {lowest} shrinks)"
-        yield from wrap(told, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        text = f"{verdict(layers)} (above {GROWS:g} grows, below {lowest} shrinks)"
+        yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:

@@ -148,7 +148,7 @@ class BlockPage(BlockEntry):
 
 
 class BlockCheckEntry(Page):
-    """A check of a block; `passed` is null for what the block does not have."""
+    """A check of a block; `passed` is null if the check does not apply to the block."""
 
     name: str
     passed: bool | None

@@ -141,7 +141,7 @@ def _differing_parts(
 
 
 def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
-    """Return the parts without the others, each removed as often as it occurs there."""
+    """Return the parts minus the others, counting repetitions."""
     left = list(others)
     found: list[Node] = []
     for part in parts:

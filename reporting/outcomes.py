@@ -157,9 +157,9 @@ def device_fault(study: Study, outcomes: pl.DataFrame) -> str:
     counts = timed_devices(study, outcomes)
     if len(counts) < 2:
         return ""
-    told = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.items())
+    text = "; ".join(f"{plural(count, 'trial')} on {device}" for device, count in counts.items())
     return one_line(
-        f"study {study.name} has [train] seconds, so only results of one device can be compared, got {told}; "
+        f"study {study.name} has [train] seconds, so only results of one device can be compared, got {text}; "
         f"retrain those of other devices: {command_line('study', 'forget', study.name, only='FACTOR=LEVEL')}"
     )
 

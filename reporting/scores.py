@@ -215,10 +215,10 @@ def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
         if shared == {None}:
             continue
         if len(shared) == 1:
-            told = [_bounds_words(next(iter(shared)))]
+            parts = [_bounds_words(next(iter(shared)))]
         else:
-            told = [f"{_bounds_words(bounds)} on {task}" for task, bounds in found.items()]
-        yield f"Scores: {metric} from {', '.join(told)} as 0 to 1."
+            parts = [f"{_bounds_words(bounds)} on {task}" for task, bounds in found.items()]
+        yield f"Scores: {metric} from {', '.join(parts)} as 0 to 1."
 
 
 def _bounds_words(bounds: tuple[float, float] | None) -> str:

@@ -171,9 +171,8 @@ class Leases:
     def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
         """Claim a trial's attempt of this number, or a later attempt if earlier owners are gone.
 
-        Attempts up to number `gone` count as abandoned. Attempts of the same run are released as well, since
-        it gives a trial to one worker at a time. If another claim holds the trial, return that claim. Raises
-        OSError.
+        Attempts up to number `gone` count as abandoned, and so do attempts of the same run, which gives a
+        trial to one worker at a time. If another claim holds the trial, return that claim. Raises OSError.
         """
         while True:
             if (found := self.find(trial, attempt)) is not None:

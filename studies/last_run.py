@@ -121,8 +121,8 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     try:
         found = load_recorded_study(record, overrides)
     except StudyError as error:
-        told = (StudyFault(message=each) for each in _lacking_plugins(name, store))
-        raise StudyError(f"{name} (last run)", [*told, *error.faults]) from error
+        lacking = (StudyFault(message=each) for each in _lacking_plugins(name, store))
+        raise StudyError(f"{name} (last run)", [*lacking, *error.faults]) from error
     return follow_rounds(found, store)
 
 

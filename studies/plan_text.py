@@ -81,7 +81,7 @@ def format_plan(
         *_models(study, plan, width),
         *format_rungs(study, width),
     ]
-    told = [
+    parts = [
         ("in all  ", total or unknown),
         ("data", "; ".join(plan.data.facts)),
         *(("warning", text) for text in plan.data.warnings),
@@ -95,7 +95,7 @@ def format_plan(
         *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.insufficient_reach)),
         *_group_notes(machine.groups if machine else ()),
     ]
-    for label, text in told:
+    for label, text in parts:
         lines += ["", *labelled_lines(label, text, width)] if text else []
     return "\n".join(lines)
 
@@ -154,8 +154,8 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
         text = f"batches of {plural(len(blocks), 'trial')} have many lengths, and torch compiles for each"
         named = sorted(set(chain(*blocks)))
         more = f" and {len(named) - _MAX_NAMED:,} other blocks" if len(named) > _MAX_NAMED else ""
-        told = f"{text} {', '.join(named[:_MAX_NAMED])}{more} anew"
-        yield "compile", f"{told}; compile pays off with fixed lengths"
+        words = f"{text} {', '.join(named[:_MAX_NAMED])}{more} anew"
+        yield "compile", f"{words}; compile pays off with fixed lengths"
     if plan.stale:
         yield "stale", f"{describe_stale(plan.stale)}; a run trains them again, --keep-stale reuses them"
     for each in plan.over_budget:
@@ -173,8 +173,8 @@ def _memory(held: StepMemory) -> str:
         f"activations at {plural(held.tokens, 'token')}": held.activations * (not more_copies),
         "copies of weights": held.copies * more_copies,
     }
-    told = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
-    return f"{format_bytes(held.total)}: {told}"
+    text = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
+    return f"{format_bytes(held.total)}: {text}"
 
 
 def _test(test: TrialTest) -> str:

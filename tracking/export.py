@@ -54,8 +54,8 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     rows = list(outcomes.iter_rows(named=True))
     trials, epochs = 0, 0
     for row, trial in zip(rows, outcome_trials(study, rows), strict=True):
-        told = _export_trial(trial, row, courses.get(row["trial"], {}), tracker)
-        trials, epochs = trials + (told is not None), epochs + (told or 0)
+        added = _export_trial(trial, row, courses.get(row["trial"], {}), tracker)
+        trials, epochs = trials + (added is not None), epochs + (added or 0)
     tables = tracked_tables(study, store)
     if tables:
         tracker.show_tables(study.name, tables)

@@ -102,11 +102,11 @@ class Feed:
             self._tell(news)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
             reason = (str(error).splitlines() or [""])[0]
-            told, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
+            earlier, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
             self._silent_until = time.monotonic() + RETRY_S
             if news.trial is not None:
                 self._open.pop(news.trial.id, None)  # its next news begins it again
-            if not told:
+            if not earlier:
                 _log.warning("%s cannot be reached; training continues: %s", self.name, self.error)
             return False
         return True
@@ -222,12 +222,12 @@ def _close(feed: Feed) -> str | None:
     parts = [plural(epochs, "epoch")] if epochs else []
     parts += [plural(ends, "end")] if ends else []
     parts += ["the tables"] if feed.tables_missing else []
-    told = [f"lacks {', '.join(parts)} of {plural(len(feed.missing), 'trial')}"] if parts else []
-    told += [] if over else [f"had not received everything after {CLOSE_S:g} s"]
-    if not told:
+    texts = [f"lacks {', '.join(parts)} of {plural(len(feed.missing), 'trial')}"] if parts else []
+    texts += [] if over else [f"had not received everything after {CLOSE_S:g} s"]
+    if not texts:
         return None
     why = f" ({feed.error})" if feed.error else ""
-    return f"{feed.name} {' and '.join(told)}{why}; activemem study export adds what is missing"
+    return f"{feed.name} {' and '.join(texts)}{why}; activemem study export adds what is missing"
 
 
 _MAX_NAME_LENGTH = 80

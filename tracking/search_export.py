@@ -55,7 +55,7 @@ def _add_points(
 ) -> StudyExport:
     courses = points.courses(ended)
     known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
-    told, epochs = 0, 0
+    trials, epochs = 0, 0
     for point in ended:
         attempts = [points.attempts[trial.id] for trial in point.trials]
         notes = _notes(point, attempts)
@@ -68,8 +68,8 @@ def _add_points(
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))
         _add(written, trial, place)
-        told, epochs = told + 1, epochs + len(course)
-    return StudyExport(trials=told, epochs=epochs, known=len(ended) - told, tables=0)
+        trials, epochs = trials + 1, epochs + len(course)
+    return StudyExport(trials=trials, epochs=epochs, known=len(ended) - trials, tables=0)
 
 
 def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:

@@ -72,7 +72,7 @@ class FlaLayer(Block, Initialisable):
 
 
 def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
-    """Build a layer with weights from a seed; raise BuildError for what it does not take."""
+    """Build a layer with weights from a seed; raise BuildError for unsupported arguments."""
     use_interpreter()
     try:
         with warnings.catch_warnings(action="ignore"):  # that there is no GPU, and no other kernels

@@ -288,6 +288,6 @@ def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _refuse(title: str, faults: Iterable[str]) -> None:
-    told = [f"  {fault}" for fault in faults]
-    if told:
-        raise WeightsError("\n".join([title, *told]))
+    parts = [f"  {fault}" for fault in faults]
+    if parts:
+        raise WeightsError("\n".join([title, *parts]))

@@ -126,7 +126,7 @@ def _draw(module: nn.Module, seed: int) -> None:
 
 
 def build_small(text: str, *, seed: int = 1, **settings: Any) -> Model:  # noqa: ANN401 -- of a model
-    """Return the model of a recipe with few symbols; settings are those of `build`."""
+    """Return the model of a recipe with few symbols; takes the settings of `build`."""
     model = build(text, vocab=VOCAB, **settings, generator=make_generator(seed))
     assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
     return model

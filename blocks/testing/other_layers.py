@@ -267,8 +267,8 @@ class WeightMap:
             part.ours.copy_(part.read(theirs))
 
     def __str__(self) -> str:
-        told = ", ".join(f"{part.name} from {' and '.join(part.theirs)}" for part in self.parts)
-        return f"{told}; set to zero: {', '.join(self.zeroed)}" if self.zeroed else told
+        text = ", ".join(f"{part.name} from {' and '.join(part.theirs)}" for part in self.parts)
+        return f"{text}; set to zero: {', '.join(self.zeroed)}" if self.zeroed else text
 
 
 def _maps(block: Block) -> list[tuple[str, Tensor]]:
@@ -350,10 +350,10 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
             if name == "outputs":
                 return False, findings[0]
             continue
-        told = f"{name} at lengths {', '.join(map(str, done))} within {most:.0e}"
-        findings.append(f"{told}; not run at {', '.join(faults)}" if faults else told)
+        text = f"{name} at lengths {', '.join(map(str, done))} within {most:.0e}"
+        findings.append(f"{text}; not run at {', '.join(faults)}" if faults else text)
         if not most <= TOLERANCE:
-            return False, f"{told}, expected {TOLERANCE:.0e}; weights: {mapped}"
+            return False, f"{text}, expected {TOLERANCE:.0e}; weights: {mapped}"
     return True, f"{'; '.join(findings)}; weights: {mapped}"
 
 
@@ -385,7 +385,7 @@ def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[b
         for part in parts:
             theirs[part.name].append(part.read(weights).flatten())
     least: list[str] | None = None
-    told, tested = "", f"{len(parts)} weights, {draws} draws, error level {ERROR_LEVEL:.0%}"
+    text, tested = "", f"{len(parts)} weights, {draws} draws, error level {ERROR_LEVEL:.0%}"
     for rule, uniform_bias in product(_RULES, (False, True)):
         ours: dict[str, list[Tensor]] = {part.name: [] for part in parts}
         for seed in range(draws):
@@ -399,12 +399,12 @@ def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[b
         ]
         if least is None or len(differ) < len(least):
             bias = ', bias_init = "uniform"' if uniform_bias else ""
-            least, told = differ, f'with [model] init = "{rule}"{bias}'
+            least, text = differ, f'with [model] init = "{rule}"{bias}'
         if not differ:
             break
     if least:
-        return False, f"{told} these are distributed otherwise: {', '.join(least)} ({tested})"
-    return True, f"equally distributed {told} ({tested})"
+        return False, f"{text} these are distributed otherwise: {', '.join(least)} ({tested})"
+    return True, f"equally distributed {text} ({tested})"
 
 
 _RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")

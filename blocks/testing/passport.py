@@ -175,8 +175,8 @@ def _reach(node: nodes.BlockNode, text: str) -> Check:
     spec = spec_of(node.name)
     configs = (ModelConfig(d_model=WIDTH, causal=causal) for causal in (False, True))
     sides = [spec.reach(spec.settings(node), CostContext(config=each, length=19)) for each in configs]
-    told = " and ".join(f"{each.left:g} left, {each.right:g} right" for each in dict.fromkeys(sides))
-    return _suite("reach", _REACH, text, told.replace("inf", "all"))
+    words = " and ".join(f"{each.left:g} left, {each.right:g} right" for each in dict.fromkeys(sides))
+    return _suite("reach", _REACH, text, words.replace("inf", "all"))
 
 
 def _cost(node: nodes.BlockNode, text: str) -> Check:

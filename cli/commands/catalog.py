@@ -32,13 +32,13 @@ def list_(
     from ...plugins import broken_plugins
     from ..views import catalog
 
-    told = broken_plugins()
+    broken = broken_plugins()
     _check_kind(kind)
     if as_json:
         print_json(catalog.kind_page(kind))
     else:
         print_stdout("\n".join(catalog.format_kind(kind)))
-    report_broken_plugins(told)
+    report_broken_plugins(broken)
 
 
 def show(

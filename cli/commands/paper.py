@@ -101,7 +101,7 @@ def check(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Check that every number of a paper's text is what the store gives now.
+    r"""Check that every number of a paper's text agrees with the store.
 
     Faults are unknown names in \am{NAME}, numbers without a value, numerals that copy a number by hand, and
     generated files that are stale. A line that ends in `% am: NAME` has a copy of that number, which is

@@ -129,11 +129,11 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
     """Return the error for a failed machine; if its cluster's head is gone, end this process."""
     from ...engine.trial.failures import HeadLostError
 
-    told = f"stopped: {failure}. No trial counts as failed. Continue: {request.resume_command}"
+    text = f"stopped: {failure}. No trial counts as failed. Continue: {request.resume_command}"
     if isinstance(failure, HeadLostError):
-        print_stderr(told)
+        print_stderr(text)
         os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
-    return type(failure)(told)
+    return type(failure)(text)
 
 
 def _names(study: Study) -> TrialNames:
@@ -309,14 +309,14 @@ def _announcement(found: NextSeeds) -> str:
 
 
 def _print_verdicts(results: StudyResults, spent: float) -> None:
-    told: list[str] = []
+    parts: list[str] = []
     if results.study.claims:
-        told.append(f"claims {count_verdicts(results.check_claims())}")
+        parts.append(f"claims {count_verdicts(results.check_claims())}")
     if asks_for_seeds(results.study):
         decided, every = results.decided_differences()
-        told.append(f"tables {decided} of {plural(every, 'difference')} decided")
-    told.append(f"added seeds trained for {format_duration(spent)}")
-    print_stderr(f"{results.study.name}: {'; '.join(told)}")
+        parts.append(f"tables {decided} of {plural(every, 'difference')} decided")
+    parts.append(f"added seeds trained for {format_duration(spent)}")
+    print_stderr(f"{results.study.name}: {'; '.join(parts)}")
 
 
 def _print_why_no_seeds(results: StudyResults, left_s: float | None) -> None:

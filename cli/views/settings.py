@@ -30,8 +30,8 @@ def _summary(sheet: SourceSheet) -> str:
     if not sheet.is_given:
         return f"{count}; sources unknown, since the study has no table [source]"
     found = Counter("" if each.is_default else each.source.origin for each in sheet.settings if each.source)
-    told = f"{found['paper']} from the paper, {found['program']} from its program, {found['ours']} our own"
-    return f"{count}: {told}, {found['']} defaults"
+    text = f"{found['paper']} from the paper, {found['program']} from its program, {found['ours']} our own"
+    return f"{count}: {text}, {found['']} defaults"
 
 
 def _text(value: object) -> str:

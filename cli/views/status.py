@@ -128,6 +128,6 @@ def format_exported(study: str, program: str, place: str, exported: StudyExport)
     2 trials known already`.
     """
     parts = [plural(exported.trials, "trial"), plural(exported.epochs, "epoch")]
-    told = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
+    text = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
     known = f"; {plural(exported.known, 'trial')} already there" if exported.known else ""
-    return f"{study} for {program} in {place}: {told}{known}"
+    return f"{study} for {program} in {place}: {text}{known}"

@@ -142,7 +142,7 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort that hides `SCHEDULING_S`; `second` is the work of one second.
+        """Return the minimum work of a cohort, given the work of one second, to hide `SCHEDULING_S`.
 
         Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work.
         Among cohorts that started together the shortest end first, and they say little about the speed.

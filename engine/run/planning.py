@@ -206,10 +206,10 @@ def _shared(
     if found.bound == "one" or (at_once is not None and found.bound == "trials" and at_once < count):
         busy = int(cpus / machine.cpus) if found.bound == "one" else at_once
         place = f" on {'one' if busy == 1 else busy} of them"
-    told = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
+    text = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
     if found.trials == 1 or not found.by_memory:
-        return told
-    return f"{told}; one with --local"
+        return text
+    return f"{text}; one with --local"
 
 
 def _trials_per_gpu(gpus: Gpus) -> int | None:
@@ -272,8 +272,8 @@ def _pack_words(found: PackOutlook, machine: Machine) -> str:
         return f"no trial can share a batch with others: {reasons[0][0]}"
     measured = ", where that is measured to be faster" if machine.pack == "auto" else ""
     most = min(machine.most_packed, found.largest)
-    told = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
-    first = told if found.together else "no trial can share a batch with others"
+    text = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
+    first = text if found.together else "no trial can share a batch with others"
     return "; ".join([first, *(f"{_count_words(count)} alone: {reason}" for reason, count in reasons)])
 
 

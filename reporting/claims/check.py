@@ -116,7 +116,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
         for each, test in shown.items()
     }
     adjusted = hochberg_adjusted([p_over_looks(counts, shown[each].p) for each in tested])
-    told = dict(zip(tested, adjusted, strict=True))
+    p_values = dict(zip(tested, adjusted, strict=True))
     labels = comparison_labels(claim)
     verdict = combine_verdicts(claim.statement, verdicts)
     findings = {
@@ -126,7 +126,7 @@ def _check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimRes
             verdict=verdicts[each],
             effect=_shown(test.effect, each),
             interval=_shown_interval(test.interval(1 - threshold), each),
-            p=told.get(each) if test.complete and test.n > 1 else None,
+            p=p_values.get(each) if test.complete and test.n > 1 else None,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] in OPEN else None,

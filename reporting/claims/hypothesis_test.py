@@ -103,7 +103,7 @@ class PairedTest:
 
     @property
     def own_spread(self) -> float | None:
-        """Return the standard deviation of these differences alone; None if others cannot replace it."""
+        """Return the standard deviation of only these differences; None if no pooled one could replace it."""
         is_pooled = self.method == "pooled" and self._spread is not None
         return sample_sd(list(self.differences.values())) if is_pooled else None
 

@@ -278,9 +278,9 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
     """Return sentences about special settings: overrides, stale trials, settings that are not the paper's."""
-    told = (
+    parts = (
         overrides_sentence(study.overrides),
         stale_sentence(study, outcomes),
         study.source_sheet.summary(study.name) if study.paper else "",
     )
-    return tuple(sentence for sentence in told if sentence)
+    return tuple(sentence for sentence in parts if sentence)

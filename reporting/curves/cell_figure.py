@@ -441,7 +441,7 @@ def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
     if noted:
         title = find_metric(find_metric(cells.spec.value).noted).title
         names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
-        told = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
+        parts = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
         if any(getattr(panel.content, "pairs", ()) for panel in panels):
             yield "A line below two columns marks a pair in this list."
-        yield f"{title}: {'; '.join(told)}."
+        yield f"{title}: {'; '.join(parts)}."

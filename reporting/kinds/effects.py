@@ -246,19 +246,19 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
     groups = list[FactorMeans]()
     for name, levels in factors.items():
         means, effect = found.level_means(name), effects.get((name,))
-        told = []
+        bars = []
         for level, text in zip(levels, level_names(levels), strict=True):
             contrast = means.get((level_key(level),))
             if contrast is None:
                 lost = not means and len(found.observed[name]) > 1
-                told.append(Bar(name=text, text=NOT_ESTIMABLE if lost else "–"))
+                bars.append(Bar(name=text, text=NOT_ESTIMABLE if lost else "–"))
                 continue
             number = metric.format(contrast.value)
-            told.append(
+            bars.append(
                 Bar(name=text, text=number, value=contrast.value, low=contrast.low, high=contrast.high)
             )
         words = _effect_words(effect)
-        groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(told)))
+        groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(bars)))
     values = [each.value for each in found.observations.values]
     return Effects(factors=tuple(groups), center=mean(values) if values else None)
 
@@ -440,11 +440,11 @@ def _what_effects_are(
     else:
         what = "of two levels the second minus the first, of more each minus the mean of all"
     yield f"Effect of a factor: {what}, with equal weights of the other factors' levels."
-    told = [term for column in columns for term in column.effects if len(term) > 1]
-    if told and not any(column.mentions_interactions for column in columns):
-        count = plural(len(set(told)), "interaction")
+    interactions = [term for column in columns for term in column.effects if len(term) > 1]
+    if interactions and not any(column.mentions_interactions for column in columns):
+        count = plural(len(set(interactions)), "interaction")
         yield f"Not estimable from these cells and assumed to be zero: {count}."
-    elif told and counts.count(2) > 1:
+    elif interactions and counts.count(2) > 1:
         yield (
             "Effect of an interaction of two levels with two:"
             " the effect of one factor at the second level of the other minus that at its first."
@@ -493,11 +493,11 @@ def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
     """Yield the trials without a value by metric, and trials that belong to several cells."""
     observations = [column.found.observations for column in columns]
-    told = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
-    if all(each == told[0] for each in told):
-        yield from told[0]
+    omitted = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
+    if all(each == omitted[0] for each in omitted):
+        yield from omitted[0]
     else:
-        for column, sentences in zip(columns, told, strict=True):
+        for column, sentences in zip(columns, omitted, strict=True):
             yield from (f"{column.metric.name}: {sentence}" for sentence in sentences)
     first = observations[0]
     if count := first.planned - len(first.trials):

@@ -138,8 +138,8 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
         except StudyError as error:
             all_known = False
             count = len(error.faults)
-            told = error.faults[0].message if count == 1 else f"the study has {plural(count, 'fault')}"
-            diagnostics.report(("paper", "studies", number), f"{name}: {told}")
+            text = error.faults[0].message if count == 1 else f"the study has {plural(count, 'fault')}"
+            diagnostics.report(("paper", "studies", number), f"{name}: {text}")
             continue
         if study.name in studies:
             diagnostics.report(("paper", "studies", number), f"'{study.name}' is listed twice")
@@ -161,7 +161,7 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
 
 
 def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> list[Claim]:
-    """Return each number of a study as a claim with this effect; report faulty ones."""
+    """Return each number of a study as a claim whose effect is the number; report faulty ones."""
     texts, path = keys.numbers.get(study.name, {}), ("numbers", study.name)
     if texts and study.search is not None:
         diagnostics.report(path, "a number is computed from cells of a grid; a search has none", key=True)

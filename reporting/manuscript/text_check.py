@@ -106,7 +106,7 @@ def _faults(text: str, numbers: Mapping[str, PaperNumber], copies: Mapping[str, 
             if number and number.text and _digits(number.text) not in [each for _, each in numerals]:
                 place = numerals[0][0] if len(numerals) == 1 else span
                 found.append((place, f"expected {number.text}, which is '{name}' now, got {got}"))
-        yield from (fault_at(text, (at + start, at + stop), told) for (start, stop), told in found)
+        yield from (fault_at(text, (at + start, at + stop), words) for (start, stop), words in found)
         at += len(line) + 1
 
 

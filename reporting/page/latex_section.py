@@ -146,9 +146,9 @@ def claim_lines(inputs: Snapshot) -> Iterator[str]:
     for each in found["claims"]:
         effect, interval, p, seeds = each["numbers"]
         numbers = [" ".join(part for part in (effect, interval) if part), _p_words(p), seeds]
-        told = ", ".join(part for part in numbers if part)
+        text = ", ".join(part for part in numbers if part)
         verdict = rf"\textbf{{{each['verdict']}}}"
-        yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(told)})"
+        yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(text)})"
     yield r"\end{itemize}"
     yield rf"{{\footnotesize {escape(found['legend'])}\par}}"
 
@@ -184,9 +184,9 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
         "the study's file": study.text,
         "the ids of its trials, sorted": "\n".join(sorted(trial.id for trial in study.trials)),
     }
-    told = [rf"of {what} {_hash(text)}" for what, text in hashes.items() if text]
+    texts = [rf"of {what} {_hash(text)}" for what, text in hashes.items() if text]
     words = breakable(" ".join(sentences))
-    yield rf"{{\footnotesize\raggedright {words} SHA-256 {'; '.join(told)}.\par}}"
+    yield rf"{{\footnotesize\raggedright {words} SHA-256 {'; '.join(texts)}.\par}}"
 
 
 def breakable(text: str) -> str:

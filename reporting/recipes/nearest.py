@@ -217,6 +217,6 @@ def _columns(result: StoredResult, recipe: Recipe) -> tuple[str, ...]:
         text = find_metric(result.metric).format if known else "{:.6g}".format
         spread = f" ± {text(result.sd)}" if result.sd is not None else ""
         value = f"{result.metric} {text(result.mean)}{spread} n={result.n}"
-    told = f"{result.task} {recipe.text}"
-    levels = [f"{name}={level}" for name, level in result.levels.items() if str(level) not in told]
+    words = f"{result.task} {recipe.text}"
+    levels = [f"{name}={level}" for name, level in result.levels.items() if str(level) not in words]
     return result.study, result.task, value + (f" ({ended})" if ended else ""), ", ".join(levels)

@@ -155,8 +155,8 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
         points = study.num_points
         limit = _digits(noise.lead(max(points - 1, 1), seeds, count), metric)
         yield f"the best of {points} points leads the baseline by up to {limit} by chance"
-    told = _digits(noise.visible(FRESH_SEEDS), metric)
-    yield f"{FRESH_SEEDS} fresh seeds detect a difference of {told}"
+    smallest = _digits(noise.visible(FRESH_SEEDS), metric)
+    yield f"{FRESH_SEEDS} fresh seeds detect a difference of {smallest}"
 
 
 @lru_cache(maxsize=256)

@@ -204,8 +204,8 @@ def _filled(value: Level, values: Mapping[str, Level]) -> Level:
 
 
 def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
-    told = [words for goal in found.goals if (words := _goal_words(goal.name, point))]
-    return f"in the search {', '.join(told)} over {plural(point.seeds, 'seed')}"
+    parts = [words for goal in found.goals if (words := _goal_words(goal.name, point))]
+    return f"in the search {', '.join(parts)} over {plural(point.seeds, 'seed')}"
 
 
 def _goal_words(metric: str, point: FoundPoint) -> str:
@@ -363,9 +363,9 @@ def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, 
 
 
 def _path_sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) -> Iterator[str]:
-    told = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
-    told[SEED] = f"ours: fresh, not used by the search {study.name}"
-    yield from sources_table(study, data, {"factors": told})
+    sources = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
+    sources[SEED] = f"ours: fresh, not used by the search {study.name}"
+    yield from sources_table(study, data, {"factors": sources})
 
 
 def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:

@@ -230,8 +230,8 @@ class PageServer:
 
     async def _events(self, method: str, path: str, query: dict[str, str]) -> Response:
         """Return an event stream of a page's parts that differ from the browser's, until it disconnects."""
-        told = (each.partition(":") for each in query.pop("have", "").split(","))
-        have = {name: version for name, _, version in told}
+        parts = (each.partition(":") for each in query.pop("have", "").split(","))
+        have = {name: version for name, _, version in parts}
         if await run_in_threadpool(self.site.live_page, path, query) is None:
             return _text(404, "No page has this address.")
         if self._streams >= MAX_STREAMS:

@@ -96,11 +96,11 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
     def words(name: str, level: Level) -> str:
         return short[name][level] if isinstance(level, str) else f"{name} {level_name(level)}"
 
-    told = [
+    parts = [
         [words(name, levels[name]) for name in names if levels.get(name) not in (None, ABSENT)]
         for levels in trials
     ]
-    return [" · ".join(each) or str(levels[RECIPE]) for each, levels in zip(told, trials, strict=True)]
+    return [" · ".join(each) or str(levels[RECIPE]) for each, levels in zip(parts, trials, strict=True)]
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -183,8 +183,8 @@ class StoreReader:
         """Return the study's trials that have begun; a search's trials come from its checkpoints."""
         if study.search is None:
             return [trial for trial in study.trials if trial.id in notes]
-        told = map(self._recorded_trial, notes)
-        return [trial for trial in told if trial is not None and trial.study == study.name]
+        recorded = map(self._recorded_trial, notes)
+        return [trial for trial in recorded if trial is not None and trial.study == study.name]
 
     def _recorded_trial(self, trial: str) -> Trial | None:
         """Return the trial recorded in a checkpoint folder; None if the record cannot be read."""

@@ -211,13 +211,13 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)
-    several, told = False, list[str]()
+    several, parts = False, list[str]()
     for name, (metric, each) in limits.items():
         ends = list(dict.fromkeys(map(metric.format, (min(each), max(each)))))
         several |= len(ends) > 1
-        told.append(f"{name} {' to '.join(ends)}")
+        parts.append(f"{name} {' to '.join(ends)}")
     noise = ", depending on the spread," if several else ""
-    return f"; {', '.join(told)} or more{between}{noise} is detected with a power of 80 %" if told else ""
+    return f"; {', '.join(parts)} or more{between}{noise} is detected with a power of 80 %" if parts else ""
 
 
 def test_words(found: Sequence[Difference], over: str = "the column") -> str:
@@ -341,7 +341,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
         CellStatus.MISSING: [f"{NOT_RUN}: not run."],
     }
     there = {cell.status for cell in cells}
-    return (*sentences, *(each for status, told in words.items() if status in there for each in told))
+    return (*sentences, *(each for status, text in words.items() if status in there for each in text))
 
 
 def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:

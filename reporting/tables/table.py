@@ -242,8 +242,8 @@ def build_table(
     if fault := device_fault(study, outcomes):
         raise TableError(f"table {spec.name}: {fault}")
     table = spec.table(study, outcomes, Beside(published=published, paper_only=paper_only, begun=begun))
-    told = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]
-    return replace(table, caption=(*table.caption[:1], *filter(None, told), *table.caption[1:]))
+    parts = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]
+    return replace(table, caption=(*table.caption[:1], *filter(None, parts), *table.caption[1:]))
 
 
 def iter_records(table: Table) -> Iterator[dict[str, object]]:

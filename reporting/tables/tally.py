@@ -170,8 +170,8 @@ def _locate_trials(
     data: Mapping[str, list[Any]] = {name: [] for name in _LOCATED_SCHEMA}
     for trial in trials:
         levels = trial.levels
-        told = [factor for factor in over if levels[factor] != ABSENT] or over
-        label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in told)
+        named = [factor for factor in over if levels[factor] != ABSENT] or over
+        label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in named)
         data["trial"].append(trial.id)
         data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
         data["row"].append(text(levels[rows]))

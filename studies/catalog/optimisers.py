@@ -119,7 +119,7 @@ class OwnScheduleSettings(ScheduleSettings):
 
 
 class PluginSchedule(ScheduleSettings, ABC):
-    """`train.schedule` of a plug-in's schedule: its keys, and its rule."""
+    """`train.schedule` of a plug-in's schedule: its keys, and its function of the step."""
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:

@@ -127,9 +127,9 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         if isinstance(train, Mapping) and key in train:
             message = "a [ladder] sets the steps of each size: remove this key"
             yield ("train", key), message
-    for name, told in (("cells", "list no cells"), ("search", "search nothing")):
+    for name, text in (("cells", "list no cells"), ("search", "search nothing")):
         if name in data:
-            yield (name,), f"a [ladder] has its own cells: {told}"
+            yield (name,), f"a [ladder] has its own cells: {text}"
 
 
 def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
@@ -138,8 +138,8 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
         yield path, "expected the sizes of at least one hole, such as { width = [32, 64, 128] }"
     counts = {name: len(sizes) for name, sizes in found.sizes.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{count} of {name}" for name, count in counts.items())
-        yield path, f"expected as many numbers in each list, got {told}"
+        text = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        yield path, f"expected as many numbers in each list, got {text}"
     for name, sizes in found.sizes.items():
         if len(sizes) < _FEWEST:
             yield (*path, name), f"expected at least {_FEWEST} sizes, got {len(sizes)}"
@@ -226,9 +226,9 @@ def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
     if not rungs or study.ladder is None:
         return
     sizes = ", ".join(study.design.ladder)
-    told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
+    words = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
     yield ""
-    yield from labelled_lines("ladder", told, width)
+    yield from labelled_lines("ladder", words, width)
     yield ""
     rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -78,12 +78,12 @@ class KeptFacts:
 
     def save(self, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary) -> None:
         """Write the cache file, and remove unused old ones; a full disk is not an error."""
-        told = {field.name: getattr(summary, field.name) for field in fields(summary)}
-        told["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
+        stored = {field.name: getattr(summary, field.name) for field in fields(summary)}
+        stored["lengths"] = {kind: [list(side) for side in sides] for kind, sides in summary.lengths.items()}
         found = {
             "facts": facts.model_dump(mode="json"),
             "files": {digest: str(path) for digest, path in files.items()},
-            "summary": told,
+            "summary": stored,
         }
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -246,14 +246,14 @@ def _why(study: str, metric: str) -> pl.Expr:
         ValueStatus.MISSING: ValueStatus.MISSING.text,
     }
     failure = pl.format("{}: {}", "status", reason)
-    told = pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
+    why = pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
     if target := read_target(metric):
         unit = "" if find_metric(metric).unit else f" {target.currency}"
         censored = pl.format(f"did not reach {target} in {{}}{unit}", number)
         if target.currency == "seconds":  # which differ from seed to seed
             censored = pl.lit(f"did not reach {target}")
-        told = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(told)
-    return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(told)
+        why = pl.when(pl.col("status") == ValueStatus.CENSORED).then(censored).otherwise(why)
+    return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(why)
 
 
 def _lossy(metric: str) -> str:

@@ -79,7 +79,7 @@ def in_sentence(title: str) -> str:
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
     """Return a sentence about the metric settings in which the trials differ; "" if there are none."""
-    told = dict[str, None]()
+    parts = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
         for meaning in _meanings(metric, settings):
@@ -87,8 +87,8 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
                 values.setdefault(name, {})[value] = None
         several = [f"{name} {_listed(tuple(each))}" for name, each in values.items() if len(each) > 1]
         if several:
-            told[f"{metric.name} ({'; '.join(several)})"] = None
-    return f"Measured differently in some trials: {', '.join(told)}." if told else ""
+            parts[f"{metric.name} ({'; '.join(several)})"] = None
+    return f"Measured differently in some trials: {', '.join(parts)}." if parts else ""
 
 
 def _meanings(

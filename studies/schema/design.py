@@ -197,11 +197,11 @@ class Design:
     def explain(self) -> str:
         """Explain a design that is not a plain grid, with conditions and labels."""
         around = f"around each {' and '.join(self.around)}: " if self.around else ""
-        told = around + self.explain_kind() if self.crossed else ""
+        text = around + self.explain_kind() if self.crossed else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
         verb = "names" if len(self.labels) == 1 else "name"
         labels = [f"{' and '.join(self.labels)} only {verb} cells"] if self.labels else []
-        return "; ".join([*filter(None, [told]), *where, *labels])
+        return "; ".join([*filter(None, [text]), *where, *labels])
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:

@@ -147,8 +147,8 @@ def check_search_ends(
     first = settings.scheduler.min_fidelity if isinstance(settings.scheduler, RungSettings) else None
     epochs = max((each.train.epochs for each in ends), default=1)
     if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
-        told = f"expected at most {most:,}, since the last rung trains all of {plural(epochs, 'epoch')}"
-        diagnostics.report(("search", "scheduler", "min_fidelity"), f"{told}, got {first:,}")
+        text = f"expected at most {most:,}, since the last rung trains all of {plural(epochs, 'epoch')}"
+        diagnostics.report(("search", "scheduler", "min_fidelity"), f"{text}, got {first:,}")
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:

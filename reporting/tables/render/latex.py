@@ -70,8 +70,8 @@ def render_float(table: Table, form: CellForm) -> str:
             lines += ["", r"  \medskip"] if at else []
             lines += _tabular_lines(part, form)
         if number == len(floats) - 1:
-            told = "    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below)
-            lines += ["", r"  \smallskip", r"  \begin{minipage}{\linewidth}", told, r"  \end{minipage}"]
+            text = "    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below)
+            lines += ["", r"  \smallskip", r"  \begin{minipage}{\linewidth}", text, r"  \end{minipage}"]
         lines.append(rf"\end{{{environment}}}")
     return "\n".join([*lines, ""])
 

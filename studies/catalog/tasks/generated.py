@@ -169,8 +169,8 @@ def check_statements(task: GeneratedTask) -> None:
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # whatever a plug-in raises is told of the plug-in
-        told = f"test_sets, required_reach or has_one_shape: {type(error).__name__}: {error}"
-        raise TaskError(f"{task.name}: {told}") from error
+        text = f"test_sets, required_reach or has_one_shape: {type(error).__name__}: {error}"
+        raise TaskError(f"{task.name}: {text}") from error
     for name in names:
         if not _SET_NAME.fullmatch(name):
             raise TaskError(
