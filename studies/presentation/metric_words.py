@@ -19,6 +19,7 @@ from ..catalog.tasks import (
     LengthTask,
     ParsingSettings,
     SentencePairSettings,
+    SyntheticTask,
     TaskKind,
     TaskSettings,
 )
@@ -163,10 +164,14 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
         facts |= _length_facts(metric, settings, task, over_index=over_index)
     elif is_split:
         facts["where"] = f"on the {split} split"
-        if split == "test" and isinstance(task, LengthTask) and len(task.test_lengths) > 1:
-            facts["lengths"] = _length_words(task.test_lengths, is_range=False).removeprefix("lengths ")
-            if not over_index and metric_family(metric.name) == metric.name:
-                facts["where"] = f"on the test split, mean over lengths {facts['lengths']}"
+        names = task.test_names if split == "test" and isinstance(task, SyntheticTask) else ()
+        is_pooled = len(names) > 1 and not over_index and metric_family(metric.name) == metric.name
+        sets = f"{len(names)} test sets"
+        if isinstance(task, LengthTask) and names == tuple(map(str, task.test_lengths)):
+            sets = _length_words(task.test_lengths, is_range=False)
+            facts |= {"lengths": sets.removeprefix("lengths ")} if len(names) > 1 else {}
+        if is_pooled:
+            facts["where"] += f", {sets} together"
     return facts
 
 

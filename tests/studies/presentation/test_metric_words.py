@@ -76,6 +76,18 @@ def titled(name, settings, **how):
             "",
         ),
         (
+            "test_accuracy",
+            {"task": {"name": "parity", "test_lengths": [8, 16, 32]}, "train": {"curriculum": None}},
+            "Accuracy on the test split, lengths 8, 16 and 32 together, share that is right",
+            "",
+        ),
+        (
+            "test_loss",
+            {"task": {"name": "mqar", "tests": [[64, 4], [64, 8]]}, "train": {"curriculum": None}},
+            "Loss on the test split, 2 test sets together, nats a token",
+            "",
+        ),
+        (
             "bleu",
             {"task": {"beam": 4, "length_penalty": 0.6}},
             "BLEU (sacrebleu, 13a), beam 4, length penalty 0.6",
