@@ -324,7 +324,7 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
         made = TableCells(study=study, spec=spec, outcomes=outcomes)
         judged = [each for column in judged_differences(made) for each in column]
         undecided = sum(not each.found.is_decided for each in judged)
-        tested = [best for best in made.best_of_columns if spec.margin(best.metric.name) is not None]
+        tested = [best for best in made.bold_cells if spec.margin(best.metric.name) is not None]
         decided += len(judged) - undecided + sum(best.worse for best in tested)
         left += undecided
     return decided, decided + left
@@ -339,7 +339,7 @@ def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstima
 def judged_differences(made: TableCells) -> list[list[JudgedDifference]]:
     """Return the differences in each column of a table that need a decision."""
     found: list[list[JudgedDifference]] = []
-    for column, best in zip(made.columns, made.best_of_columns, strict=True):
+    for column, best in zip(made.columns, made.bold_cells, strict=True):
         name = column.metric.name
         margin = made.spec.margin(name)
         if margin is None:

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class TrackerUpdate:
     """An event of a study: of one trial, or of the study's tables.
 
     A trial begins or resumes after `epoch` epochs, measures the metrics of an epoch, ends, or is left to be
@@ -55,8 +55,8 @@ class News:
     at: float = 0.0
 
 
-class Feed:
-    """Thread that passes news to a tracker in the order of `put`, until `close`.
+class TrackerThread:
+    """Thread that passes updates to a tracker in the order of `put`, until `close`.
 
     A tracker that raises is reported once in the log and retried later. `missing` has what it did not
     receive: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is sent once: the tracker
@@ -68,19 +68,19 @@ class Feed:
         self.missing: dict[str, set[int]] = {}
         self.tables_missing = False
         self._tracker = tracker
-        self._queue: SimpleQueue[News | None] = SimpleQueue()
+        self._queue: SimpleQueue[TrackerUpdate | None] = SimpleQueue()
         self._open: dict[str, tuple[TrackedTrial, set[int]]] = {}
         self._silent_until = float("-inf")
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"tracking {name}", daemon=True)
         self._thread.start()
 
-    def put(self, news: News) -> None:
+    def put(self, update: TrackerUpdate) -> None:
         """Queue an event without waiting."""
         if self._queue.qsize() < MAX_QUEUED:
-            self._queue.put(news)
+            self._queue.put(update)
         else:
-            self._miss(news)
+            self._miss(update)
 
     def close(self) -> bool:
         """Send the queue, pause open trials, and end the thread."""
@@ -89,46 +89,46 @@ class Feed:
         return not self._thread.is_alive()
 
     def _work(self) -> None:
-        while (news := self._queue.get()) is not None:
-            if time.monotonic() < self._silent_until or not self._try(news):
-                self._miss(news)
+        while (update := self._queue.get()) is not None:
+            if time.monotonic() < self._silent_until or not self._try(update):
+                self._miss(update)
         for trial, _ in tuple(self._open.values()):
-            self._try(News(what="left", trial=trial))
+            self._try(TrackerUpdate(what="left", trial=trial))
         with suppress(Exception):  # what it has received is already known
             self._tracker.close()
 
-    def _try(self, news: News) -> bool:
+    def _try(self, update: TrackerUpdate) -> bool:
         try:
-            self._tell(news)
+            self._send(update)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
             reason = (str(error).splitlines() or [""])[0]
             earlier, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
             self._silent_until = time.monotonic() + RETRY_S
-            if news.trial is not None:
-                self._open.pop(news.trial.id, None)  # its next news begins it again
+            if update.trial is not None:
+                self._open.pop(update.trial.id, None)  # its next update opens it again
             if not earlier:
                 _log.warning("%s cannot be reached; training continues: %s", self.name, self.error)
             return False
         return True
 
-    def _tell(self, news: News) -> None:
-        match news:
-            case News(what="begun", trial=TrackedTrial() as trial):
-                self._known(trial, news.epoch, news.at)
-            case News(what="measured", trial=TrackedTrial() as trial):
-                known = self._known(trial, news.epoch - 1, news.at)
-                if news.epoch not in known:
-                    self._tracker.log(trial, news.epoch, news.metrics, news.at)
-                    known.add(news.epoch)
-            case News(what="ended", trial=TrackedTrial() as trial, end=TrackedEnd() as end):
-                self._known(trial, 0, news.at)
+    def _send(self, update: TrackerUpdate) -> None:
+        match update:
+            case TrackerUpdate(what="begun", trial=TrackedTrial() as trial):
+                self._known(trial, update.epoch, update.at)
+            case TrackerUpdate(what="measured", trial=TrackedTrial() as trial):
+                known = self._known(trial, update.epoch - 1, update.at)
+                if update.epoch not in known:
+                    self._tracker.log(trial, update.epoch, update.metrics, update.at)
+                    known.add(update.epoch)
+            case TrackerUpdate(what="ended", trial=TrackedTrial() as trial, end=TrackedEnd() as end):
+                self._known(trial, 0, update.at)
                 self._tracker.end(trial, end)
                 del self._open[trial.id]
-            case News(what="left", trial=TrackedTrial() as trial):
+            case TrackerUpdate(what="left", trial=TrackedTrial() as trial):
                 if self._open.pop(trial.id, None):
                     self._tracker.pause(trial)
             case _:
-                self._tracker.show_tables(news.study, news.tables)
+                self._tracker.show_tables(update.study, update.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
         """Return the stored epochs of a trial, opening it if needed.
@@ -145,12 +145,12 @@ class Feed:
                     self.missing[trial.id] = missing - known
         return self._open[trial.id][1]
 
-    def _miss(self, news: News) -> None:
+    def _miss(self, update: TrackerUpdate) -> None:
         with self._lock:
-            self.tables_missing |= news.what == "tables"
-            epochs = {"begun": range(1, news.epoch + 1), "measured": (news.epoch,), "ended": (END,)}
-            if news.trial is not None and news.what in epochs:
-                self.missing.setdefault(news.trial.id, set()).update(epochs[news.what])
+            self.tables_missing |= update.what == "tables"
+            epochs = {"begun": range(1, update.epoch + 1), "measured": (update.epoch,), "ended": (END,)}
+            if update.trial is not None and update.what in epochs:
+                self.missing.setdefault(update.trial.id, set()).update(epochs[update.what])
 
 
 class Tracking(Relay):
@@ -159,7 +159,7 @@ class Tracking(Relay):
     def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
         super().__init__(listener)
         self._trials: dict[str, TrackedTrial] = {}
-        self._feeds = [Feed(name, tracker) for name, tracker in trackers.items()]
+        self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Store these trials by their ids."""
@@ -169,34 +169,34 @@ class Tracking(Relay):
     def on_event(self, event: Event) -> None:
         """Pass an event to the next listener, and queue it for the trackers."""
         super().on_event(event)
-        if (news := self._news(event, time.time())) is not None:
-            self._tell(news)
+        if (update := self._update_for(event, time.time())) is not None:
+            self._send(update)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Send a study's tables to the trackers."""
         if tables:
-            self._tell(News(what="tables", study=study, tables=tables))
+            self._send(TrackerUpdate(what="tables", study=study, tables=tables))
 
     def close(self) -> list[str]:
         """Send the queues within a time limit; return a line for each tracker with missing data."""
-        return [line for feed in self._feeds if (line := _close(feed))]
+        return [line for thread in self._threads if (line := _close(thread))]
 
-    def _tell(self, news: News) -> None:
-        for feed in self._feeds:
-            feed.put(news)
+    def _send(self, update: TrackerUpdate) -> None:
+        for thread in self._threads:
+            thread.put(update)
 
-    def _news(self, event: Event, now: float) -> News | None:
+    def _update_for(self, event: Event, now: float) -> TrackerUpdate | None:
         match event:
             case Started():
-                return News(what="begun", trial=self._trials[event.trial], epoch=event.epoch, at=now)
+                return TrackerUpdate(what="begun", trial=self._trials[event.trial], epoch=event.epoch, at=now)
             case EpochFinished():
                 trial, epoch = self._trials[event.trial], event.epoch
-                return News(what="measured", trial=trial, epoch=epoch, metrics=event.metrics, at=now)
+                return TrackerUpdate(what="measured", trial=trial, epoch=epoch, metrics=event.metrics, at=now)
             case Ended():
                 end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=now)
-                return News(what="ended", trial=self._trials[event.trial], end=end, at=now)
+                return TrackerUpdate(what="ended", trial=self._trials[event.trial], end=end, at=now)
             case ClaimedElsewhere() if event.trial in self._trials:
-                return News(what="left", trial=self._trials[event.trial])
+                return TrackerUpdate(what="left", trial=self._trials[event.trial])
             case _:
                 return None
 
@@ -214,20 +214,20 @@ def tracking(
             tell(line)
 
 
-def _close(feed: Feed) -> str | None:
-    """Close a feed; return a sentence on the data that its tracker did not receive."""
-    over = feed.close()
-    ends = sum(END in each for each in feed.missing.values())
-    epochs = sum(len(each) for each in feed.missing.values()) - ends
+def _close(thread: TrackerThread) -> str | None:
+    """Close a thread; return a sentence on the data that its tracker did not receive."""
+    over = thread.close()
+    ends = sum(END in each for each in thread.missing.values())
+    epochs = sum(len(each) for each in thread.missing.values()) - ends
     parts = [plural(epochs, "epoch")] if epochs else []
     parts += [plural(ends, "end")] if ends else []
-    parts += ["the tables"] if feed.tables_missing else []
-    texts = [f"lacks {', '.join(parts)} of {plural(len(feed.missing), 'trial')}"] if parts else []
+    parts += ["the tables"] if thread.tables_missing else []
+    texts = [f"lacks {', '.join(parts)} of {plural(len(thread.missing), 'trial')}"] if parts else []
     texts += [] if over else [f"had not received everything after {CLOSE_S:g} s"]
     if not texts:
         return None
-    why = f" ({feed.error})" if feed.error else ""
-    return f"{feed.name} {' and '.join(texts)}{why}; activemem study export adds what is missing"
+    why = f" ({thread.error})" if thread.error else ""
+    return f"{thread.name} {' and '.join(texts)}{why}; activemem study export adds what is missing"
 
 
 _MAX_NAME_LENGTH = 80

@@ -350,14 +350,14 @@ class CellResults:
         count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + missing.total()
         of = f" of {count} seeds" if count > 1 else " seed"
 
-        def told(seeds: Counter[str]) -> tuple[MissingTrials, ...]:
+        def described(seeds: Counter[str]) -> tuple[MissingTrials, ...]:
             place = where or quantity.metric
             return tuple(MissingTrials(where=place, what=f"{n}{of} {why}") for why, n in seeds.items())
 
         return CellValues(
             values=values,
-            gaps=told(missing),
-            notes=told(counted),
+            gaps=described(missing),
+            notes=described(counted),
             step=self._smallest_step(quantity.metric, next(iter(trials.values()), None)),
         )
 

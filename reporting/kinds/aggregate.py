@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.kinds import Beside, KeyFault, TableKind, describe_levels
+from ...studies.presentation.kinds import KeyFault, TableExtras, TableKind, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.text.units import number_range, plural
@@ -52,7 +52,7 @@ class AggregateTable(ScoreKeys, TableKind):
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         return self.score_faults(design) or list(self.level_faults(design.known_levels))
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject = ResultSubject(study, self.select, outcomes)
         scores, levels = collect_scores(self, subject), subject.levels[self.rows]
         columns, notes = _columns(self, scores), Footnotes()

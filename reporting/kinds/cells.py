@@ -20,9 +20,9 @@ from ...studies.catalog.metrics import (
 from ...studies.catalog.published import published_tables
 from ...studies.presentation.changes import CHANGES, change_faults, unselected_baseline_faults
 from ...studies.presentation.kinds import (
-    Beside,
     KeyFault,
     Spread,
+    TableExtras,
     TableKind,
     describe_mixed_levels,
     factor_faults,
@@ -194,8 +194,8 @@ class CellsTable(TableKind):
         faults += _margin_faults(self)
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
-        return TableCells(study=study, spec=self, outcomes=outcomes, beside=beside).table()
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+        return TableCells(study=study, spec=self, outcomes=outcomes, extras=extras).table()
 
 
 def _column_text(name: str, texts: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, with_sign
 from ...studies.presentation.kinds import (
-    Beside,
     CurveKind,
     KeyFault,
+    TableExtras,
     TableKind,
     absent_factors,
     describe_levels,
@@ -95,7 +95,7 @@ class EffectsTable(TableKind):
         faults = [*select_faults(self.select, design.known_levels), *metric_faults(self.value, self.digits)]
         return faults or list(effect_factor_faults(self.select, design, interactions=self.interactions))
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject = ResultSubject(study, self.select, outcomes)
         named = [subject.metric(name, self.digits) for name in self.value]
         columns = [_EffectsColumn.of(subject, metric, interactions=self.interactions) for metric, _ in named]

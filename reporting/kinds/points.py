@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus, probe_command
-from ...studies.presentation.kinds import Beside, KeyFault, Spread, TableKind, metric_faults
+from ...studies.presentation.kinds import KeyFault, Spread, TableExtras, TableKind, metric_faults
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.schema.design import Design
 from ...studies.schema.factors import level_name, one_line, value_name
@@ -57,7 +57,7 @@ class PointsTable(TableKind):
     def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
         yield from metric_faults(self.value, self.digits)
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
         names = self.value or tuple(dict.fromkeys([*(each.name for each in found.goals), PARAMETERS]))
         settings = [trial.settings for trial in found.trained]

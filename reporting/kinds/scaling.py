@@ -16,10 +16,10 @@ from pydantic import Field
 from ...diagnostics import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.presentation.kinds import (
-    Beside,
     CurveKind,
     KeyFault,
     ResultKeys,
+    TableExtras,
     TableKind,
     describe_levels,
     factor_faults,
@@ -118,7 +118,7 @@ class ScalingTable(LawKeys, TableKind):
             return [(("value",), f"expected one metric, got {len(self.value)}")]
         return self.law_faults(design)
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject = ResultSubject(study, self.select, outcomes)
         metric, cost = (subject.metric(name)[0] for name in (self.metric, self.x))
         found = law_cells(self, subject)

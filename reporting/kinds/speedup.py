@@ -12,8 +12,8 @@ from pydantic import Field, field_validator
 from ...studies.catalog.metrics import CURRENCIES, is_target
 from ...studies.planning.trial_values import ValueStatus, cost_per_epoch
 from ...studies.presentation.kinds import (
-    Beside,
     KeyFault,
+    TableExtras,
     TableKind,
     describe_levels,
     describe_mixed_levels,
@@ -84,7 +84,7 @@ class SpeedupTable(TableKind):
             faults.append((("baseline",), message))
         return faults
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
         levels = subject.levels[self.rows]
         columns = [_column(self, subject, name, levels, notes) for name in self.value]

@@ -13,7 +13,7 @@ import polars as pl
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, better_arrow, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber, published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
-from ...studies.presentation.kinds import Beside, Spread, fixed_levels, is_selected, selected_levels
+from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
@@ -24,11 +24,11 @@ from ..statistics.decided_differences import seeds_at_looks
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .differences import (
-    BestOfColumn,
+    BoldCells,
     ColumnDifferences,
-    best_of_column,
     caption_sentences,
     column_differences,
+    find_bold_cells,
     note_unsolved,
     significance_text,
 )
@@ -51,7 +51,7 @@ class TableCells:
     spec: CellsTable
     study: Study
     outcomes: pl.DataFrame
-    beside: Beside = Beside()  # noqa: RUF009 -- frozen
+    extras: TableExtras = TableExtras()  # noqa: RUF009 -- frozen
 
     def table(self) -> Table:
         """Return the table, with the paper's additional rows and columns if requested."""
@@ -76,7 +76,7 @@ class TableCells:
             spread=spec.spread,
         )
         table = note_unsolved(table, [trial.settings for trial in shown])
-        if match and self.beside.paper_only:
+        if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table
 
@@ -156,7 +156,7 @@ class TableCells:
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
-            return tally_trials(spec, self.study.name, trials, self.outcomes, self.beside.begun)
+            return tally_trials(spec, self.study.name, trials, self.outcomes, self.extras.begun)
 
         if spec.pick is not None:
             best, remarks = pick_best(spec, tally(self.trials))
@@ -225,21 +225,21 @@ class TableCells:
     def published_match(self) -> PublishedMatch | None:
         """Return the paper's table matched to ours, if requested and available."""
         key = (self.study.paper or "", self.spec.published_table)
-        paper = published_tables().get(key) if self.beside.published else None
+        paper = published_tables().get(key) if self.extras.published else None
         return match_published(paper, self.spec.published, self.rows, self.columns) if paper else None
 
     def _cells(self) -> tuple[tuple[Cell, ...], ...]:
-        best = {place for column in self.best_of_columns for place in column.places}
+        best = {place for column in self.bold_cells for place in column.places}
         return tuple(
             tuple(self._cell(row.level, column, self.estimates, best) for column in self.columns)
             for row in self.rows
         )
 
     @cached_property
-    def best_of_columns(self) -> tuple[BestOfColumn, ...]:
-        """Return the best places of each column."""
+    def bold_cells(self) -> tuple[BoldCells, ...]:
+        """Return the bold cells of each column."""
         return tuple(
-            best_of_column(
+            find_bold_cells(
                 [self._place(row.level, column) for row in self.rows],
                 self.look_tallies,
                 self.estimates,

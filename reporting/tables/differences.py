@@ -231,8 +231,8 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestOfColumn:
-    """The best places of a column, and the tests that found them.
+class BoldCells:
+    """The best cells of a column, shown in bold, and the tests that found them.
 
     `pairs` is the number of pairs for which p is corrected, 0 without a test. `tested` are the differences of
     pairs. `detectable` is the difference that is detected with a power of 80 %; None if a permutation test
@@ -251,7 +251,7 @@ class BestOfColumn:
     )
 
 
-def best_of_column(
+def find_bold_cells(
     column: Sequence[CellKey],
     look_tallies: TalliesByLook,
     estimates: Mapping[CellKey, Estimate],
@@ -259,8 +259,8 @@ def best_of_column(
     metric: Metric,
     spec: CellsTable,
     counts: Sequence[int],
-) -> BestOfColumn:
-    """Return the best places of a column.
+) -> BoldCells:
+    """Return the best cells of a column, which are shown in bold.
 
     There are none with fewer than two values, if all values are equal, or if neither direction is better.
 
@@ -271,17 +271,17 @@ def best_of_column(
     known = [place for place in column if place in estimates]
     is_infinite = any(place in look_tallies and look_tallies[place][-1].is_infinite for place in column)
     if len(known) < (1 if is_infinite else 2) or metric.higher_is_better is None:
-        return BestOfColumn(metric=metric)
+        return BoldCells(metric=metric)
     if len(known) == 1:
-        return BestOfColumn(metric=metric, places=frozenset(known))
+        return BoldCells(metric=metric, places=frozenset(known))
     sign = 1 if metric.higher_is_better else -1
     ranked = sorted(known, key=lambda place: -sign * estimates[place].value)
     shown = metric.format(estimates[ranked[0]].value)
     places = [place for place in known if metric.format(estimates[place].value) == shown]
     if len(places) == len(known) and not is_infinite:  # if all are equal, none is best
-        return BestOfColumn(metric=metric)
+        return BoldCells(metric=metric)
     if spec.best == "shown":
-        return BestOfColumn(metric=metric, places=frozenset(places))
+        return BoldCells(metric=metric, places=frozenset(places))
     pairs, margin = all_pairs(len(ranked)), spec.margin(metric.name)
     cells = [[tally.values_by_unit for tally in look_tallies[place]] for place in ranked]
     found = differences_at_looks(cells, pairs, counts, margin)
@@ -298,7 +298,7 @@ def best_of_column(
         limit = detectable(error, found.last.degrees, level)
     best = [at for at, place in enumerate(ranked) if place not in worse]
     rivals = {} if margin is None else {(best[0], at): decided[best[0], at] for at in best[1:]}
-    return BestOfColumn(
+    return BoldCells(
         metric=metric,
         places=frozenset(ranked[at] for at in best),
         pairs=len(known_pairs),
@@ -327,7 +327,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
     differences = tuple(made.differences.values())
     sentences += differences_sentences(differences, made.baseline, counts)
-    sentences += _best(spec, columns, cells, made.best_of_columns)
+    sentences += _best(spec, columns, cells, made.bold_cells)
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
         small = f"Small: published, {match.paper.paper} {match.paper.name}."
@@ -378,7 +378,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _best(
-    spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
+    spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BoldCells]
 ) -> list[str]:
     if not any(cell.best for cell in cells):
         return []
@@ -399,7 +399,7 @@ def _best(
     return [f"Bold: no value in its column is significantly better ({rule}).", *_rivals(spec, tested)]
 
 
-def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
+def _rivals(spec: CellsTable, best: Sequence[BoldCells]) -> list[str]:
     """Return a sentence on bold values shown to equal the best, if the table has a smallest difference."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:

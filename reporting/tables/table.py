@@ -12,7 +12,7 @@ import polars as pl
 
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
-from ...studies.presentation.kinds import Beside, Spread, TableKind
+from ...studies.presentation.kinds import Spread, TableExtras, TableKind
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..outcomes import device_fault, match_sentence, overrides_sentence, stale_sentence
@@ -241,7 +241,7 @@ def build_table(
         raise TableError("\n".join(faults))
     if fault := device_fault(study, outcomes):
         raise TableError(f"table {spec.name}: {fault}")
-    table = spec.table(study, outcomes, Beside(published=published, paper_only=paper_only, begun=begun))
+    table = spec.table(study, outcomes, TableExtras(published=published, paper_only=paper_only, begun=begun))
     parts = [overrides_sentence(study.overrides), stale_sentence(study, outcomes), match_sentence(study)]
     return replace(table, caption=(*table.caption[:1], *filter(None, parts), *table.caption[1:]))
 

@@ -119,7 +119,7 @@ class ResultKeys(StrictModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class TableExtras:
     """Further contents of a table.
 
     `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
@@ -134,7 +134,7 @@ class Beside:
 class TableKind(ResultKeys):
     """A kind of table."""
 
-    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         """Return a study's table from the store's latest attempts; the keys must fit the study."""
         raise NotImplementedError
 

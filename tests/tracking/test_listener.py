@@ -75,7 +75,7 @@ def test_a_tracker_that_breaks_is_warned_of_once_told_at_the_end_and_tried_again
         for epoch in (2, 3):
             listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
         wait_for(lambda: "mlflow" in caplog.text)
-        wait_for(lambda: 3 in listener._feeds[0].missing.get(trial.id, ()))
+        wait_for(lambda: 3 in listener._threads[0].missing.get(trial.id, ()))
         broken.clear()
         listener.on_event(EpochFinished(trial=trial.id, epoch=4, metrics={"loss": 0.5}))
     assert sorted(recorder.epochs[trial.id]) == [1, 4]
@@ -103,7 +103,7 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
     listener.on_event(Started(trial=trial.id, epoch=0))
     assert hanging.wait(60)
     for epoch in range(1, 5):
-        wait_for(lambda: listener._feeds[1]._queue.qsize() == 0)
+        wait_for(lambda: listener._threads[1]._queue.qsize() == 0)
         listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={}))
     listener.on_event(Ended(trial=trial.id, status="done"))
     line, *others = [each for each in listener.close() if each.startswith("slow")]

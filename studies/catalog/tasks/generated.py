@@ -132,7 +132,7 @@ class GeneratedTask(TaskSettings, ABC):
         kind = self.spec.kind
         try:
             sizes = self.sizes
-        except Exception as error:  # whatever a plug-in raises is told of the plug-in
+        except Exception as error:  # any exception is reported as the plug-in's
             raise TaskError(f"{self.name}: sizes: {type(error).__name__}: {error}") from error
         if faults := _size_faults(kind, sizes):
             raise TaskError(f"{self.name}: {'; '.join(faults)}")
@@ -168,7 +168,7 @@ def check_statements(task: GeneratedTask) -> None:
     """Raise TaskError for test set names that cannot be an index, and for exceptions of the task."""
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
-    except Exception as error:  # whatever a plug-in raises is told of the plug-in
+    except Exception as error:  # any exception is reported as the plug-in's
         text = f"test_sets, required_reach or has_one_shape: {type(error).__name__}: {error}"
         raise TaskError(f"{task.name}: {text}") from error
     for name in names:
