@@ -85,7 +85,7 @@ def run_in(folder: Path, command: str) -> str:
 def shorten(text: str) -> str:
     """Return an output without times and final tables, and with few lines of trials."""
     text = TIME.sub(lambda found: "…".rjust(len(found[0])) if found["column"] else "…", text)
-    if (see := text.rfind("\nsee: ")) >= 0:
+    if (see := text.rfind("\nsee: activemem table")) >= 0:
         text = text[: see + 1] + text[see + 1 :].split("\n\n")[0].rstrip() + "\n"
     return TRIALS.sub(r"\1  …\n\2", text)
 

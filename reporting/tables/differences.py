@@ -394,7 +394,7 @@ def _best(
     limits = detectable_words(
         [(column.metric, column.detectable) for column in tested if column.detectable is not None]
     )
-    family = f"Holm over {number_range(pairs)} pairs of the column{limits}"
+    family = f"Holm over {number_range(pairs)} pair{'' if pairs[-1] == 1 else 's'} of the column{limits}"
     rule = f"p < {SIGNIFICANCE_LEVEL}, {how}; {family}"
     return [f"Bold: no value in its column is significantly better ({rule}).", *_rivals(spec, tested)]
 
