@@ -63,7 +63,7 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
         case BlockNode():
             defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
             pairs = zip((name for name, _ in node.arguments), new_children, strict=True)
-            return BlockNode(node.name, tuple(pair for pair in pairs if pair[1] != defaults[pair[0]]))
+            return BlockNode(node.name, tuple(pair for pair in pairs if pair[1] != defaults.get(pair[0])))
         case SumNode():
             return make_sum(new_children)  # pyright: ignore[reportArgumentType] -- what stands in a sum are parts
         case SeriesNode():

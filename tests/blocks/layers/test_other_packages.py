@@ -12,6 +12,7 @@ from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.testing.fixtures import make_generator, parse_block, random_sequences
 from activemem.grammar import ModelConfig, RecipeError, analyse, parse
 from activemem.grammar.expressions import block
+from activemem.grammar.space import Space
 from activemem.studies import StudyError, load_study
 
 from ...study_texts import study_text
@@ -34,6 +35,12 @@ def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes():
     assert recipe.text == "fla(layer=DeltaNet, expand_v=1.0, mode=chunk, num_heads=2, use_gate=true)"
     assert block("fla")(layer="DeltaNet", num_heads=2).text == "fla(layer=DeltaNet, num_heads=2)"
     assert parse("fla(layer={layer}, num_heads={n})").holes == ("layer", "n")
+    dimensions = parse("fla(layer=choice(DeltaNet, GatedDeltaNet), num_heads=integer(1, 2))")
+    assert {recipe.text for recipe in Space(dimensions)} == {
+        f"fla(layer={layer}, num_heads={heads})"
+        for layer in ("DeltaNet", "GatedDeltaNet")
+        for heads in (1, 2)
+    }
     with pytest.raises(RecipeError, match="layer must be a name, got 3"):
         parse("fla(layer=3)")
 
