@@ -10,6 +10,7 @@ import typer
 from ..plugins import loaded_files
 from ..storage import Store
 from ..studies.last_run import other_results
+from ..studies.planning.status import StudyStatus, read_statuses, study_outcomes
 from ..studies.study import shipped_studies
 from ..studies.text.errors import command_line
 from .output import EXIT_FAILED, print_stderr
@@ -19,7 +20,6 @@ DEFAULT_RESULTS = "results"
 
 if TYPE_CHECKING:
     from ..reporting.results import StudyResults
-    from ..studies.planning.status import StudyStatus
     from ..studies.study import Study
 
 
@@ -83,10 +83,11 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
 
     The store is read unless the study's `status` is given.
     """
-    status = status or results.status
-    if status.stored:
+    study, store = results.study, results.store
+    stored = study_outcomes(study, read_statuses(store, study))["trial"] if status is None else status.stored
+    if len(stored):
         return False
-    print_stderr(no_results_note(results.study, results.store))
+    print_stderr(no_results_note(study, store))
     return True
 
 

@@ -114,10 +114,10 @@ class StudyResults:
 
         They are estimated from the points in the store.
         """
-        from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
-
         if (found := self.points) is None:
             return []
+        from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
+
         return list(plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:

@@ -187,8 +187,12 @@ class TrialFiles:
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
         """Return the given trials that have a checkpoint to resume from."""
         self.place.list_names(self._layout.checkpoints_folder)
-        folders = {trial: self.checkpoint_dir(trial) for trial in trials}
-        return {trial for trial, folder in folders.items() if folder.is_dir() and any(folder.iterdir())}
+        folders = {each.name: each for each in entries(self._layout.checkpoints_folder)}
+        return {
+            each
+            for each in folders.keys() & trials
+            if folders[each].is_dir() and any(folders[each].iterdir())
+        }
 
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
         """Return the progress of an unfinished trial after its first epoch; None before."""

@@ -132,7 +132,8 @@ def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
         text += ", with most activations recomputed" if machine and machine.activation_checkpointing else ""
         yield "memory", text
-    kernels = (uncounted_kernels(read_recipe(each.trial.settings.model.recipe).root) for each in plan.trials)
+    recipes = dict.fromkeys(each.trial.settings.model.recipe for each in plan.trials)
+    kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
     if plan.test is not None:
         yield "test", _test(plan.test)

@@ -15,7 +15,7 @@ from ...studies.catalog.published import PublishedNumber, published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, fixed_levels, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
-from ...studies.resolve.trial import Trial
+from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
 from ...studies.schema.settings import Level
 from ...studies.study import Study
@@ -144,7 +144,7 @@ class TableCells:
     @cached_property
     def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns."""
-        settings = [trial.settings for trial in self.trials]
+        settings = [trial.settings for trial in first_of_each_kind(self.trials)]
         metrics = {
             name: with_true_title(find_metric(name, self.spec.digits), settings) for name in self.spec.value
         }
@@ -162,7 +162,8 @@ class TableCells:
             best, remarks = pick_best(spec, tally(self.trials))
             return {place: (each,) for place, each in best.items()}, remarks
         by_look = [
-            tally([each for each in self.trials if each.levels[SEED] in seeds]) for seeds in self.looks
+            tally([each for each in self.trials if each.levels[SEED] in seeds])
+            for seeds in map(frozenset, self.looks)
         ]
         first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
         return tallies_by_look(first, later), {}

@@ -14,6 +14,7 @@ from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus
 from ...studies.presentation.kinds import describe_levels
 from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
+from ...studies.resolve.trial import first_of_each_kind
 from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, number_range, plural
@@ -315,7 +316,7 @@ SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...]:
     """Return every sentence of the caption of a table with these cells."""
     spec, columns, counts, match = made.spec, made.columns, made.counts, made.published_match
-    settings = [trial.settings for trial in made.shown_trials]
+    settings = [trial.settings for trial in first_of_each_kind(made.shown_trials)]
     tallies = made.tallies.values()
     subject = caption_start(spec.caption, [column.metric for column in columns])
     at = f", at {describe_levels(made.fixed)}" if made.fixed else ""
