@@ -224,6 +224,10 @@ def check_recipes(draft: Draft) -> None:
     for name in names:  # grows while it is walked
         parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
         for path, level in parts:
+            if level in draft.template.table_levels.get(name, {}):
+                named = f'write [recipes] {level} = "…", and "{{{level}}}" as the level, for a short name'
+                report.report_invalid(path, f"expected a recipe, got a table; {named}")
+                continue
             part = _read(report, path, level)
             if part and (expanded := _expand(draft, path, level)) and expanded.dimensions:
                 report.report_invalid(
