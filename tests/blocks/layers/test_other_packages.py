@@ -10,6 +10,8 @@ from torch.testing import assert_close
 from activemem.blocks import BuildError, Context, build, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.testing.fixtures import make_generator, parse_block, random_sequences
+from activemem.blocks.testing.passport import verify_block
+from activemem.errors import ActivememError
 from activemem.grammar import ModelConfig, RecipeError, analyse, parse
 from activemem.grammar.expressions import block
 from activemem.grammar.space import Space
@@ -70,6 +72,11 @@ def test_flops_that_leave_out_kernels_are_compared_nowhere(tables):
     factors = {"mixer": [OURS, GLA], "task": ["reverse"]}
     with pytest.raises(StudyError, match=FAULT):
         load_study(study_text(factors=factors, **tables))
+
+
+def test_a_layer_that_is_its_own_reference_has_no_passport():
+    with pytest.raises(ActivememError, match="is a layer of flash-linear-attention, its own reference"):
+        verify_block(GLA)
 
 
 @installed
