@@ -294,7 +294,7 @@ def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterat
     held = cells[len(fitted) :]
     for place in range(spec.held_out):
         cell = held[place] if place < len(held) else None
-        yield _foretold(law, cell, metric)
+        yield _predicted(law, cell, metric)
         yield (
             _empty()
             if cell is None
@@ -318,7 +318,7 @@ def _offset(law: FittedLaw | None, metric: Metric) -> Cell:
     return interval_cell(law.offset, law.offset_interval, metric.format, law.n)
 
 
-def _foretold(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
+def _predicted(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
     if law is None or cell is None:
         return _empty()
     value, low, high = law.next_cell(cell.cost)

@@ -597,7 +597,7 @@ class _Resolver:
             return self.fail(winner.function, message)
         return ">" if (True in sides) == (function == "best") else "<"
 
-    # what a power law through the smaller sizes of a ladder foretells of a number
+    # a power law through the smaller sizes of a ladder predicts a number
 
     def _law(self, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
         sizes = self._scope.ladder
