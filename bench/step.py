@@ -28,9 +28,8 @@ from activemem.studies.schema.settings import TrialSettings
 RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 10
 
-
-SMALL = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5))
-"""Widths and lengths at which calls take much of a step."""
+SIZES = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5), (512, 20), (64, 256), (64, 1024))
+"""Widths and lengths: at the smallest ones calls take much of a step, at the largest ones products."""
 
 
 class Comparison(NamedTuple):
@@ -146,7 +145,7 @@ class HandWrittenModel(nn.Module):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 * layers + 1))
         self.output, self.dropout = nn.Linear(width, 100), nn.Dropout(0.1)
-        steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(width // 2) / (width // 2 - 1))
+        steps = torch.arange(1024)[:, None] / 1e4 ** (torch.arange(width // 2) / (width // 2 - 1))
         self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -210,7 +209,7 @@ def comparisons() -> Iterator[Comparison]:
     by_hand = "torch's own layers, written by hand"
     convolution = partial(PlainConvolution, WIDTH, 20)
     yield Comparison(RECIPES[1], by_hand, partial(HandWrittenModel, convolution, 4, WIDTH))
-    for width, length in SMALL:
+    for width, length in SIZES:
         heads = max(1, width // 16)
         for mixer, make_mixer in (
             (f"sa(heads={heads}, head_width=16)", partial(PlainAttention, width, heads, 16)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, Ran
 from .block import BuildError, plugin_named_in_errors
 from .dropout import draw_keys
 from .initialisation import Embedding, WeightRole, declare_role
+from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):
@@ -66,7 +68,19 @@ class PositionalEncoding(nn.Module):
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
     """Return sinusoids (length, width) in the type of `like`, from position `start` on."""
-    return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
+    if start or like.device.type != "cpu" or type(like) is not Tensor or are_operations_rewritten():
+        return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
+    return _whole_encoding(length, width, like.dtype)
+
+
+@lru_cache(maxsize=8)
+def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
+    """Return the sinusoids of a whole sequence on the CPU.
+
+    They are kept, since computing them takes 6 % of a step of a small model.
+    """
+    with torch.inference_mode(False):
+        return sinusoids(torch.arange(length), width, dtype)
 
 
 def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
