@@ -23,7 +23,7 @@ from ...studies.text.units import format_duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """Event: a trial starts, or resumes after a number of epochs and of steps within an epoch."""
+    """Event: a trial starts, or resumes after `epoch` whole epochs and `step` steps of the next one."""
 
     trial: str
     epoch: int
@@ -106,7 +106,7 @@ class Listener:
         """Handle a request to stop; running trials save a checkpoint and end."""
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait: all remaining trials are training in other processes, `others`."""
+        """Handle the start of a wait for `others`: other processes train all trials that remain."""
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         """Handle the list of a cluster's nodes, before the first trial."""
@@ -158,7 +158,7 @@ class RunningTrial:
 
     @property
     def left(self) -> float:
-        """Return the share of its epochs that remain."""
+        """Return the share of the trial's epochs that are not finished yet."""
         return 1 - self.epoch / self.trial.settings.train.epochs
 
 
@@ -182,7 +182,7 @@ class StudyProgress:
 
     @property
     def total(self) -> int:
-        """Return the known number of the study's trials."""
+        """Return the number of the study's trials that are known so far."""
         return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
 
     @property
@@ -201,7 +201,7 @@ class StudyProgress:
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run; a stored outcome of one of them will be replaced."""
+        """Add trials that will run; an earlier outcome of the same trial no longer counts."""
         for trial in trials:
             self._ended.pop(trial.id, None)
             self._trials[trial.id] = self._waiting[trial.id] = trial
@@ -278,7 +278,7 @@ REFRESH_S = 0.5
 
 
 def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Listener:
-    """Return a listener that shows progress in the current notebook; outside a notebook, a silent one."""
+    """Return a listener that shows progress in the current notebook; outside a notebook it shows nothing."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it
     if ipython is None or ipython.get_ipython() is None:
         return NOBODY

@@ -1,4 +1,4 @@
-"""A trial's model: built from its settings, its FLOPs and precision; and the file of a trained model."""
+"""The model of a trial: its construction, FLOPs and precision; and the file of a trained model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def meta_model(settings: TrialSettings) -> AnyModel:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Return an autocast context for bf16 precision, else one without effect."""
+    """Return an autocast context for bf16 precision; for other precisions, a context that does nothing."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
@@ -100,7 +100,7 @@ class PrecisionError(ActivememError):
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise PrecisionError if a device supports a precision only in part, or would silently use another.
+    """Raise PrecisionError if a device lacks part of a precision, or would silently use a different one.
 
     On GPUs for which torch emulates bf16, matrix products are slow and convolutions missing.
     """
@@ -124,7 +124,7 @@ def _is_supported(precision: Precision) -> bool:
 
 @contextmanager
 def float32_products(precision: Precision) -> Iterator[None]:
-    """Compute float32 products in TF32 if that is the precision, else in full, within a context.
+    """Within a context, compute float32 products in TF32 if `precision` is tf32, else in full float32.
 
     Under bf16 this concerns the products that autocast leaves in float32. The previous precisions are
     restored at the end.
@@ -279,7 +279,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return weights on the CPU, each stored once, and aliases of shared weights such as tied embeddings."""
+    """Return each distinct weight on the CPU, and the names of shared weights such as tied embeddings."""
     tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
     for name, weight in weights.items():
         place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)

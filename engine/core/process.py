@@ -69,7 +69,7 @@ def _optuna_level() -> int | None:
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the system, gaps between blocks included.
+    """Return freed memory to the system, including the gaps between blocks that are still in use.
 
     Call it after a training, and between parts of work that leave such gaps.
     """
@@ -109,7 +109,7 @@ class DeviceStream:
 
     @state.setter
     def state(self, state: Tensor) -> None:
-        """Continue from a state; a state of another kind of device seeds the stream."""
+        """Continue from a state; if it comes from a different kind of device, use it only as a seed."""
         state = state.cpu()
         if state.numel() != self._state.numel():
             digest = hashlib.sha256(state.numpy().tobytes()).digest()
@@ -175,7 +175,7 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
 
     def ring(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raise the exception whose deadline has passed; called by the signal."""
+        """Handle the timer's signal: raise the exception whose deadline has passed."""
         now = time.monotonic()
         if self.armed and now >= self.stop_at:
             raise StoppedMidway
@@ -188,7 +188,7 @@ _alarm = _Alarm()
 
 @contextmanager
 def interruptible(limit_s: float | None, crash_report: int = 2) -> Iterator[None]:
-    """Raise TimeLimitPassed in a context some seconds after `limit_s`, or StoppedMidway on a request.
+    """Raise TimeLimitPassed in a context some seconds after `limit_s`, or StoppedMidway on a stop request.
 
     Only the main thread can be interrupted; in any other it changes nothing. If native code does not return,
     the process ends and writes a traceback to the file descriptor `crash_report`. The next attempt reads it.

@@ -53,7 +53,7 @@ _NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU: its name, its bytes, and its free bytes."""
+    """A GPU: its name, the size of its memory in bytes, and the bytes of it that are free."""
 
     name: str
     bytes: int
@@ -83,7 +83,7 @@ def find_gpus() -> list[Gpu]:
 
 
 def gpu_here() -> tuple[Gpu, int] | None:
-    """Return the GPU with the least free memory, and the number of GPUs; None without any."""
+    """Return the GPU with the least free memory, and the number of GPUs; None if there is no GPU."""
     found = find_gpus() if has_gpu() else []
     return (min(found, key=lambda each: each.free), len(found)) if found else None
 
@@ -103,7 +103,7 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """Return the number of GPUs for processes with one each; every MIG instance in the environment counts."""
+    """Return how many processes can have a GPU each; each MIG instance in the environment counts as a GPU."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     instances = sum(each.startswith("MIG-") for each in named)
     return max(found, instances) if (found := count_gpus()) else 0
@@ -158,7 +158,7 @@ class ResourceError(ActivememError):
 
 
 def gpus_fault(gpus: Gpus) -> str | None:
-    """Return why a trial cannot have this share or number of GPUs, or None if it can."""
+    """Return why a trial cannot train with this value of `gpus`, or None if it can."""
     if gpus == "auto" or 0 <= gpus <= 1:
         return None
     return f"expected auto, 0, or a share of one GPU up to 1, got {gpus:g}; a trial trains on one GPU"
@@ -251,7 +251,7 @@ class Machine:
 
     @property
     def most_packed(self) -> int:
-        """Return the largest number of trials that take their steps together."""
+        """Return the largest number of trials that may take their steps together."""
         return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property

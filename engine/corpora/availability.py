@@ -36,7 +36,7 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Return the datasets that have files in the data folder.
+    """Return the datasets of which files are in the data folder.
 
     A dataset that is part of another complete one is left out.
     """
@@ -65,7 +65,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """Yield the faults of local files. An archive of files without checksums is read once."""
+    """Yield the faults of local files. An archive whose files have no checksums is read only once."""
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

@@ -44,7 +44,7 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
 
 
 def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
-    """Copy a dataset's files, plain or packed, from a folder or from the dataset's folder in it.
+    """Copy a dataset's files, plain or packed, from the folder `origin` or the dataset's folder inside it.
 
     Raise DataError if they are missing or differ from the published ones.
     """
@@ -73,7 +73,7 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Download a file from the first address that serves it; it is renamed into place when complete."""
+    """Download a file from the first address that serves it; give it its name only when it is complete."""
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:

@@ -1,4 +1,4 @@
-"""Local copies of text files: published ones, plain, packed or marked up, and the user's own by SHA-256."""
+"""Local copies of text files: published files, and the user's own files, which are named by their SHA-256."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
 
 
 class DataError(ActivememError):
-    """A text is missing on this machine, or differs from the published one."""
+    """A text is missing on this machine, or differs from the published text."""
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
@@ -76,7 +76,7 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """Return the bytes of a source. Raises DataError if it is missing or differs from the published one."""
+    """Return the bytes of a source. Raise DataError if it is missing or differs from the published file."""
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()
@@ -110,7 +110,7 @@ def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
 
 
 def file_digest(path: Path, like: str) -> str:
-    """Return the checksum of a whole file, by the same algorithm as the digest `like`."""
+    """Return the checksum of a whole file, computed by the algorithm that the digest `like` names."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
     return f"{_algorithm(like)}:{found.hexdigest()}"
@@ -221,7 +221,7 @@ def _compare(copy: Path, sha256: str, path: Path) -> None:
 
 
 def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
-    """Return the path of a user's file in the data folder, too large to hold in memory.
+    """Return the path of a user's file in the data folder, for files that are too large to hold in memory.
 
     Raise DataError if it is missing or has changed.
     """
@@ -233,7 +233,10 @@ def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
 
 
 def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
-    """Yield all rows with their splits. Raise DataError if a file is missing or has changed."""
+    """Yield all rows of the user's files, each with its split.
+
+    Raise DataError if a file is missing or has changed.
+    """
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)
     for split, digests in iter_parts(facts.layout):

@@ -21,7 +21,7 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFiles:
-    """The files of a treebank: paths, numbers, and a function that reads them."""
+    """The files of a treebank: their paths, their numbers, and a function that reads their contents."""
 
     paths: tuple[Path, ...] = ()
     numbers: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Labelled sequences as numbers, in memory-mapped files.
+"""Labelled sequences, encoded as numbers in memory-mapped files.
 
 The first process that needs the files writes them.
 """
@@ -58,13 +58,13 @@ class LabelledCorpus:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Return the mean and the standard deviation by which numbers are standardised."""
+        """Return the mean and the standard deviation of the training labels, to standardise labels."""
         numbers = self.train.labels
         return float(numbers.mean()), float(numbers.std(unbiased=False))
 
 
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
-    """Open the sequences of a `[task]` table, from the folder of all data.
+    """Open the sequences that a `[task]` table names; `folder` is the folder of all data.
 
     The first call writes them below `encoded/`; several processes may call it at once. Raise DataError if
     files are missing or have changed.

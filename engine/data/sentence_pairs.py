@@ -100,7 +100,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """Yield the pairs of each split.
+    """Yield the usable pairs of each split.
 
     Pairs with an empty side, or whose source another split holds out, are dropped.
     """
@@ -125,7 +125,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """The pairs to write, which can be read repeatedly, and the vocabularies that they need.
+    """The pairs of a corpus to write, which can be read repeatedly, and the kinds of its vocabularies.
 
     `kinds` has the kind and size of each side's vocabulary, which is learnt from every `stride`-th training
     pair. With `joint` both sides share one vocabulary, learnt from both.
@@ -164,7 +164,7 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
-    """Write each side of each split; words are counted between white space, and an end counts as a word."""
+    """Write each side of each split; words are separated by white space, and an end counts as a word."""
     with ExitStack() as stack:
         writers, texts = dict[tuple[str, str], SplitWriter](), dict[tuple[str, str], BinaryIO]()
         for split, side in product(SPLITS, SIDES):
@@ -214,7 +214,7 @@ class PairSplit:
         )
 
     def target_bytes(self) -> list[int] | None:
-        """Return the UTF-8 bytes of each target, line end included; None if the text is unknown."""
+        """Return the number of UTF-8 bytes of each target, line end included; None if the text is unknown."""
         if self.path_prefix is None:
             return None
         return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
@@ -222,7 +222,7 @@ class PairSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelText:
-    """A parallel corpus: a vocabulary for each language, and three splits without shared sources."""
+    """A parallel corpus: a vocabulary for each language, and three splits that share no source sentence."""
 
     source: Vocabulary
     target: Vocabulary
@@ -232,7 +232,7 @@ class ParallelText:
 
 
 def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
-    """Open the pairs of a `[task]` table, from the folder of all data.
+    """Open the pairs that a `[task]` table names; `folder` is the folder of all data.
 
     The first call writes them below `encoded/`; several processes may call it at once. Raise CorpusError for
     a wrong table, and DataError if the pairs are missing or differ from the published ones.

@@ -47,7 +47,7 @@ class Split:
 
     @property
     def first_words(self) -> int:
-        """Return the number of words in the first token, which is not scored; 0 for a mark."""
+        """Return the number of words in the first token, which is not scored; 0 if it is a mark."""
         return int(self.lines[0] == 0)
 
     @property
@@ -90,7 +90,7 @@ def encoded_folder(folder: Path, parts: Sequence[str], depends: Sequence[object]
 
 
 def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the description of a prepared corpus's files.
+    """Prepare a corpus unless its files exist, and return the description of its files.
 
     If they are missing, call `write` to fill the folder. The folder appears when it is complete. If several
     processes call it at once, one writes and the others wait. Raise DataError if the folder cannot be
@@ -129,7 +129,7 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 
 
 class SplitWriter:
-    """Writer of a split's files, a few lines at a time, after a mark before all of them.
+    """Writer of a split's files: first a mark, then the lines, a few at a time.
 
     Tokens have the type of the mark, which may be empty. Its context closes the files.
     """
@@ -147,7 +147,7 @@ class SplitWriter:
     def add(
         self, tokens: ArrayLike, lengths: ArrayLike, words: ArrayLike, sizes: ArrayLike | None = None
     ) -> None:
-        """Append the tokens of lines, and the number of tokens, words and bytes of each."""
+        """Append the tokens of some lines, and the number of tokens, words and bytes of each line."""
         self._append("lines", self._counts["tokens"] + np.cumsum(lengths, dtype="<i8"))
         self._append("tokens", tokens)
         self._append("words", words)

@@ -1,4 +1,4 @@
-"""Treebanks as pairs: a sentence, and its constituency tree in one line (Vinyals et al. 2015).
+"""Treebanks as pairs of a sentence and its constituency tree, written on one line (Vinyals et al. 2015).
 
 Trees are read from Penn bracket format; their linear form has brackets with labels, and tags for words.
 """
@@ -124,7 +124,10 @@ class _TreeReader(TokenReader):
 
 
 def linearise(tree: Tree) -> list[str]:
-    """Return a tree as symbols: `(NP` and `)NP` around a constituent, a tag for each word, no root."""
+    """Return a tree as symbols: `(NP` and `)NP` around a constituent, a tag for each word.
+
+    The root has no symbols.
+    """
     symbols = [] if tree.label == ROOT else [f"({tree.label}"]
     for child in tree.children:
         symbols += [child.tag] if isinstance(child, Leaf) else linearise(child)
@@ -165,7 +168,7 @@ def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | Non
 
 
 def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
-    """Open the sentences and trees of a `[task]` table's treebank, from the folder of all data.
+    """Open the sentences and trees that a `[task]` table names; `folder` is the folder of all data.
 
     A source is a tokenised sentence; its target is its linearised tree without annotations. Raise CorpusError
     for a wrong table, and DataError if the treebank is missing or differs from the published one.

@@ -23,7 +23,7 @@ class Bleu(NamedTuple):
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """Return the corpus BLEU of translations with one reference each; `tokenizer` is sacrebleu's name."""
+    """Return the corpus BLEU of translations with one reference each; `tokenizer` is one of sacrebleu's."""
     metric = BLEU(tokenize=tokenizer, force=True)  # no warning about tokenised references: some are
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score, str(metric.get_signature()))
@@ -56,7 +56,7 @@ Bracket = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BracketScore:
-    """Summed bracket counts of gold trees and guesses; scores are per cent.
+    """Bracket counts, summed over gold trees and guessed trees; the scores are in per cent.
 
     No score of EVALB counts a sentence without a guess, or whose words differ from the gold words after
     deletion; `missed` counts the brackets of their gold trees.

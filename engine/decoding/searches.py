@@ -1,4 +1,4 @@
-"""Decoding: searches for an output of each source, greedy, by a beam, or over output lengths as well."""
+"""Decoding: searches for the best output of each source: greedy, with a beam, or also over output lengths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..data.vocabularies.words import END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds on the number of symbols of each output, its end included, each (batch,).
+    """Bounds on the number of symbols of each output, its end included; both bounds are (batch,).
 
     An output must not end before `min_length` symbols, and ends after at most `max_length`.
     """
@@ -28,7 +28,7 @@ class Bounds:
     max_length: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Select the bounds of these outputs."""
+        """Return the bounds of the outputs with these indices."""
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
@@ -40,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Decoded symbols (batch, longest), each row with its end and then padding, and scores (batch,) in nats.
+    """Decoded symbols (batch, longest) and scores (batch,) in nats; each row has its end, then padding.
 
     A score is the sum of the log-probabilities of a row's symbols, in double precision. It is minus infinity
     if the model outputs NaN, and the row then holds only an end.
@@ -50,7 +50,7 @@ class Outputs:
     scores: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Select these rows."""
+        """Return the outputs in these rows."""
         return type(self)(symbols=self.symbols[index], scores=self.scores[index])
 
 
@@ -70,10 +70,10 @@ class OutputCosts(ABC):
         """
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return a lower bound on the costs of outputs that begin with (rows, written); 0 by default.
+        """Return a lower bound on the costs of outputs that begin with `symbols` (rows, written).
 
-        `left` bounds the number of symbols that may follow, end included. A tight bound lets the search drop
-        hopeless outputs early.
+        By default it is 0. `left` bounds the number of symbols that may follow, end included. A tight bound
+        lets the search drop hopeless outputs early.
         """
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 
@@ -88,7 +88,7 @@ class NoCosts(OutputCosts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Competing outputs of the same sentences, of which only the best is wanted.
+    """A race between outputs of the same sentences; only the best output of each sentence is needed.
 
     `sentence` (rows,) maps rows to sentences. `best` (sentences,) is the best score of a finished output so
     far, minus its cost.
@@ -105,7 +105,7 @@ class Race:
         self.best.scatter_reduce_(0, sentence, worth, "amax")
 
     def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
-        """Return which unfinished outputs, with at most `left` more symbols, already score below the best."""
+        """Return a mask of the unfinished outputs that score below the best, whatever symbols may follow."""
         sentence = self.sentence[rows]
         worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
         return worth < self.best[sentence]
@@ -173,7 +173,7 @@ def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, lef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """rank = log P / lp + cp, with the exponent α of lp and the factor β of cp (Wu et al. 2016, section 7).
+    """Rank of an output: log P / lp + cp (Wu et al. 2016, section 7).
 
     lp = ((5 + length) / 6)^α, where the length counts the end. cp = β · Σ log min(coverage, 1) over the
     source's positions. The coverage of a position is the sum of all attention weights on it.
@@ -195,7 +195,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypotheses:
-    """Unfinished outputs; a sentence has adjacent rows, each with its own slot, counted from 0.
+    """Unfinished outputs; the rows of a sentence are adjacent, and each has its own slot, counted from 0.
 
     `prefix` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
     """
@@ -298,10 +298,7 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the best symbols of each row, followed by the end symbol.
-
-        They are log-probabilities and symbols.
-        """
+        """Return the log-probabilities and numbers of each row's best symbols, then of the end symbol."""
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
         ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
@@ -312,7 +309,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Record the finished outputs among the `beam` best; the longest was found last."""
+        """Record the finished outputs among the `beam` best continuations."""
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == END
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
@@ -334,7 +331,7 @@ class BeamSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLine:
-    """Linear estimate of an output's length from its source's: slope and constant, ends included.
+    """Linear estimate of an output's length from its source's length: slope and constant, ends included.
 
     The numbers are exact, so every machine rounds up to the same length.
     """
@@ -389,7 +386,7 @@ class SizeSearch:
     line: LengthLine | None = None
 
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the first and the last size for sources of these lengths, none above `longest`.
+        """Return the smallest and the largest size to try for sources of these lengths, at most `longest`.
 
         Each is (rows,).
         """
@@ -401,7 +398,7 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the bounds on output lengths for source lengths (rows,) and these sizes.
+    """Return the bounds on output lengths, given the source lengths (rows,) and the output sizes (rows,).
 
     All sizes up to the source's length are equivalent; a longer output has exactly its size.
     """

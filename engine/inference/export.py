@@ -35,7 +35,7 @@ orders."""
 
 
 class ExportError(ActivememError):
-    """A model that cannot be exported in a format, or not exactly; the message says why."""
+    """A model that cannot be exported, or not with the same outputs; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedMode
 
 
 def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
-    """Return test lengths on both sides of lengths at which a block may switch its computation.
+    """Return the lengths to test, just below, at and above lengths where a block may compute differently.
 
     These come from numbers of the recipe and the task, such as kernel widths, spans and training lengths.
     """

@@ -38,7 +38,7 @@ def write_hub_folder(trained: TrainedModel, source: Path, path: Path) -> None:
 
 
 def _files(trained: TrainedModel) -> dict[str, Any]:
-    """Return the content of each file except the weights: a text, or values for JSON."""
+    """Return the content of each file by its name, except the weights: a text, or values to write as JSON."""
     file = trained.file
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     task, symbols = file.trial.settings.task, file.symbols

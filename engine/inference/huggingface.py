@@ -124,7 +124,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
         return len(self._names)
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the number of each symbol by its name."""
+        """Return a mapping from the name of each symbol to its number."""
         return dict(self._ids)
 
     def tokenize(self, text: str, **_: object) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -149,7 +149,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Return the token ids of a text after its start, if there is one: of its line, or a mark."""
+        """Return the token ids of a text, preceded by a line start or an end mark if the model needs one."""
         assert token_ids_1 is None, "a language model reads one text"
         if not self._streams:
             return [LINE_START, *token_ids_0]
@@ -172,7 +172,7 @@ class ActivememTokenizer(PreTrainedTokenizer):
 
 
 def _names(symbols: TextSymbols, vocab: int, *, streams: bool) -> list[str]:
-    """Return a distinct name for each symbol, its text if possible."""
+    """Return a distinct name for each symbol: its text if possible, else its number."""
     names = list[str]()
     for number in range(vocab):
         text = symbols.decode([number])

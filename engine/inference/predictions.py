@@ -39,7 +39,7 @@ UNREAD = "–"
 
 
 class InputError(ActivememError):
-    """A line that a model cannot read; the message has its number, and the expected and actual input."""
+    """A line that a model cannot read; the message has its line number, and the expected and actual input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +246,7 @@ def _json(data: str | list[str | None]) -> str:
 
 
 def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
-    """Return a predictor of numbers. If a task reads its padding, a batch has sequences of one length."""
+    """Return a predictor of numbers. If a task reads its padding, sequences are predicted one by one."""
     reads_padding = isinstance(settings.task, LongTermSettings) and settings.task.padding == "read"
 
     def answer(inputs: list[_Input]) -> list[Prediction]:

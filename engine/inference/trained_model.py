@@ -27,7 +27,7 @@ _CPU = torch.device("cpu")
 
 
 def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, text: str) -> TextScore:
-    """Score every token once, as in a corpus's splits.
+    """Return the likelihood of a text; every token is scored once, as in the splits of a corpus.
 
     Raise DataError for text without a symbol, and if nothing in the text can be scored.
     """
@@ -57,7 +57,7 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """A use that this kind of model does not support; the message names the supported ones."""
+    """A use that this kind of model does not support; the message names the methods that it supports."""
 
 
 class TrainedModel:
@@ -84,7 +84,7 @@ class TrainedModel:
         return str(self.module)
 
     def predict(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the prediction for each line as one line, which is empty for an empty line.
+        """Yield the prediction for each line as one line of text; an empty line gives an empty prediction.
 
         See `predictions`.
         """
@@ -102,7 +102,7 @@ class TrainedModel:
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
-        """Yield the text that follows a beginning, piece by piece; `Sampling` has the keywords.
+        """Yield the text that follows a beginning, piece by piece; `Sampling` explains the keywords.
 
         Raise UseError if the model is no language model, GenerationError, and DataError for text without
         symbols.

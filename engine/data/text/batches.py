@@ -20,7 +20,7 @@ from ..token_files import Split
 
 
 class StreamBatch(NamedTuple):
-    """One block of each row's text; both (batch, block), int64, every target is scored.
+    """One block of each row's text: inputs and targets, (batch, block), int64; every target is scored.
 
     `reset` is true at the start of the rows, where the model must clear its state.
     """
@@ -31,7 +31,7 @@ class StreamBatch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """One block of each row's text, with the mask of the scored targets; all (batch, block)."""
+    """One block of each row's text: inputs, targets, and the mask of scored targets, all (batch, block)."""
 
     inputs: Tensor
     targets: Tensor
@@ -177,12 +177,12 @@ def iter_packed_batches(
 
 
 def _source_of_rows(bounds: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
-    """Return the source index of each row; `bounds` are the cumulative shares without the last."""
+    """Return the source index of each row; `bounds` are the cumulative shares of the sources but the last."""
     return np.searchsorted(bounds, np.arange(start, stop) * _GOLDEN % 1.0, side="right")
 
 
 def iter_packed_eval(tokens: Tensor, *, batch_size: int, context: int) -> Iterator[ScoredBatch]:
-    """Yield pieces of `context` tokens in which each token except the first is scored once, as in training.
+    """Yield pieces of `context` tokens as in training; each token of the text but the first is scored once.
 
     A token is predicted from those before it in its piece, whose first input is the last token of the piece
     before. The last row is padded.
@@ -228,7 +228,7 @@ def iter_stream_eval(
 
 
 def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
-    """Return slices of equal length as rows of int64, 0 beyond the end."""
+    """Return slices of equal length as rows of int64, with 0 beyond the end of the text."""
     rows = torch.zeros(len(starts), length, dtype=torch.int64)
     for row, start in enumerate(starts):
         text = tokens[start : start + length]

@@ -54,13 +54,13 @@ class TokenisedCorpus:
 
     @property
     def train(self) -> Split:
-        """The training text, of a corpus with only one."""
+        """The training text; the corpus must have only one."""
         ((_, split),) = self.sources
         return split
 
 
 def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
-    """Open the text of a `[task]` table, from the folder of all data.
+    """Open the text that a `[task]` table names; `folder` is the folder of all data.
 
     The first call writes its tokens below `encoded/`; several processes may call it at once. Raise
     CorpusError for a wrong table, and DataError if the text is missing or differs from the published one.
@@ -101,7 +101,7 @@ def _open_documents(
 
 
 def _train_names(documents: OwnDocuments) -> list[str]:
-    """Return the name of each source's files; a single text has the first name."""
+    """Return the file name of each training source: train, train1, train2 and so on."""
     return ["train", *(f"train{number}" for number in range(1, len(documents.sources)))]
 
 
@@ -137,7 +137,7 @@ def _symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: P
 
 
 def _known_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path) -> TextSymbols:
-    """Return symbols that need no text to learn from."""
+    """Return symbols that are given and not learnt: an alphabet, or the tokenizer of a file."""
     documents = isinstance(task.corpus, OwnDocuments)
     if task.tokenizer is None or task.tokens != "pretrained":
         return TextSymbols(
@@ -205,7 +205,7 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each document with the name of its split's files, source by source.
+    """Yield each document, source by source, with the name of the files of its split.
 
     Raise DataError if a file is missing or has changed.
     """
@@ -232,7 +232,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: LanguageModelSettings, folder: Path, train: bytes) -> TextSymbols:
-    """Return the symbols of a text: known ones, or symbols learnt from its training split."""
+    """Return the symbols of a text: given ones, or symbols learnt from its training split."""
     if task.tokens == "words":
         known = build_vocabulary(train)
         if corpus.own:

@@ -31,7 +31,7 @@ Normalise = Callable[[str], str]
 
 
 def lowered(line: str) -> str:
-    """Return a line in lower case; punctuation and hyphens must be separated already, as in WikiText."""
+    """Return a line in lower case; its punctuation and hyphens are already separated, as in WikiText."""
     return " ".join(line.lower().split())
 
 

@@ -142,7 +142,7 @@ class RankTokenizer(FileTokenizer):
 
 
 class EncodedUnits(NamedTuple):
-    """Encoded lines or documents: the tokens of all, end marks included, and the lengths and words of each.
+    """Encoded units (lines or documents): all tokens, end marks included, and each unit's length and words.
 
     `bytes` counts the units' bytes without marks, and `lossless` is true if decoding restores the units.
     """
@@ -170,7 +170,7 @@ def encode_units(tokenizer: FileTokenizer, units: Sequence[bytes]) -> EncodedUni
 
 
 def tokenizer_encoder(tokenizer: FileTokenizer) -> TextEncoder:
-    """Return an encoder of a text's lines, so that no token spans a line break.
+    """Return an encoder that encodes each line of a text alone, so that no token spans a line break.
 
     The text begins with a mark, which no line has, so that all of it can be scored.
     """
@@ -189,7 +189,7 @@ def document_encoder(tokenizer: FileTokenizer) -> TextEncoder:
 
 
 def _as_text(parts: Sequence[EncodedUnits], end_bytes: int) -> EncodedText:
-    """Return units as an encoded text after a mark; `end_bytes` are added to the bytes of each unit."""
+    """Return an encoded text: a mark, then all units. Each unit gets `end_bytes` more bytes for its end."""
     tokens, lengths, words, sizes, lossless = zip(*parts, strict=True)
     return EncodedText(
         tokens=np.concatenate([np.array([MARK], tokens[0].dtype), *tokens]),
@@ -224,7 +224,7 @@ def train_byte_bpe(texts: Iterable[str], size: int) -> bytes:
 
 
 def library_version() -> str:
-    """Return the version of `tokenizers`, on which trained pieces may depend."""
+    """Return the version of the package `tokenizers`, because pieces that it trains may depend on it."""
     return _load_tokenizers().__version__
 
 
@@ -252,7 +252,7 @@ class _Pieces(Protocol):
 
 @dataclass(frozen=True)
 class TextSymbols:
-    """Characters, words or pieces (`kind`), and the bytes of their list.
+    """The symbols of a text: their `kind`, such as characters, words or pieces, and their list as bytes.
 
     The bytes are the alphabet, the words line by line, SentencePiece's model, or the file of a tokenizer,
     whose kind is its format: `json`, or `ranks` with the `pattern` that splits a text. `separated` says that
@@ -292,12 +292,12 @@ class TextSymbols:
 
     @property
     def begins_with_mark(self) -> bool:
-        """Return whether an end mark stands before a text, too, so that all of it can be scored."""
+        """Return whether a text also begins with an end mark, so that its first token can be scored."""
         return self.documents or self.kind in ("json", "ranks")
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """Return the encoder of a text's bytes, which ends each line, or a document, in an end mark."""
+        """Return the encoder of a text's bytes; it adds an end mark to each line, or to a whole document."""
         if self.documents:
             return document_encoder(self.tokenizer)
         if self.kind == "characters":
@@ -352,7 +352,7 @@ class TextSymbols:
 
     @cached_property
     def tokenizer(self) -> FileTokenizer:
-        """Return the tokenizer of a file's tokens, or of the bytes of documents."""
+        """Return the tokenizer of these symbols: that of a tokenizer's file, or else the one of bytes."""
         if self.kind == "json":
             return JsonTokenizer(self.content)
         return RankTokenizer(self.content, self.pattern) if self.kind == "ranks" else ByteTokenizer()

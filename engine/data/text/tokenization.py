@@ -64,11 +64,11 @@ class LineLayout:
 
     @property
     def kept(self) -> bool:
-        """Return whether the spelt lines determine the original ones."""
+        """Return whether the original lines can be restored from their decoded tokens."""
         return self._plain or self._padded
 
     def add(self, line: bytes, spelt: bytes) -> None:
-        """Compare a line with its spelling, both without a line break."""
+        """Compare a line with its decoded tokens `spelt`, both without a line break."""
         self._plain = self._plain and line == spelt
         self._padded = self._padded and line == (b" " + spelt + b" " if spelt else b" ")
 
@@ -90,7 +90,7 @@ def sentences_as_lines(data: bytes) -> bytes:
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:
-    """Return an encoder of bytes as 1-based positions in an alphabet; the end of a line is 0."""
+    """Return an encoder that maps a byte to its position in an alphabet, from 1; the end of a line is 0."""
     known = b"\n" + alphabet
     table = bytearray(256)
     for place, byte in enumerate(known):
@@ -129,7 +129,7 @@ def build_vocabulary(train: bytes) -> list[bytes]:
 
 
 def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
-    """Return the first `size` symbols: the end mark, `<unk>`, and the most frequent words."""
+    """Return a vocabulary of at most `size` symbols: the end mark, `<unk>`, and the most frequent words."""
     return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
 
 
@@ -167,7 +167,7 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
 
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the bytes of each line; a text with `<eos>` as a word gets their mean."""
+    """Return the number of bytes of each line; for a text with `<eos>` as a word, the mean for every line."""
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
         sizes = np.full(count, len(data) // count)

@@ -55,7 +55,7 @@ def _reason(message: str) -> str:
 
 
 class SubwordVocabulary(Vocabulary):
-    """Vocabulary of subword pieces and, outside them, bytes; "▁" in a text becomes a space."""
+    """Vocabulary of subword pieces, and of bytes for all other text; "▁" in a text becomes a space."""
 
     def __init__(self, model: bytes) -> None:
         self._model = model

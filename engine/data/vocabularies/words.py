@@ -47,7 +47,10 @@ class Vocabulary(ABC):
         return ()
 
     def normalise(self, sentence: str) -> str:
-        """Return a sentence as encoding and decoding return it, unknown words aside; unchanged by default."""
+        """Return a sentence as it is after encoding and decoding; by default it is unchanged.
+
+        Words outside the vocabulary are left as they are.
+        """
         return sentence
 
     def decode(self, numbers: Iterable[int]) -> str:
@@ -123,7 +126,7 @@ class WordVocabulary(ListedVocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn as many words as fit."""
+        """Learn the most frequent words, as many as fit into `size`."""
         counts = Counter(word for sentence in sentences for word in split_words(sentence))
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
 
@@ -200,7 +203,7 @@ class SpellingVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """Learn all characters, and as many words as fit."""
+        """Learn all characters, and the most frequent words, as many as fit into `size`."""
         words: Counter[str] = Counter()
         marks: set[str] = set()
         for sentence in sentences:
@@ -277,7 +280,10 @@ class SpelledVocabulary(SpellingVocabulary):
 
 
 class DigitSpellingVocabulary(SpellingVocabulary):
-    """Spelling vocabulary that also separates words at digits and some forty signs (released program)."""
+    """Spelling vocabulary that also separates words at digits and some forty signs.
+
+    The released program does this.
+    """
 
     marks = DIGITS_AND_SIGNS
     token = _token(DIGITS_AND_SIGNS)
