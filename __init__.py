@@ -25,7 +25,7 @@ _load, _, __all__ = lazy_exports(__name__)
 
 
 def __getattr__(name: str) -> object:
-    """Return one of the promised names, else the block of that name.
+    """Return the public object with this name or, if there is none, the block with this name.
 
     Raises AttributeError, with the nearest name, if there is neither.
     """
@@ -40,5 +40,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the names of all promised objects and blocks."""
+    """Return the names of all public objects and of all blocks."""
     return sorted({*globals(), *__all__, *dir(import_module(".grammar.block_names", __name__))})

@@ -1,4 +1,4 @@
-"""The command line as a program: `activemem`, or `python -m activemem`."""
+"""The command line as a program, started as `activemem` or as `python -m activemem`."""
 
 import gc
 import signal

@@ -1,4 +1,4 @@
-"""Time and memory of a training step with activation checkpointing, relative to one without.
+"""Time and memory of a training step with activation checkpointing, relative to a step without it.
 
 python bench/activation_checkpointing.py [ROUNDS]
 """

@@ -1,8 +1,8 @@
 """Benchmark of `all_attn` against its equations, its released program, and `sa >> ff`.
 
-A layer reads a block of a stream behind a full span. The transcription gathers the keys and values of every
-query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and the peak memory of a
-step; for the released program also with different spans and with dropped weights.
+A layer reads a piece of a stream after a full span of inputs. The transcription gathers the keys and values
+of every query; `sa(pos=relative) >> ff` has as many parameters as `all_attn`. The script prints times, ratios
+and the peak memory of a step, for the released program also with different spans and with dropped weights.
 
 Run: python bench/attention.py [SECONDS a measurement]
 """
@@ -49,7 +49,7 @@ class Size:
 
 
 def make_block(text: str, device: str, *, width: int = WIDTH, dropout: float = 0.0) -> Block:
-    """Return a causal block with drawn weights and dropout of attention weights."""
+    """Return a causal block with random weights; `dropout` acts on attention weights."""
     config = ModelConfig(d_model=width, causal=True, dropout=0.0, attention_dropout=dropout)
     block = build_block(parse_block(text), Context(config=config))
     initialise(block, torch.Generator().manual_seed(0))
@@ -78,7 +78,7 @@ def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tenso
 
 
 def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
-    """Return the layers as functions of the same inputs that return their outputs."""
+    """Return a mapping from each layer's name to a function that computes its outputs; inputs are equal."""
     heads = f"heads={HEADS}, head_width={HEAD_WIDTH}, span={SPAN}"
     ours = make_block(f"all_attn(N={VECTORS}, {heads})", size.device)
     attention = make_block(f"sa({heads}, pos=relative)", size.device)
@@ -100,7 +100,10 @@ def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
 def beside_released(
     size: Size, *, heads: int, adaptive: bool = False, dropout: float = 0.0
 ) -> dict[str, Callable[[], Tensor]]:
-    """Return our layer and the released one with the same weights; spans are 5 % to 50 %."""
+    """Return a step of our layer and one of the released layer, which have equal weights.
+
+    With `adaptive`, the spans of the heads range from 5 % to 50 % of SPAN.
+    """
     width, more = heads * HEAD_WIDTH, ", adaptive=true" if adaptive else ""
     text = f"all_attn(N={VECTORS}, heads={heads}, head_width={HEAD_WIDTH}, span={SPAN}{more})"
     ours = make_block(text, size.device, width=width, dropout=dropout)
@@ -121,7 +124,7 @@ def beside_released(
 
 
 def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
-    """Return only the matrix products of a layer with full spans, without softmax, window and copies."""
+    """Return a step that computes only the matrix products of a layer in which all spans are full."""
     batch, length, width = size.batch, size.length, heads * HEAD_WIDTH
     past, x = (torch.randn(batch, count, width, device=size.device) for count in (SPAN, length))
 
@@ -152,9 +155,9 @@ def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
 def median_ms(
     runners: dict[str, Callable[[], Tensor]], seconds: float, device: torch.device
 ) -> dict[str, float]:
-    """Return the median milliseconds of a forward and backward pass (CPU time on a CPU), interleaving layers.
+    """Return the median milliseconds of each layer's forward and backward pass; the layers run in turns.
 
-    The warm-up is not part of the seconds.
+    The times are CPU times on a CPU. The warm-up is not part of the seconds.
     """
     now = make_clock(device)
     times: dict[str, list[float]] = {name: [] for name in runners}

@@ -1,4 +1,4 @@
-"""Speedups by the implementation choices of blocks on one CPU thread, forward and backward.
+"""Speedups that implementation choices of blocks give on one CPU thread, forward and backward.
 
 Run: python bench/blocks.py
 """
@@ -27,7 +27,7 @@ ALL = 10**9
 
 
 def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) -> dict[str, float]:
-    """Return the median CPU milliseconds of a forward and backward pass, interleaving implementations."""
+    """Return the median CPU milliseconds of a forward and backward pass of each implementation, in turns."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(REPEATS):
         for name, step in steps.items():
@@ -78,7 +78,7 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
     x = torch.randn(batch, length, width, requires_grad=True)
 
     def by(unfused: int, whole: int) -> Callable[[], Tensor]:
-        """Return plain products with these limits on the number of keys, and of unfused scores."""
+        """Return a step under limits for plain products: a maximum of keys, and a maximum of scores."""
 
         def step() -> Tensor:
             with (

@@ -1,4 +1,4 @@
-"""The clock of a benchmark: CPU time on a CPU, time until the work has ended on a GPU."""
+"""The clock of a benchmark: CPU time on a CPU; on a GPU, wall time until its work has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time to generate a batch of each task, relative to a training step of the paper's size, on one thread.
+"""Time to generate a batch of each task, relative to a training step of a model of the paper's size.
 
 Run: python bench/data.py. The target is a share below 3 %.
 """

@@ -41,7 +41,7 @@ def build_endless_model(recipe: str) -> TransductionModel:
 
 
 def decode_without_state(model: TransductionModel, sources: Tensor) -> Tensor:
-    """Return greedy outputs, computing each symbol with a full pass over the prefix."""
+    """Return greedy outputs, where each symbol takes a full pass over all earlier symbols."""
     target = torch.full((len(sources), TARGET), END)
     with torch.no_grad():
         for place in range(TARGET):
@@ -51,7 +51,7 @@ def decode_without_state(model: TransductionModel, sources: Tensor) -> Tensor:
 
 
 def median_tokens_per_s(runners: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Return the median tokens per second of CPU time of each runner, interleaving runners."""
+    """Return the median tokens per second of CPU time of each runner, measured in turns."""
     times: dict[str, list[float]] = {name: [] for name in runners}
     end = time.perf_counter() + seconds
     for run in runners.values():

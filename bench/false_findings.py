@@ -1,4 +1,4 @@
-"""Simulated error rates of tables of changes: false findings, and power.
+"""Simulated error rates of tables that compare changes with a baseline: false findings, and power.
 
 python bench/false_findings.py [DRAWS]
 
@@ -42,7 +42,7 @@ MARGIN = 2.0  # the smallest difference that matters, in standard deviations of 
 
 
 def deviations(changes: int) -> dict[str, list[float]]:
-    """Return the standard deviations of the baseline and of the changes, for each pattern."""
+    """Return for each pattern the standard deviation of the baseline, then those of the changes."""
     half = -(-changes // 2)
     return {
         "equal": [1.0] * (changes + 1),
@@ -53,7 +53,7 @@ def deviations(changes: int) -> dict[str, list[float]]:
 
 
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[dict[int, float]]:
-    """Draw values by seed for the baseline and the changes; the first change has an effect."""
+    """Draw a value for each seed of the baseline and of each change; only the first change has an effect."""
     shared = rng.normal(0, SEED_DEVIATION, seeds)
     cells = [shared + rng.normal(0, deviation, seeds) for deviation in spread]
     cells[1] += effect
@@ -67,7 +67,7 @@ def _corrected(differences: Sequence[Difference | None]) -> list[float | None]:
 
 
 def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
-    """Return which changes are significant, with the pooled variance or each change's own."""
+    """Return which changes are significant, tested with the pooled variance or with each change's own."""
     if pooled:
         pairs = [(number, 0) for number in range(1, len(cells))]
         differences = differences_between(cells, pairs).each
@@ -85,7 +85,7 @@ def not_bold(cells: list[dict[int, float]]) -> bool:
 def decided(
     rng: np.random.Generator, first: int, spread: list[float], effects: list[float]
 ) -> list[tuple[DecidedDifference, int]]:
-    """Return each change with its number of seeds, adding seeds until all are decided or at the limit."""
+    """Add seeds until each change is decided or at its limit; return each decision and number of seeds."""
     counts = looks(first, MOST[first])
     shared = rng.normal(0, SEED_DEVIATION, counts[-1])
     cells = [

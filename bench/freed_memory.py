@@ -1,4 +1,4 @@
-"""Benchmark of a process that keeps freed memory, against glibc's default, on a training step.
+"""Benchmark of a training step in a process that keeps freed memory, compared with glibc's default.
 
 It runs the first trials of some included studies, alternating between both in new processes, and prints CPU
 seconds and peak memory. The language study needs its corpus, in `data` or ACTIVEMEM_DATA.

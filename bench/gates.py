@@ -1,4 +1,4 @@
-"""Simulated error rates of gates: mixers that a ladder takes to larger sizes although they are no better.
+"""Simulated error rates of gates: how often a ladder promotes a mixer that is no better to larger sizes.
 
 python bench/gates.py [DRAWS]
 
@@ -32,7 +32,7 @@ SPREADS = {
 
 
 def confirmed(table: np.ndarray, mixer: int, alpha: float) -> bool:
-    """Return whether a mixer, by its row, is confirmed to have a higher value than the baseline, row 0."""
+    """Return whether the mixer in this row is confirmed to be better than the baseline, which is row 0."""
     cells: list[Values] = [dict(enumerate(row)) for row in table.tolist()]
     test = PairedTest(
         differences={seed: cells[mixer][seed] - cells[0][seed] for seed in cells[0]},
@@ -48,7 +48,7 @@ def confirmed(table: np.ndarray, mixer: int, alpha: float) -> bool:
 def climb(
     rng: np.random.Generator, seeds: int, spread: list[float], better: int, alpha: float
 ) -> tuple[bool, int]:
-    """Return whether a mixer that is no better passed a gate, and how many better ones passed all gates."""
+    """Return whether a mixer without effect passed a gate, and how many with an effect passed all gates."""
     left, wrong = set(range(1, MIXERS + 1)), False
     for _ in range(STAGES):
         table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (MIXERS + 1, seeds)) * np.array(spread)[:, None]

@@ -69,24 +69,24 @@ class Stage:
     text: str = ""
 
     def how_it_ended(self, status: int, log: Path) -> str:
-        """Describe the status, and missing texts in the log."""
+        """Describe the exit status, and the expected texts that the log does not contain."""
         told, wrong = log.read_text(encoding="utf-8", errors="replace"), ""
         if self.text not in told:
             wrong = f", but its log is without {self.text!r}"
         return f"status {status}{wrong}"
 
     def has_done(self, how: str) -> bool:
-        """Return whether it ended successfully."""
+        """Return whether the stage ended successfully."""
         return how in [f"status {status}" for status in self.fine]
 
     def count_trials(self) -> int:
-        """Return the number of its ended trials."""
+        """Return how many trials of the stage have ended."""
         return 0 if self.results is None else len(Store(self.results).trials())
 
 
 @dataclass(slots=True)
 class Notes:
-    """Progress of stages in a file: how each ended, the number of its interruptions, and its time."""
+    """Progress of the stages, saved in a file: how each ended, how often it was interrupted, and its time."""
 
     file: Path
     ended: dict[str, str]
@@ -107,7 +107,7 @@ class Notes:
 
     @contextmanager
     def timing(self, name: str) -> Iterator[None]:
-        """Yield a context whose time counts for a stage, even if it raises."""
+        """Add the time spent within a context to the time of a stage, even if the context raises."""
         began = time.monotonic()
         try:
             yield
@@ -116,7 +116,7 @@ class Notes:
             self.write()
 
     def note_cut_off(self, stage: Stage, *, gets_on: bool) -> None:
-        """Record an interruption of a stage, which ends after several calls without progress."""
+        """Record an interruption of a stage; after several calls without progress, end the stage."""
         self.cut_off[stage.name] = tries = 0 if gets_on else self.cut_off.get(stage.name, 0) + 1
         if tries >= MOST_TRIES:
             no_trial = "" if stage.results is None else ", with no trial ended"
@@ -170,7 +170,7 @@ def tests_on_gpu() -> list[str]:
 
 
 def parts_of_tests() -> list[str]:
-    """Return the folders and files of tests, the engine's in parts."""
+    """Return the folders and files of tests, with the entries of `tests/engine` instead of that folder."""
     tests, engine = ROOT / "tests", ROOT / "tests" / "engine"
     found = [path for folder in (engine, tests) for path in sorted(folder.iterdir())]
     found = [path for path in found if path != engine and path.name not in ("__pycache__", "chaos")]
@@ -179,7 +179,7 @@ def parts_of_tests() -> list[str]:
 
 
 def run(stage: Stage, log: Path, seconds: float) -> int | None:
-    """Return the exit status of a stage that ended, None after an interruption; ends its processes."""
+    """Run a stage and end its processes; return its exit status, or None if the time was too short."""
     with log.open("ab") as out:
         process = subprocess.Popen(  # its own process group, so that its workers end with it
             stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -234,7 +234,7 @@ def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: boo
 
 
 def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Keep a file of the folder, unless it is the state of a running trial.
+    """Return the file for the archive, or None if it is the state of a running trial.
 
     A state has hundreds of MB, and its trial can begin anew.
     """
@@ -242,7 +242,7 @@ def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def require_gpu() -> None:
-    """Exit if CUDA cannot allocate a tensor, checked in a separate process to leave the GPU empty."""
+    """Exit if CUDA cannot allocate a tensor; a separate process checks it, so the GPU stays empty."""
     asked = subprocess.run((sys.executable, "-c", ASK_GPU), capture_output=True, text=True, check=False)
     if asked.returncode:
         told = asked.stderr.splitlines() or [f"status {asked.returncode}"]
@@ -263,7 +263,7 @@ def unpack(keep: Path, folder: Path) -> None:
 
 
 def pack(folder: Path, keep: Path) -> None:
-    """Save a folder for the next call, replacing the old archive only once complete."""
+    """Save a folder for the next call; the new archive replaces the old one only when it is complete."""
     with replacing(keep) as temporary, tarfile.open(temporary, "w:gz") as archive:
         archive.add(folder, ".", filter=without_checkpoints)
 
@@ -284,7 +284,7 @@ def main() -> None:
 
 
 def call(folder: Path, seconds: float, keep: Path | None, *, tiny: bool) -> int:
-    """Run stages for some time, print the remaining and failed ones, and return the exit status."""
+    """Run stages for some time, print the remaining and the failed stages, and return the exit status."""
     until = time.monotonic() + seconds
     if not tiny:
         require_gpu()

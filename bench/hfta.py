@@ -19,7 +19,7 @@ LAYERS = 8
 
 
 class FusedModels(nn.Module):
-    """Models of one recipe, `4 * (sa(heads=4) >> ff)` or `4 * (conv >> ff)`, initialised like trainings."""
+    """Models of several trainings of one recipe, `4 * (sa(heads=4) >> ff)` or `4 * (conv >> ff)`."""
 
     def __init__(self, trainings: Sequence[Training], heads: int = 4) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class FusedModels(nn.Module):
         return self._linear(self._norm(x, "norm"), "output").unflatten(1, (batch, length))
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Return the sum of all models' losses, whose gradients equal those of separate training."""
+        """Return the sum of all models' losses; its gradients equal those of each model trained alone."""
         return self.trials * functional.cross_entropy(self(tokens).flatten(0, 2), targets.flatten())
 
     @property
@@ -96,7 +96,7 @@ class FusedModels(nn.Module):
 
 
 def draw(training: Training) -> tuple[Tensor, ...]:
-    """Return the next batch of a training, on the CPU."""
+    """Return the next batch of a training as tensors on the CPU."""
     assert isinstance(training.objective, Stackable), "expected an algorithmic task"
     return training.objective.draw()
 

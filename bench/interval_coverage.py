@@ -48,7 +48,7 @@ DEVIATIONS = {
 
 
 def columns(seeds: int) -> TermColumns:
-    """Return the terms of the grid with this number of seeds."""
+    """Return the columns of all terms (factors and interactions) of the grid with this number of seeds."""
     cells = [cell for cell in CELLS for _ in range(seeds)]
     return TermColumns(
         levels={name: [cell[at] for cell in cells] for at, name in enumerate("abc")},
@@ -58,7 +58,7 @@ def columns(seeds: int) -> TermColumns:
 
 
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[float]:
-    """Return random values of the grid by cell; the second level of the second factor has an effect."""
+    """Return random values, cell by cell; only the second level of the second factor has an effect."""
     shared = rng.normal(0, SEED_DEVIATION, seeds)
     noise = rng.normal(0, 1, (len(CELLS), seeds)) * np.array(spread)[:, None]
     moved = np.array([effect * cell[1] for cell in CELLS])[:, None]
@@ -94,7 +94,7 @@ def covers(found: Contrast | Aggregate, truth: float) -> bool:
 
 
 def print_aggregates(draws: int) -> None:
-    """Print the table of aggregates; the last column shows how often an interval exists."""
+    """Print the table of aggregates; the last column is the share of draws that have an interval."""
     rng = np.random.default_rng(1)
     print(f"| tasks | seeds | {' | '.join(STATISTICS)} | better | better, none |")
     print("| --: " * (len(STATISTICS) + 4) + "|")

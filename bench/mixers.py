@@ -61,7 +61,7 @@ NOW = make_clock(CPU)
 
 
 def parse_mixer(text: str) -> nodes.BlockNode:
-    """Return the block with the heads of the comparison, if it has heads."""
+    """Return the block; one with heads gets the number and width of heads of this comparison."""
     block = parse(text).root
     assert isinstance(block, nodes.BlockNode), text
     spec = lookup(block.name)

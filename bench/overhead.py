@@ -125,7 +125,7 @@ class NoLease:
 
 
 class NoClaims:
-    """Claims without files and without checks of other workers."""
+    """Claims that write no files and do not check for other workers."""
 
     def claim(self, job: Job) -> tuple[Job, NoLease]:
         """Return the job unchanged."""
@@ -141,7 +141,7 @@ class FreeWorker(Worker):
 
 
 def in_process(folder: Path, count: int) -> tuple[float, float, float]:
-    """Return the median milliseconds per trial of one worker: normal, without leases, and only writing rows.
+    """Return the median milliseconds per trial: of a worker, without leases, and for only writing rows.
 
     They alternate every few trials, so that a slow disk affects all alike.
     """
@@ -167,7 +167,7 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
 
 
 def leasing(folder: Path, count: int) -> tuple[float, float, float, float]:
-    """Return the milliseconds to claim a trial, check its lease, renew it, and release it."""
+    """Return the milliseconds to claim a trial, and to check, renew and release its lease."""
     leases = Store(folder).leases("bench")
     trials, held = [job.trial.id for job in make_jobs(count)], list[Lease]()
 
@@ -189,7 +189,7 @@ def _milliseconds(action: Callable[[], object]) -> float:
 
 
 def fsyncs(count: int, folder: Path) -> float:
-    """Return the milliseconds that durability needs: two small files, each synced with its directory."""
+    """Return the milliseconds to write two small files and to sync each of them and its directory."""
     folder.mkdir()
     started = time.perf_counter()
     for number in range(2 * count):

@@ -103,7 +103,7 @@ def times_ms(
     rounds: int,
     others: dict[str, Callable[[], None]] | None = None,
 ) -> dict[str, float]:
-    """Return the shortest milliseconds of a step: "alone", "together", and of other functions."""
+    """Return the shortest milliseconds of a step for each way: "alone", "together", and each of `others`."""
     now, found = make_clock(trainings[0].device), dict[str, list[float]]()
 
     def note(name: str, run: Callable[[], object]) -> None:
@@ -130,7 +130,7 @@ def ratio(trainings: Sequence[Training], rounds: int) -> float:
 def studies_ratio(
     tasks: Sequence[str], seeds: int, mixer: str, width: int, lengths: tuple[int, int]
 ) -> float:
-    """Return a study's time without packs divided by that with packs.
+    """Return the time of a study without packs, divided by its time with packs.
 
     The time includes evaluation, checkpoints and rows, in two rounds.
     """
@@ -156,7 +156,7 @@ def studies_ratio(
 
 
 def train(jobs: Sequence[Job], worker: Worker, pack: int) -> list[str]:
-    """Train the cohorts that a run would give to one worker; return how each trial ended."""
+    """Train the cohorts that a run would give to one worker; return the status of each ended trial."""
     source, ended = GridCohorts(jobs, pack=pack), list[str]()
     while (cohort := source.next_cohort()) is not None:
         name, taken = cohort

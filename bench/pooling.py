@@ -1,4 +1,4 @@
-"""Cost of feed-forward attention with chunked computation and by modules, on one CPU thread.
+"""Cost of feed-forward attention on one CPU thread, computed in chunks or module by module.
 
 Times of a whole step (forward, backward, Adam) and the most memory that a step adds, as ratios of one run.
 
@@ -61,7 +61,7 @@ def peak_mib() -> float:
 
 
 def measure_in_subprocess(pool: str, length: int, way: str) -> tuple[float, float]:
-    """Return a step's milliseconds and the memory that it adds in MiB, measured in a subprocess."""
+    """Measure a step in a subprocess: its milliseconds, and the MiB of memory that it adds."""
     command = [sys.executable, __file__, pool, str(length), way]
     ms, mib = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return float(ms), float(mib)

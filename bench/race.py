@@ -37,7 +37,10 @@ NOISES = ("equal", "heavy", "grows", "best 3 times")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a search: whether the best point was dropped, trainings used, and both regrets."""
+    """The result of a search: whether its race dropped the best point, its share of trainings, and regrets.
+
+    `regret_of_all` is the regret of the same search without a race.
+    """
 
     wrong: bool
     trainings: float
@@ -62,7 +65,7 @@ def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.G
 
 
 def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
-    """Run a race on losses by point and seed; return the points with all seeds, and the trainings."""
+    """Run a race on losses (points, seeds); return the points with all seeds, and the number of trainings."""
     points, seeds = values.shape
     race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
     for place in range(points):
@@ -76,7 +79,7 @@ def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
 
 
 def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
-    """Yield studies with their task and metric, and the losses of cells with all seeds."""
+    """Yield a name of a study and a task, the metric, and the losses of cells with all seeds."""
     folder = Path(__file__).parents[1] / "studies"
     rows = Store(folder / "results").trials().filter(status="done")
     for (name,), of_study in sorted(rows.group_by("study"), key=lambda each: str(each[0])):

@@ -28,7 +28,7 @@ TURNS, CALLS = 5, 8
 
 
 def time_in_turns(*calls: Callable[[], None]) -> list[float]:
-    """Return the median milliseconds of each call, alternating between calls."""
+    """Return the median milliseconds of each call, measured in turns."""
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(TURNS):
         for times, call in zip(found, calls, strict=True):

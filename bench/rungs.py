@@ -1,4 +1,4 @@
-"""Savings of rungs, replayed from a table of architectures trained with part or all of their steps.
+"""Savings of rungs, replayed from a table of losses of architectures after part or all of their steps.
 
 Run: python bench/rungs.py [SEEDS [WAY …]].
 
@@ -69,7 +69,7 @@ Losses = Mapping[str, Sequence[float]]
 
 
 def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
-    """Return the search with a method."""
+    """Return the search study with this sampler and, if one is given, this scheduler."""
     sampler, *scheduler = way
     changes = [f"search.sampler={sampler}", f"search.seed={seed}", f"search.trials={len(losses)}"]
     if scheduler:
@@ -98,7 +98,7 @@ class Replay:
         self._refused = REJECTED_PROPOSALS.get(study.search.sampler_name, MAX_REJECTED_PROPOSALS)
 
     def run(self, work: float) -> list[tuple[float, float]]:
-        """Return the work and the best full loss after each training, up to a budget of work."""
+        """Return the work and the best full loss after each training, until the work reaches this budget."""
         done, best, course = 0.0, math.inf, list[tuple[float, float]]()
         while done < work:
             promoted = self._board.next_promoted() if self._board is not None else None
@@ -117,7 +117,7 @@ class Replay:
         return course
 
     def _begin(self) -> tuple[str, int, optuna.Trial]:
-        """Return a new point, its first rung and its trial, with the search's own code."""
+        """Return a new point, its first rung and its Optuna trial, chosen with the search's own code."""
         rung = 0 if self._board is None else self._board.next_first()
         asked = self._studies.current
         for _ in range(self._refused):
@@ -149,13 +149,13 @@ class Replay:
 
 
 def read_losses() -> Losses:
-    """Return the losses in the table, by the points' values as JSON."""
+    """Return a mapping from each point, its values as JSON, to its losses in the table."""
     table = pl.read_parquet(TABLE)
     return {point: losses for point, *losses in table.select("values", *map(str, STEPS)).iter_rows()}
 
 
 def make(results: str) -> None:
-    """Write the table of points trained with each number of steps."""
+    """Write the table with the loss of each point after each number of steps."""
     whole = {recipe: each for recipe, *each in pl.read_parquet(WHOLE)["recipe", "values", METRIC].iter_rows()}
     rows = Store(results).trials().filter(status="done")
     found: list[dict[str, float]] = []
@@ -182,7 +182,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def main() -> None:
-    """Print the rank correlation of lower rungs, and regrets by work."""
+    """Print the rank correlation of each lower rung with the full losses, and the regrets at each work."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 50

@@ -1,4 +1,4 @@
-"""Regret of each sampler by the number of points, replayed from tables of trained points.
+"""Regret of each sampler after each number of points, replayed from tables of trained points.
 
 Run: python bench/search.py SPACE [SEEDS [WAY …]]
 
@@ -68,7 +68,7 @@ Point = Mapping[str, Any]
 
 @dataclass
 class Space:
-    """A study with known results for all points; a larger `worth` is better."""
+    """A search study with known results for all points; a larger `worth` is better."""
 
     study: Study
     worth: Callable[[Point], float]
@@ -78,7 +78,7 @@ class Space:
     drawn: int = field(default=0, init=False)
 
     def search(self, sampler: Mapping[str, object], seed: int) -> list[float]:
-        """Return the regret after each point of a sampler."""
+        """Return the regret after each point that a sampler chooses."""
         name = str(sampler["name"])
         given = {
             "sampler": dict(sampler),
@@ -108,7 +108,7 @@ class Space:
     def _new_point(
         self, asked: optuna.Study, known: set[str], unseen: UnseenPoints, refused: int
     ) -> tuple[optuna.Trial, Point]:
-        """Return an unknown point, with the search's own code."""
+        """Return a point that was not chosen before, with the search's own code."""
         begun = time.process_time()
         try:
             for _ in range(refused):
@@ -129,7 +129,7 @@ class Space:
 
 
 def read_space(name: str) -> Space:
-    """Return the space of a table of results."""
+    """Return the space whose results are in the table of this name."""
     table = pl.read_parquet(FOLDER / f"{name}.parquet")
     worths = {point: -loss for point, loss in table["values", METRIC].iter_rows()}
     numbers = name == "search_numbers"
@@ -139,7 +139,7 @@ def read_space(name: str) -> Space:
 
 
 def interpolated(worths: Mapping[str, float]) -> Callable[[Point], float]:
-    """Return the worth of a point by interpolation, linear in dropout and in the log learning rate."""
+    """Return a function that interpolates the worth of a point, linear in dropout and log learning rate."""
     grid = {
         tuple(json.loads(text)[name] for name in ("kernel", "dropout", "lr")): worths[text] for text in worths
     }

@@ -54,7 +54,7 @@ SPACES = {
 
 
 def load(sampler: str) -> Study:
-    """Return the search that times a sampler."""
+    """Return the search study on which a sampler is timed."""
     text, changes = SPACES.get(sampler, (STUDY, WIDER))
     return load_study(text, [*changes, f"search.sampler={sampler}"])
 
@@ -84,7 +84,7 @@ def fill(study: Study, store: Store, count: int) -> None:
 
 
 def search(study: Study, store: Store) -> tuple[float, float]:
-    """Return the seconds per point, and of the start."""
+    """Return the seconds per point, and the seconds until the first point."""
     begun = time.process_time()
     asked = Search(study, store, "bench", NOBODY)
     cohort = asked.next_cohort()

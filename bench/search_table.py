@@ -1,4 +1,4 @@
-"""Create a table for `search.py`: every point of `SPACE.toml`, trained once.
+"""Program that creates a table for `search.py`: every point of `SPACE.toml`, trained once.
 
 Run: activemem study run bench/SPACE.toml --local --results RESULTS python bench/search_table.py RESULTS SPACE
 """

@@ -1,4 +1,4 @@
-"""Response times of `activemem serve` with 1,000 and 5,000 trials, and its delay for running trials.
+"""Response times of `activemem serve` with 1,000 and 5,000 trials, and the delay of its live updates.
 
 Run: python bench/serve.py, some minutes. The large stores are synthetic and compacted: each trial has 20
 epochs of 4 metrics.
@@ -107,7 +107,7 @@ def wide(*, mixers: int, steps: int) -> Study:
 
 
 def fill(store: Store, study: Study) -> None:
-    """Store rows as after a run in which every tenth trial failed."""
+    """Store the rows of a run in which every tenth trial failed."""
     store.records.save(study.name, {"text": study.text, "overrides": []})
     for number, trial in enumerate(study.trials):
         store.write(trial_row(trial, number), courses(number))
@@ -115,7 +115,7 @@ def fill(store: Store, study: Study) -> None:
 
 
 def courses(number: int) -> list[MetricRow]:
-    """Return every metric after every epoch."""
+    """Return a row for each metric after each epoch."""
     return [
         MetricRow(step=2 * epoch, epoch=epoch, name=name, value=(number % 7 + 1) / epoch)
         for epoch in range(1, EPOCHS + 1)
@@ -179,7 +179,7 @@ class Server:
         return int(found[1]) / 1024
 
     def listen(self, path: str, trials: int, results: Path) -> Iterator[float | None]:
-        """Yield for each updated part the age of the newest row if a trial has ended, until all are done."""
+        """Yield, for each event, the age of the newest row, or None if no further trial has ended."""
         told = 0
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
             connection.request("GET", path)

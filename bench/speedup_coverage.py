@@ -1,4 +1,4 @@
-"""Coverage of the intervals of speedups, simulated.
+"""Simulated coverage of the confidence intervals of speedups.
 
     python bench/speedup_coverage.py [DRAWS]
 
@@ -26,7 +26,7 @@ TRUTH = MEDIANS[0] / MEDIANS[1]
 
 
 def coverage(seeds: int, evaluations: int, spreads: tuple[float, ...], draws: int) -> float:
-    """Return how often the interval of the second cell's speedup over the first covers the truth."""
+    """Return how often the interval of the second cell's speedup over the first contains the true speedup."""
     rng, covered = np.random.default_rng(0), 0
     resolution = MEDIANS[0] / evaluations
     for _ in range(draws):

@@ -33,7 +33,7 @@ SIZES = ((8, 5), (16, 5), (16, 10), (64, 5), (64, 10), (128, 5), (512, 20), (64,
 
 
 class Comparison(NamedTuple):
-    """A comparison: a recipe, the name and factory of the other model, our extra settings, and the size."""
+    """A comparison of a recipe with another model: its name and factory, our extra settings, and the size."""
 
     recipe: str
     beside: str
@@ -103,7 +103,7 @@ def plain_loop(model: nn.Module, device: torch.device = CPU, *, length: int = LE
 
 
 class PlainAttention(nn.Module):
-    """Self-attention as an expert writes it: one map to queries, keys and values, torch's fused kernel."""
+    """Self-attention written by hand: one map to queries, keys and values, and torch's fused kernel."""
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class HandWrittenModel(nn.Module):
 def median_step_ms(
     runners: dict[str, Callable[[], None]], seconds: float, device: torch.device = CPU
 ) -> dict[str, float]:
-    """Return the median milliseconds of a step of each runner, alternating so that load affects all alike."""
+    """Return the median milliseconds of a step of each runner, in turns, so that load affects all equally."""
     times: dict[str, list[float]] = {name: [] for name in runners}
     now = make_clock(device)
     for run in runners.values():
@@ -228,12 +228,12 @@ def comparisons() -> Iterator[Comparison]:
 
 
 def beside_packages() -> Iterator[Comparison]:
-    """Yield comparisons with models of other packages, which raise if not installed."""
+    """Yield comparisons with models of other packages; a factory raises if its package is not installed."""
     yield Comparison(RECIPES[0], "x-transformers, in a plain loop", transformer_of_others)
 
 
 def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tuple[float, float]:
-    """Return the milliseconds of our step, and of a plain loop's step with the other model."""
+    """Return the milliseconds of a step of our engine, and of a plain loop with the other model."""
     theirs = plain_loop(what.make_model(), device, length=what.length)
     training = make(what.recipe, device, model=what.model, width=what.width, length=what.length)
     ours = engine_loop(training)

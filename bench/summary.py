@@ -1,4 +1,4 @@
-"""A table of costs against alternatives: our time, theirs, the ratio, and the machine.
+"""A table of our times, the times of alternatives and their ratios, with a description of the machine.
 
 python bench/summary.py [--cuda] [--write] [--tiny] [SECONDS a measurement]
 
@@ -63,7 +63,7 @@ PACKS_ON_GPU: tuple[PackForm, ...] = (
 
 
 class Row(NamedTuple):
-    """A row of the table: names of both measurements and their milliseconds."""
+    """A row of the table: what was measured, the alternative beside it, and the milliseconds of both."""
 
     what: str
     beside: str
@@ -86,7 +86,7 @@ def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Ite
 
 
 def layer_size(device: torch.device) -> attention.Size:
-    """Return a number of streams that fully uses a device."""
+    """Return a size with enough streams to use the device fully."""
     return attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
 
 
@@ -159,7 +159,7 @@ def machine(device: torch.device) -> str:
 
 
 def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, bool]:
-    """Return the whole table, printing rows as they come, and whether all succeeded.
+    """Print each row when it is measured; return the whole table, and whether all rows succeeded.
 
     Exceptions take the place of the failed rows.
     """
@@ -184,7 +184,7 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
 
 
 def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterator[tuple[str, Measure]]:
-    """Yield each measurement that needs only torch, by name; `tiny` uses small sizes on a CPU."""
+    """Yield the name and function of each measurement that needs only torch; `tiny` selects small sizes."""
     yield from step_measures(step.comparisons(), seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
     for kind, adaptive, dropout in (
@@ -207,14 +207,14 @@ def step_measures(
 
 
 def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
-    """Yield measurements that need packages other than torch; without the overhead on a GPU."""
+    """Yield measurements that need packages other than torch; the overhead is measured only on a CPU."""
     yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
         yield "an empty trial", trial_rows
 
 
 def with_table(document: str, mark: str, found: str) -> str:
-    """Return a document with the table behind a mark replaced."""
+    """Return the document with the table after this mark replaced."""
     before, after = re.escape(mark), re.escape(END)
     text, count = re.subn(
         f"({before}\n).*?({after})",

@@ -117,7 +117,7 @@ def metric_rows(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def min_seconds(what: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Return the shortest time of a call in seconds, the least disturbed by other processes."""
+    """Return the shortest time of a call in seconds, which other processes disturb least."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()

@@ -37,7 +37,7 @@ SPREADS = {
 def decided(
     rng: np.random.Generator, seeds: int, spread: list[float], effect: float, *, noisiest: bool
 ) -> tuple[bool, bool]:
-    """Return whether two cells differ significantly, by the pooled variance and by their own."""
+    """Return whether two cells differ significantly, tested with the pooled variance and with their own."""
     table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (CELLS, seeds)) * np.array(spread)[:, None]
     first, second = (0, CELLS - 1) if noisiest else rng.choice(CELLS, 2, replace=False)
     table[first] += effect
@@ -66,14 +66,14 @@ def rate(
     *,
     noisiest: bool = False,
 ) -> tuple[str, str]:
-    """Return the share of significant draws, by the pooled variance and by their own."""
+    """Return the share of significant draws, tested with the pooled variance and with the cells' own."""
     found = [decided(rng, seeds, SPREADS[spread], effect, noisiest=noisiest) for _ in range(draws)]
     pooled, alone = (sum(column) / draws for column in zip(*found, strict=True))
     return f"{pooled:.1%}", f"{alone:.1%}"
 
 
 def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect: float) -> tuple[int, bool]:
-    """Add seeds to two cells until decided; return their number, and whether a decision was reached."""
+    """Add seeds to two cells until they are decided; return the number of seeds, and whether they are."""
     counts = looks(FIRST, most)
     level = look_level(counts, LEVEL)
     table = rng.normal(0, 1, most) + rng.normal(0, 1, (CELLS, most)) * np.array(spread)[:, None]

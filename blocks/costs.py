@@ -52,9 +52,10 @@ LENGTH, MAX_LENGTH = 40, 128
 
 @torch.no_grad()
 def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> Tensor:
-    """Return which outputs of a block in double precision change with which input, (inputs, outputs).
+    """Return a matrix (inputs, outputs) that is true where a change of an input changes an output.
 
-    Changes must exceed rounding: products may differ in another row of a batch.
+    The block computes in double precision. Changes must exceed rounding, which may differ between the rows
+    of a batch.
     """
     x = random_sequences(1, length, width=width)
     # the sequence, then one copy for each changed position
@@ -68,7 +69,7 @@ def moved_outputs(block: Block, *, length: int = LENGTH, width: int = WIDTH) -> 
 
 @torch.no_grad()
 def check_reach(node: BlockNode, *, causal: bool, width: int = WIDTH) -> None:
-    """Raise PluginError if a plug-in's block exceeds its stated reach, or sees later inputs if causal.
+    """Raise PluginError if a plug-in's block exceeds its stated reach, or is causal but sees later inputs.
 
     Built-in blocks are covered by tests. Pools have no reach. A block is not checked if it cannot run on the
     CPU in double precision, or has random outputs.
@@ -121,12 +122,12 @@ _INPUTS = ("embedding", "source", "target")
 
 
 def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the parameters of a block, with those shared with other blocks under "shared KEY"."""
+    """Return the number of parameters of a block; those that blocks share are under "shared KEY"."""
     return _count_parameters(*_build(node, config))
 
 
 def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: int) -> Numbers:
-    """Return the parameters of a block, and the FLOPs for a sequence of `length` after `past` positions.
+    """Return the number of parameters of a block, and its FLOPs at `length` positions after `past` others.
 
     In a stream only new positions count, not recomputed past ones. Raises PluginError if a plug-in's block
     exceeds its stated reach.
@@ -145,7 +146,7 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
 
 
 def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
-    """Return the numbers in the cache of another package's layer: "state" per past token, or "window".
+    """Return the size of the cache of another package's layer: "state" per past token, "window" in total.
 
     A layer without a cache keeps its inputs.
     """
@@ -160,7 +161,7 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
 
 
 def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of everything outside the body, as "parameters PART".
+    """Return the parameters and FLOPs of each part outside the body, under names like "parameters PART".
 
     Outputs are computed at `scored` positions. With a clustered vocabulary all targets are assumed to be in
     the first cluster, which has most tokens.
@@ -185,7 +186,7 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
 
 
 def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of a model of a source and a target, as "parameters MODULE".
+    """Return the parameters and FLOPs of the modules of a transduction model, as "parameters MODULE".
 
     A model that loops over positions is measured at shorter lengths.
     """
@@ -214,7 +215,7 @@ def measure_step(
     checkpoints: bool,
     accumulates: bool,
 ) -> Numbers:
-    """Return the bytes of a training step: at its "peak", and "kept MODULE" for the backward pass.
+    """Return the bytes of a training step: its "peak", and what each module keeps as "kept MODULE".
 
     The peak counts all memory that the step allocates, gradients included, but neither weights nor optimiser
     state. A step that `accumulates` adds to existing gradients.
@@ -254,7 +255,7 @@ def _run_step(
 
 @contextmanager
 def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    """Convert exceptions of a plug-in's block in a model to a PluginError, attributed by traceback."""
+    """Convert an exception to a PluginError if its traceback leads to a plug-in's block of the model."""
     try:
         yield
     except Exception as error:
@@ -269,7 +270,7 @@ def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
-    """Return the stream state after `past` positions; a single position fills the blocks' states."""
+    """Return the stream state after `past` positions; one position is enough if it fills all states."""
     if not past or not isinstance(model, Model):
         return None
     blocks = [each for each in model.modules() if isinstance(each, Block)]
@@ -301,7 +302,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss from the output layer's input; for numbers the squared error."""
+    """Return the loss, computed from the input of the output layer; for real numbers the squared error."""
     if model.config.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
@@ -329,7 +330,7 @@ def _build_model(root: Node, config: ModelConfig) -> Model | TransductionModel:
 
 
 def _widen_spans(module: nn.Module) -> None:
-    """Set learnt spans to their maximum."""
+    """Set learned spans to their maximum."""
     for each in module.modules():
         if isinstance(each, WindowedBlock) and each.window.spans is not None:
             each.window.spans.note(1.0)
@@ -350,7 +351,7 @@ def _loops(module: nn.Module) -> bool:
 
 
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
-    """Return a measurement at a length, or extrapolate the parabola through three shorter lengths."""
+    """Measure at this length, or extrapolate the parabola through measurements at three shorter lengths."""
     if not lengths or length <= lengths[-1]:
         return measure(length)
     points = [measure(each) for each in lengths]
@@ -368,7 +369,7 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return the FLOPs per sequence, from two batch sizes, so that work done once per batch cancels."""
+    """Return the FLOPs per sequence: the difference between two batches, one of which has a sequence more."""
 
     def forward(batch: int) -> None:
         x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
@@ -395,7 +396,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass by innermost module."""
+    """Return the FLOPs of a forward pass for each module, without those of modules inside it."""
     found: Counter[str] = Counter()
     counter, before = FlopCounterMode(display=False), 0
 
@@ -422,7 +423,7 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Yield the names of the active modules, the innermost last; `leave` is called before a change.
+    """Yield a list of the names of the active modules, the innermost last; call `leave` before it changes.
 
     Work between a model's parts counts for the part that reads its inputs, or for its output. Methods other
     than `forward` count as "MODULE:METHOD".
@@ -467,7 +468,7 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 
 
 class _KeptBytes:
-    """The tensors kept by a forward pass, by the module that keeps each of them first."""
+    """The tensors that a forward pass keeps, grouped by the module that keeps each of them first."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model, self._names = model, [""]
@@ -496,7 +497,7 @@ class _KeptBytes:
 
 
 class _ShapeCache(TorchDispatchMode):
-    """A cache of result shapes, by function and arguments.
+    """A cache of the shapes of results, for each function and the layouts of its arguments.
 
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
@@ -516,7 +517,7 @@ _layouts: dict[object, Any] = {}
 
 
 def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return a function's result; for shapes that were seen before, empty tensors instead."""
+    """Return a function's result, or empty tensors if arguments of the same shapes were seen before."""
     if not _makes_new_tensors(func):
         return func(*args, **kwargs)
     try:
@@ -535,7 +536,7 @@ def _call_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 @cache
 def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
-    """Return whether a function's results share no memory with its arguments."""
+    """Return whether a function's results never share memory with its arguments."""
     schema = func._schema
     values = (*schema.arguments, *schema.returns)
     tensors = all(str(each.type) == "Tensor" for each in schema.returns)
@@ -543,7 +544,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """The properties of a meta tensor on which a function's results depend."""
+    """The properties of a meta tensor that can affect the shape of a function's results."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -552,7 +553,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-    """Replace tensors in a value by layouts; numbers also differ by type."""
+    """Replace tensors in a value by their layouts, and numbers by pairs with their types."""
     if isinstance(value, Tensor):
         return _Layout(value.shape, value.stride(), value.dtype, value.device)
     if isinstance(value, tuple | list):
@@ -606,7 +607,7 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return a convolution's result with channels last if its input has them last.
+    """Return a convolution's result in the channels-last layout if its input has that layout.
 
     Other devices do so; the meta device (torch 2.13) puts channels first, and the next layer would make a
     copy.
@@ -631,7 +632,7 @@ def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorag
 
 
 class _MetaMode(TorchFunctionMode):
-    """Implementations of what the meta device lacks: fused attention, and selection of rare targets.
+    """Replacements for what the meta device does not support: fused attention, and selecting rare targets.
 
     No target counts as a member of a rare cluster. Fused attention computes products if FLOPs are counted,
     and otherwise only allocates its output.
@@ -659,7 +660,7 @@ class _MetaMode(TorchFunctionMode):
 
 
 class _FusedAttention(torch.autograd.Function):
-    """The shapes of fused attention: it keeps its inputs, its output, and a sum for each query."""
+    """A stand-in for fused attention, which keeps its inputs, its output, and a sum for each query."""
 
     @staticmethod
     def forward(

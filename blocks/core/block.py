@@ -97,7 +97,7 @@ class Block(nn.Module, ABC):
         """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Return the outputs at x (batch, length, width) that follow the inputs `past` (batch, p, width).
+        """Return the outputs at x (batch, length, width), which follows the inputs `past` (batch, p, width).
 
         p is `context_length`, or less if the stream began p positions ago. Only for blocks of causal models.
         """
@@ -127,7 +127,7 @@ class Block(nn.Module, ABC):
 
     @property
     def last_map(self) -> nn.Linear | None:
-        """Return the block's last linear map, `output` or `outer`; None if it ends differently."""
+        """Return the block's last linear map, `output` or `outer`; None if it does not end with one."""
         named = (getattr(self, name, None) for name in ("output", "outer"))
         return next((found for found in named if isinstance(found, nn.Linear)), None)
 
@@ -135,7 +135,7 @@ class Block(nn.Module, ABC):
         """Update values derived from weights; called after every optimiser step and after loading weights."""
 
     def penalty(self) -> Tensor | None:
-        """Return a term to add to the task's loss, or None."""
+        """Return a term to add to the task's loss, or None if the block adds none."""
         return None
 
 
@@ -204,7 +204,7 @@ def register_block(
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures the fixed-size stream state of a block."""
+    """Return a function that measures the size of a block's stream state, which does not grow."""
 
     def window(settings: Settings, context: CostContext) -> int:
         with torch.device("meta"):
@@ -234,7 +234,7 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The position of a batch of streams, and the state of each block.
+    """The state of a batch of streams: its position, and the state of each block.
 
     `block_states` has an entry for every application of a block, in order; it is empty at first.
     """
@@ -259,7 +259,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The next piece of a batch of streams during its pass through a model, with the states of the blocks.
+    """The next piece of a batch of streams on its way through a model, with the state of each block.
 
     Gradients only pass through states `with_grad`; a state may then grow with the sequence. With `zero_past`
     zero vectors fill the past of each block up to its context length.
@@ -284,7 +284,7 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that makes a chunk with the states that this one has not used yet."""
+        """Return a function that makes new chunks from the states that this chunk has not used yet."""
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 

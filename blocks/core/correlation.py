@@ -1,4 +1,4 @@
-"""Correlation of sequences with filters: by position, or on a CPU in the frequency domain if that is faster.
+"""Correlation of sequences with filters, position by position; on a CPU also in the frequency domain.
 
 The frequency domain needs fewer products: circular correlation is multiplication frequency by frequency (the
 correlation theorem). Half of the frequencies determine the others. So inputs and weights are multiplied at N
@@ -65,7 +65,7 @@ TILES = (32, 64)
 
 
 def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
-    """Return the tile size for the frequency domain; None if the direct form is faster.
+    """Return the tile size for the frequency domain; None if correlation position by position is faster.
 
     WHOLE means one tile for the whole sequence. The choice depends only on sizes, so that trainings are
     bit-identical.
@@ -80,7 +80,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
 
     def products_of(tile: int) -> float:
-        """Return the number of products for a tile size; infinite if they would leave the caches."""
+        """Return the number of products for a tile size; infinite if the tile does not fit in the caches."""
         many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
@@ -101,7 +101,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
 
 
 def _are_plain(x: Tensor, weight: Tensor) -> bool:
-    """Return whether both are plain tensors of one precision on a CPU, and nothing rewrites operations.
+    """Return whether x and weight are plain CPU tensors of one precision, and nothing rewrites operations.
 
     Transforms such as `torch.vmap` do not support custom operations, and autocast changes the precision.
     """
@@ -131,7 +131,7 @@ def onednn_has_wider_vectors() -> bool:
 
 
 def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, right: int) -> Tensor:
-    """Convolve an image of height one.
+    """Correlate position by position, as a convolution of an image of height one.
 
     Its channels-last form needs no copies; on a CPU it is up to 1.9 times as fast as `conv1d`.
     """
@@ -140,7 +140,7 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """Correlation in the frequency domain, equal up to rounding: for whole sequences, or by tiles."""
+    """Correlation in the frequency domain, of whole sequences or tile by tile; equal up to rounding."""
 
     @staticmethod
     def forward(
@@ -170,7 +170,7 @@ class _ByFrequencies(torch.autograd.Function):
     def backward(  # pyright: ignore -- one output
         ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        """Return the gradients; by position if second-order gradients are needed."""
+        """Return the gradients, computed position by position if second-order gradients are needed."""
         if torch.is_grad_enabled():
             dx, dw, db = _gradients_by_positions(ctx, dy)
             return dx, dw, db, None
@@ -226,10 +226,11 @@ def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the transforms of inputs (products, length), of weights (products, taps), and back to positions.
+    """Return the matrices that transform inputs, that transform weights, and that transform products back.
 
-    Let ω = 2πf / N on a circle of N positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w
-    exp(iωj) over taps j the weights. The inverse transform of their product is the correlation. The product
+    Their shapes are (products, length), (products, taps) and (positions, products). Let ω = 2πf / N on a
+    circle of N positions. Σ x exp(-iωt) over positions t transforms the inputs, and Σ w exp(iωj) over taps j
+    transforms the weights. The inverse transform of their product is the correlation. The product
     (a + ib)(c + id) takes three products: c(a + b), a(d - c) and b(c + d). Its real part is the first minus
     the third, its imaginary part the first plus the second. Frequencies 0 and N / 2 are real.
     """
@@ -256,7 +257,7 @@ def _transforms(
 def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
     """Stack the terms of products: one row for each real frequency, three for each complex one.
 
-    The first is real, and the last of an even circle.
+    The first frequency is real. The last one is real if the number of positions is even.
     """
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]

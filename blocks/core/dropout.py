@@ -34,7 +34,7 @@ class Dropout(nn.Module):
 
     @property
     def scale(self) -> float:
-        """Return the factor of the kept numbers."""
+        """Return the factor that scales the numbers that dropout keeps."""
         return 1.0 / (1.0 - self.rate)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -45,9 +45,9 @@ class Dropout(nn.Module):
         return torch.dropout(x.contiguous(), self.rate, train=True)  # draws depend on strides
 
     def draw_mask(self, shape: torch.Size, like: Tensor) -> Tensor | None:
-        """Return a mask of kept numbers, or None if nothing is dropped now.
+        """Return a mask that is one where a number is kept, or None if nothing is dropped now.
 
-        In a packed step it has factors that are scaled already.
+        In a packed step the mask has the scaled factors that were drawn in advance.
         """
         if not self.active:
             return None
@@ -67,7 +67,7 @@ def draw_keys(count: int, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class DropoutCall:
-    """The shape and rate of one dropout in a forward pass."""
+    """The shape and rate of one call of dropout in a forward pass."""
 
     shape: torch.Size
     rate: float
@@ -76,7 +76,7 @@ class DropoutCall:
 
 @dataclass(frozen=True, slots=True)
 class KeyCall:
-    """The number of keys of one draw in a forward pass."""
+    """The number of random keys of one call in a forward pass."""
 
     count: int
 
@@ -86,7 +86,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Factors and keys in the order of the calls; without them, the calls are recorded."""
+    """The drawn factors and keys in the order of the calls; if `drawn` is None, the calls are recorded."""
 
     drawn: Iterator[Tensor] | None = None
     calls: list[RandomCall] = field(default_factory=list[RandomCall])
@@ -96,7 +96,7 @@ class _Recording:
         return x if factors is None else x * factors
 
     def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
-        """Return the next factors, or None while calls are recorded."""
+        """Return the factors of the next call, or None while calls are recorded."""
         if self.drawn is None:
             self.calls.append(DropoutCall(shape, rate, dtype))
             return None
@@ -127,7 +127,7 @@ def _using(given: _Recording) -> Iterator[None]:
 
 @contextmanager
 def record_dropout() -> Iterator[list[RandomCall]]:
-    """Record the random draws of a forward pass within a context, in which nothing is dropped."""
+    """Record the calls of dropout and of random keys within a context; nothing is dropped there."""
     given = _Recording()
     with _using(given):
         yield given.calls
@@ -135,7 +135,7 @@ def record_dropout() -> Iterator[list[RandomCall]]:
 
 @contextmanager
 def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
-    """Replay numbers from `draw_dropout` within a context, one for each call."""
+    """Use the numbers from `draw_dropout` within a context, one tensor for each call."""
     with _using(_Recording(iter(drawn))):
         yield
 
@@ -143,7 +143,7 @@ def replay_dropout(drawn: Sequence[Tensor]) -> Iterator[None]:
 def draw_dropout(
     calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """Draw the factors or keys of all trainings for each call, (trainings, …), as each would alone."""
+    """Draw the factors or keys of each call, (trainings, …), as each training alone would draw them."""
     return [torch.stack([_draw(call, each, device) for each in generators]) for call in calls]
 
 
@@ -157,7 +157,7 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Zero ones at random with our own generator; torch's kernel only uses the process's generator."""
+    """Zero some ones at random with this generator, although torch's kernel uses the process's generator."""
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
     before = process.graphsafe_get_state()

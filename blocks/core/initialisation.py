@@ -1,4 +1,4 @@
-"""Initial weights by role: one generator draws them in order, by default Glorot uniform."""
+"""Initial weights: one generator draws them in a fixed order, by a rule for each weight's role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...grammar.model_config import BiasInit, EmbeddingInit, Init
 
 
 class WeightRoleError(ActivememError):
-    """A module that declares an unknown role, or a role for a parameter that it lacks."""
+    """A module that declares an unknown role, or a role for a parameter that it does not have."""
 
 
 class WeightRole(StrEnum):
@@ -44,7 +44,7 @@ _KNOWN = tuple(role.value for role in WeightRole)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A parameter with its role, its owning module, and its name there."""
+    """A parameter with its role, the module that owns it, and its name in that module."""
 
     module: nn.Module
     name: str
@@ -52,7 +52,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """Return the number of inputs that each output of a matrix sums; 1 for every other role."""
+        """Return how many inputs each output of a matrix sums; 1 for a weight that is no matrix."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -91,12 +91,12 @@ def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
 
 
 def roles(**by_name: WeightRole) -> Mapping[str, WeightRole]:
-    """Return a declaration for `weight_roles` of a class."""
+    """Return a mapping from each weight's name to its role, for `weight_roles` of a class."""
     return by_name
 
 
 def declare_role(module: nn.Module, role: WeightRole) -> None:
-    """Declare one role for all parameters of a foreign module that declares none."""
+    """Declare one role for all parameters of a module from another package, which declares no roles."""
     for part in module.modules():
         if not hasattr(part, "weight_roles"):
             names = [name for name, _ in part.named_parameters(recurse=False)]
@@ -119,7 +119,7 @@ def _faults(module: nn.Module, declared: Mapping[str, str]) -> list[str]:
 
 
 def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> WeightRole:
-    """Return the role of a parameter that its module does not declare.
+    """Return the role of a parameter for which its module declares none.
 
     1. Weights of torch's embeddings are embeddings. 2. All parameters of a class with "Norm" in its name
     belong to a normalisation. 3. A name that begins or ends with "bias" is a bias. 4. A convolution of torch
@@ -142,7 +142,7 @@ def _default_role(module: nn.Module, name: str, parameter: nn.Parameter) -> Weig
 
 
 class Initialisable(nn.Module, ABC):
-    """A module whose own weights are uninitialised until drawn; `weight_roles` has their roles."""
+    """A module whose own weights are uninitialised until `initialise` draws them."""
 
     weight_roles: ClassVar[Mapping[str, WeightRole]]
 
@@ -151,7 +151,7 @@ class Initialisable(nn.Module, ABC):
         """Draw the module's own weights in a fixed order; None uses the global generator."""
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """Return the number of inputs that an output of one of its matrices sums."""
+        """Return how many inputs each output of the module's matrices sums."""
         return weight[0].numel()
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
@@ -160,7 +160,7 @@ class Initialisable(nn.Module, ABC):
 
 
 class Linear(nn.Linear, Initialisable):
-    """A linear map, or several maps of one input stacked, initialised by the model's rule or as N(0, std²).
+    """One linear map or a stack of maps of the same input, initialised by the model's rule or as N(0, std²).
 
     `outputs` is the size of each of `maps` equal maps, or a list of sizes. Each map has its own
     initialisation bound, unless they are `drawn_as_one`, as in programs with a single map.
@@ -194,7 +194,7 @@ class Linear(nn.Linear, Initialisable):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight, then the bias: by its rule, or uniformly for the size of one map."""
+        """Draw the weight by `rule`, then the bias by its own rule or, with `uniform_bias`, uniformly."""
         inputs, sizes = self.in_features, (self.out_features,) if self.drawn_as_one else self.map_sizes
         match "given" if self.std is not None else rule:
             case "given":
@@ -260,7 +260,7 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Zero or draw the biases of maps with this many inputs and these sizes.
+    """Set the biases to zero or draw them, for maps with this many inputs and these numbers of outputs.
 
     Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows torch.
     """
@@ -282,7 +282,7 @@ def initialise(
     *,
     uniform_bias: bool = False,
 ) -> None:
-    """Initialise all parts in one pass, a shared module at its first occurrence; all maps by one rule."""
+    """Initialise all modules in one pass, linear maps by this rule; a shared module is initialised once."""
     for module in model.modules():
         if isinstance(module, Linear):
             module.initialise(generator, rule, uniform_bias=uniform_bias)

@@ -1,4 +1,4 @@
-"""Operations that blocks share: activations by name, the gate of gated convolutions, and modes of torch."""
+"""Operations that blocks share: activations by name, the gate of convolutions, and modes of torch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SavedContext = Any
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context without autocast, in which operations keep the precision of their inputs.
+    """Return a context that disables autocast, so that operations keep the precision of their inputs.
 
     Autocast does not support the meta device.
     """

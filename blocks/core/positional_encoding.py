@@ -18,7 +18,7 @@ from .operations import are_operations_rewritten
 
 
 class PositionalEncoding(nn.Module):
-    """Position vectors before a body; learned ones are initialised and scaled like embeddings."""
+    """Position vectors for a body's input; learned vectors are initialised and scaled like embeddings."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class PositionalEncoding(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return x (batch, length, width) plus the vectors from position `start` on.
 
-        The second result has these vectors if sub-layers need them, too: (length, width), or (batch, length,
-        width) if they differ between sequences. `lengths` (batch,) are the lengths without padding.
+        The second result is these vectors if sub-layers need them too, else None. They are (length, width),
+        or (batch, length, width) if they differ between sequences. `lengths` (batch,) excludes padding.
         """
         self._check(start, x.shape[1])
         if not self.kind.adds_vectors:
@@ -58,7 +58,7 @@ class PositionalEncoding(nn.Module):
         return vectors if self.scale == 1.0 else vectors * self.scale
 
     def _check(self, start: int, length: int) -> None:
-        """Raise BuildError beyond the last position, and for a piece if positions depend on the length."""
+        """Raise BuildError for too many positions, and for a piece if positions depend on the length."""
         longest = self.kind.longest
         if longest is not None and start + length > longest:
             raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")
@@ -77,7 +77,7 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
 def _whole_encoding(length: int, width: int, dtype: torch.dtype) -> Tensor:
     """Return the sinusoids of a whole sequence on the CPU.
 
-    They are kept, since computing them takes 6 % of a step of a small model.
+    They are cached, since computing them takes 6 % of a step of a small model.
     """
     with torch.inference_mode(False):
         return sinusoids(torch.arange(length), width, dtype)
@@ -100,15 +100,15 @@ def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 def draw_positions(
     count: int, length: int, lengths: Tensor | None, *, device: torch.device, training: bool
 ) -> Tensor:
-    """Draw sorted random positions below `count` for a sequence: (length,), or (batch, length)."""
+    """Draw random positions below `count` in increasing order: (length,), or (batch, length)."""
     keys = draw_keys(count, device) if training else _fixed_keys(count, device)
     return choose_positions(keys, length, lengths)
 
 
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
-    """Return the positions with the smallest keys in increasing order: (length,), or (batch, length).
+    """Return, in increasing order, the positions whose keys are smallest: (length,), or (batch, length).
 
-    Each sequence gets as many as its length; padding gets the total number of positions.
+    Each sequence gets as many positions as its length. A padded place gets the number of all positions.
     """
     rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
     chosen = rank < (length if lengths is None else lengths[:, None])

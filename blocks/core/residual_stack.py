@@ -92,7 +92,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[..., Tensor], *given: Any) -> Tensor:  # noqa: ANN401 -- of the function
-        """Take the step with `function` as f, which also gets the arguments `given`."""
+        """Take the residual step, where f is `function` and also gets the arguments `given`."""
         norm, dropout = self.norm, self.dropout
         y = function(norm(x) if norm is not None and self.normalises_input else x, *given)
         if dropout is not None:
@@ -101,7 +101,7 @@ class ResidualStep(nn.Module):
 
 
 class Sublayer(CompositeBlock, ResidualStep):
-    """A residual step around one part; if the part mixes positions, the timing signal is added first."""
+    """A residual step around one part; the timing signal is added before a part that mixes positions."""
 
     def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Sublayer(CompositeBlock, ResidualStep):
 
 
 class PoolingLayer(CompositeBlock):
-    """The end of a sequence: a pool, or a sum of pooling branches, without norm and residual."""
+    """A pool or sum of pools, which reduces a sequence to one vector, without norm and residual sum."""
 
     def __init__(self, part: Block | CompositeBlock) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class PoolingLayer(CompositeBlock):
 
 
 class ResidualStack(CompositeBlock):
-    """A residual stack: its sub-layers in order; a repeated one shares its weights.
+    """A residual stack: its sub-layers in order, where a sub-layer with shared weights occurs repeatedly.
 
     With `checkpoints` only the inputs of its sub-layers are kept in training.
     """
@@ -153,7 +153,7 @@ class ResidualStack(CompositeBlock):
         return x
 
     def apply_layer(self, place: int, x: Tensor, side: SideInputs) -> Tensor:
-        """Apply the sub-layer with this index among those with separate weights."""
+        """Apply one sub-layer; `place` is its index in `layers`."""
         layer = self.layers[place]
         if not self.recomputes:
             return layer(x, side)
@@ -172,7 +172,7 @@ class ResidualStack(CompositeBlock):
 
 
 def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Compute `first`, keeping only its inputs.
+    """Return the result of `first`; keep only its inputs for the backward pass.
 
     The backward pass computes `again` (activation checkpointing). Chen et al. 2016, Training Deep Nets with
     Sublinear Memory Cost. `again` uses the same random numbers as `first`, and leaves the process's
@@ -198,7 +198,7 @@ def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
 
 
 def build_body(root: nodes.Node, context: Context) -> ResidualStack:
-    """Build the residual stack of a whole recipe; a single block or sum is a stack of one part."""
+    """Build the residual stack of a whole recipe; a single block or sum gives a stack of one sub-layer."""
     return ResidualStack(_sublayers(root, context))
 
 
@@ -215,7 +215,7 @@ def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
 
 
 def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
-    """Return the sub-layers that a node adds to its series, repeats unrolled."""
+    """Return the sub-layers of a node, with each repeat written out."""
     match node:
         case nodes.SeriesNode():
             return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]

@@ -31,7 +31,7 @@ class State:
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """Return the selected rows of one field of any kind."""
+    """Return the selected rows of one field of a state, whatever its type."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
@@ -47,10 +47,10 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Transducer(nn.Module, ABC, Generic[StateT]):
-    """A map from a source and the outputs so far to the next output, for all outputs at once or in steps.
+    """A map from a source and earlier outputs to the next output, for all outputs at once or step by step.
 
-    The steps equal `forward`. Output t only sees the targets before t. Masked positions of the source or the
-    target never affect a valid position of the output. `output_width` is the width of its outputs, and
+    Both ways give equal outputs. Output t only sees the targets before t. Masked positions of the source
+    or the target never affect a valid position of the output. `output_width` is the width of its outputs, and
     `depends_on_target_length` comes from its specification.
     """
 
@@ -107,7 +107,7 @@ def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """Return the module of a recipe's transducer; raise BuildError for one without a module."""
+    """Return the module of a recipe's transducer; raise BuildError if the transducer has no module."""
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no module")

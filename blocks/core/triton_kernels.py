@@ -1,4 +1,4 @@
-"""Kernels of Triton in layers of other packages: interpreted without a GPU, left out on the meta device.
+"""Triton kernels in layers of other packages: interpreted without a GPU, and skipped on the meta device.
 
 Triton's interpreter runs them on the CPU, slowly, if TRITON_INTERPRET is 1 in the environment.
 """
@@ -18,22 +18,22 @@ import torch
 
 
 class _InterpretingDriver:
-    """A stand-in for a GPU driver: Triton's tuner then takes a kernel's first sizes without timing."""
+    """A stand-in for a GPU driver, with which Triton's tuner takes a kernel's first choice of sizes."""
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """Return a function that finds all choices equally fast."""
+        """Return a benchmark that reports the same time for each choice of sizes."""
         return lambda _call, **_options: [0.0, 0.0, 0.0]
 
 
 def use_interpreter() -> None:
-    """Give Triton's interpreter a device to tune for, if kernels are to be interpreted."""
+    """Install the stand-in driver if Triton's interpreter is requested."""
     if os.environ.get("TRITON_INTERPRET") == "1" and find_spec("triton") is not None:
         driver: Any = import_module("triton.runtime").driver
         driver.set_active(_InterpretingDriver())
 
 
 def interpreter_hint(error: Exception) -> str:
-    """Return how to run Triton's kernels without a GPU, if they failed for lack of one."""
+    """Return advice on running Triton's kernels without a GPU if they failed because there is none."""
     needed = not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
     is_triton = type(error).__module__.startswith("triton") or "active driver" in str(error)
     return "; without a GPU set TRITON_INTERPRET=1" if needed and is_triton else ""
@@ -41,7 +41,7 @@ def interpreter_hint(error: Exception) -> str:
 
 @contextmanager
 def kernels_left_out() -> Iterator[None]:
-    """Skip all kernels in a context: their results are allocated, but not computed."""
+    """Skip all Triton kernels within a context: their results are allocated, but not computed."""
     if "triton" not in sys.modules:
         yield
         return
