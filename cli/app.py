@@ -39,13 +39,13 @@ class _CommandGroup(PanelGroup):
 
 
 class _Program(_CommandGroup):
-    """The program, which reports errors of the caller or the machine in one message without traceback."""
+    """The program; it reports wrong input and errors of the machine as one message, without a traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """Return the command for these words; raise an error with the groups that have one of this name."""
+        """Return the named command; for an unknown one, raise an error that lists the groups that have it."""
         if self.get_command(ctx, args[0]) is None and (groups := self._groups_with(ctx, args[0])):
             found = ", ".join(f"activemem {group} {args[0]}" for group in groups)
             ctx.fail(f"No such command {args[0]!r}. Use: {found}")
@@ -74,7 +74,7 @@ class _Program(_CommandGroup):
 
 
 def _message(error: ActivememError | OSError) -> str:
-    """Return an error's message; for a system error the file and its description, without the number."""
+    """Return an error's message; for a system error, the file and the description without the number."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

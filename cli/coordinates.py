@@ -20,12 +20,12 @@ Checks = Mapping[str, Sequence[LayerChange]]
 
 
 def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
-    """Return the trials of a ladder, grouped by everything but the size, and by d_model.
+    """Return the trials of each model of a ladder by d_model; levels other than the size name a model.
 
     Raise CoordinateError for a study without a ladder.
     """
     if study.ladder is None:
-        raise CoordinateError(f"{study.name} has no [ladder], whose widths would be compared")
+        raise CoordinateError(f"{study.name} has no [ladder]; this command compares the widths of a ladder")
     names = [
         name
         for name, levels in study.factors.items()
@@ -40,7 +40,7 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 
 def verdict(layers: Sequence[LayerChange]) -> str:
-    """Return `flat`, or which layers grow and which shrink."""
+    """Return the verdict in words: flat, or the layers whose changes grow or shrink with the width."""
     changing = {
         "growing": [each.layer for each in layers if each.grows],
         "shrinking": [each.layer for each in layers if each.shrinks],
@@ -50,7 +50,7 @@ def verdict(layers: Sequence[LayerChange]) -> str:
 
 
 def format_coordinates(study: Study, checks: Checks) -> str:
-    """Return a table for each model: layers by width, with the exponents, and the verdict."""
+    """Return a table for each model, with a row for each layer and a column for each width, and a verdict."""
     return "\n".join(_lines(study, checks))
 
 
@@ -67,7 +67,7 @@ def _lines(study: Study, checks: Checks) -> Iterator[str]:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield layers by width, with as many widths side by side as fit, and the exponents at the end."""
+    """Yield a row for each layer: its change at each width, and the exponent; a wide table is split."""
     widths = list(layers[0].changes)
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]
@@ -79,7 +79,7 @@ def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
 
 
 def coordinates_page(study: Study, checks: Checks) -> StudyCoordinatesPage:
-    """Return a coordinate check for programs."""
+    """Return the JSON page of a coordinate check."""
     models = [
         {
             "model": group,

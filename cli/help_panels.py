@@ -1,4 +1,4 @@
-"""Help with headings: options of a command and commands of a group by panel, as plain text."""
+"""Help pages as plain text, with options and commands under headings (panels)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_SHORT_HELP = 1000  # the whole first sentence, which is wrapped
 
 
 class PanelCommand(TyperCommand):
-    """A command whose help lists options by their `rich_help_panel`."""
+    """A command whose help lists each option under the heading `rich_help_panel`."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Write the arguments, the options without a panel, and then each panel."""
@@ -27,7 +27,7 @@ class PanelCommand(TyperCommand):
 
 
 class PanelGroup(TyperGroup):
-    """A group whose help lists commands by their `rich_help_panel`, before its options."""
+    """A group whose help lists each command under the heading `rich_help_panel`, and options last."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Write the commands, then the options."""

@@ -40,7 +40,7 @@ class SettingsError(ActivememError):
 
 
 class TrackSettings(StrictModel):
-    """Programs that follow a running study, with the folder of their files, or their server."""
+    """Programs that follow a running study, each with its folder or its server."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
     """TensorBoard's folder, relative to this file"""
@@ -100,7 +100,7 @@ class MachineSettings(StrictModel):
     @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
-        """Reject the address of an object store, which would become a folder of that name."""
+        """Reject the address of an object store, since it would be taken for the name of a folder."""
         if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text
@@ -108,7 +108,7 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that a driver can connect to a cluster at this address; Ray client addresses are rejected."""
+        """Check that this may be the address of a Ray cluster; the addresses of Ray clients are rejected."""
         if text and not _ADDRESS.fullmatch(text):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
@@ -123,7 +123,7 @@ class MachineSettings(StrictModel):
     @field_validator("pack", mode="before")
     @classmethod
     def read_pack(cls, given: object) -> object:
-        """Return a number of trials (given as text in the environment and on the command line), or a word."""
+        """Return auto, off, or a number of trials, which may be given as text."""
         read = int(given) if isinstance(given, str) and given.isdecimal() else given
         whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
         if not whole and read not in ("auto", "off"):
@@ -145,7 +145,7 @@ class MachineSettings(StrictModel):
     @field_validator("cpus")
     @classmethod
     def validate_count(cls, count: float) -> float:
-        """Check that Ray can schedule the number: a fraction below one, or a whole number."""
+        """Check that Ray can schedule this number of cores: a fraction below one, or a whole number."""
         if count > 1 and not count.is_integer():
             raise ValueError(f"expected a whole number or a fraction below 1, got {count:g}")
         return count
@@ -183,7 +183,7 @@ class ResolvedSettings:
 
     @property
     def store(self) -> Store:
-        """Return the store in the folder of results, or at their address."""
+        """Return the store in the folder, or at the address, that the setting `results` names."""
         from ..storage import Store
 
         return Store(self.results)
@@ -220,7 +220,7 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """Return the settings of a command in a folder, by default the working directory.
+    """Return the settings of a command that runs in a folder, by default the working directory.
 
     None on the command line means that the option is missing. Raises SettingsError.
     """
@@ -243,7 +243,7 @@ def load_settings(
     values = MachineSettings(**given)
 
     def locate(name: str, written: str) -> Path:
-        """Return a path; one from a file is relative to that file's folder."""
+        """Return the path of a setting; a path in activemem.toml is relative to the folder of that file."""
         folder = path.parent if path and sources[name] == str(path) else Path()
         return folder / Path(written).expanduser()
 
@@ -263,7 +263,7 @@ def load_settings(
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
 ) -> StudyResults:
-    """Return a study as it last ran, or as its file is, with the store that a command uses."""
+    """Return a study with its store: for a name the study as it last ran, for a path the file as it is."""
     from ..reporting.results import open_study
 
     return open_study(study, load_settings({"results": results}).store, overrides or ())
@@ -272,7 +272,8 @@ def open_results(
 def configured_plugins() -> tuple[Path, ...]:
     """Return the plug-ins from the environment or activemem.toml, even if other settings there are wrong.
 
-    They are needed to read the rest. If they are not paths, `load_settings` reports it.
+    Other settings can only be read after these plug-ins are loaded. If they are not paths, `load_settings`
+    reports it.
     """
     path = find_settings_file(Path.cwd())
     layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]
@@ -299,7 +300,7 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """Return the cluster from Ray's own variable, used if activemem's settings have none."""
+    """Return the cluster that RAY_ADDRESS names; it is used if activemem's own settings name none."""
     address = environment.get(_RAY_ADDRESS, "")
     values = {"address": address} if address not in ("", "local") else {}
     wrong = tuple(
@@ -329,7 +330,7 @@ def _variable(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Return a variable's value, as a number or a boolean if the setting is one; paths are split."""
+    """Return a variable's value with the type of its setting: number, boolean, list of paths, or text."""
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

@@ -1,4 +1,4 @@
-"""Messages about results that a store lacks or whose trials failed, with the commands to type."""
+"""Messages about missing results and failed trials, with the commands that the user needs next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_results_note(study: Study, store: Store) -> str:
 
 
 def no_models_note(study: Study, store: Store) -> str:
-    """Return the message that a store has no model of a study, with the command to train and keep them."""
+    """Return the message that a store has no model of a study, with the command to train and keep models."""
     setting = "" if study.header.keep_weights else "set keep_weights = true in [study], then "
     command = train_command(study, store)
     where = f"{store.absolute_place}{other_results(store, study.name, study.path)}"
@@ -68,7 +68,7 @@ def train_command(
 
 
 def _study_argument(study: Study, store: Store) -> str:
-    """Return the study's file for a command: as given, or its path at the last run."""
+    """Return how a command names a study: by its name if it comes with activemem, else by its file."""
     shipped = shipped_studies().get(study.name)
     if (path := study.path) is None:
         recorded = (store.records.load(study.name) or {}).get("path")
@@ -79,7 +79,7 @@ def _study_argument(study: Study, store: Store) -> str:
 
 
 def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:
-    """Print a note to standard error if a store has no outcome of a study; return whether it did.
+    """Print a note to standard error if a store has no outcome of a study; return whether it was printed.
 
     The store is read unless the study's `status` is given.
     """

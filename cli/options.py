@@ -27,7 +27,7 @@ DataOption = Annotated[
 ]
 
 LastRunStudy = Annotated[
-    str | None, typer.Argument(metavar="[STUDY]", help="The name or file of a study (default: the last one).")
+    str | None, typer.Argument(metavar="[STUDY]", help="The name or file of a study (default: the last run).")
 ]
 
 OnlyOption = Annotated[
@@ -147,14 +147,14 @@ BudgetOption = Annotated[
     _claim_option(
         "--budget",
         metavar="TIME",
-        help="With --until-decided: the time limit of added seeds, for example 90m or 20h.",
+        help="With --until-decided: the limit on the training time of added seeds, such as 90m or 20h.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of `study run` as given, by name, and the command's plug-ins."""
+    """The options of `study run` as the user gave them, and the plug-ins of the command."""
 
     study: str
     overrides: Sequence[str] | None
@@ -185,9 +185,9 @@ class RunOptions:
         return command_line("study", "run", self.study, set=overrides, **given)
 
     def budget_s(self) -> float | None:
-        """Return how many seconds added seeds may train, None for any.
+        """Return how many seconds added seeds may train; None if there is no limit.
 
-        Raise BadParameter for contradictions. Seeds can only be added to whole studies.
+        Raise BadParameter for options that contradict each other. Seeds can only be added to whole studies.
         """
         if not self.until_decided:
             if self.budget is not None:

@@ -86,7 +86,7 @@ def _numbered(page: object) -> dict[str, object]:
 
 
 class LogHandler(logging.Handler):
-    """Handler that writes log messages, such as about damaged files, to standard error."""
+    """Handler that writes log messages to standard error, for example those about damaged files."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record's message."""

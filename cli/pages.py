@@ -64,7 +64,7 @@ class RecipeName(Page):
 
 
 class SpaceSize(Page):
-    """The number of architectures of a recipe with choices; one that is not exact is an upper bound."""
+    """The number of architectures of a recipe with choices; an upper bound if `exact` is false."""
 
     architectures: int | Literal["infinite"]
     exact: bool
@@ -76,7 +76,7 @@ class SpaceSize(Page):
 
 
 class RecipeCheckPage(Page):
-    """A recipe with its holes, its dimensions and the size of its space; or the faults of a wrong one."""
+    """A recipe with its holes, its dimensions and the size of its space; for a wrong recipe, its faults."""
 
     text: str
     id: str | None = None
@@ -87,13 +87,13 @@ class RecipeCheckPage(Page):
 
 
 class RecipeComparePage(Page):
-    """Recipes side by side; `difference` is relative to the first."""
+    """Recipes side by side; `difference` is relative to the first recipe."""
 
     recipes: Sequence[RecipeCosts]
 
 
 class BudgetWithin(Page):
-    """The share of a space within a budget; `drawn` is the sample's size, 0 if all were checked."""
+    """The share of a space within a budget; `drawn` is the sample size, 0 if all recipes were checked."""
 
     architectures: int | None = Field(validation_alias="within")
     share: float
@@ -112,7 +112,7 @@ class RecipeSamplePage(Page):
 
 
 class NearRecipeEntry(Page):
-    """A stored recipe: its distance from the given one, its differences, and its results."""
+    """A stored recipe: its distance and its differences from the given recipe, and its results."""
 
     recipe: str = Field(validation_alias=AliasPath("recipe", "text"))
     id: str = Field(validation_alias=AliasPath("recipe", "id"))
@@ -156,7 +156,7 @@ class BlockCheckEntry(Page):
 
 
 class BlockVerifyPage(Page):
-    """The checks of a block, and of another layer if there was one."""
+    """The checks of a block; `against` is the other layer with which the block was compared, if any."""
 
     block: str
     against: str | None
@@ -240,20 +240,20 @@ class DatasetEntry(Page):
 
 
 class DataPage(Page):
-    """Corpora."""
+    """The corpora that a command lists or checks."""
 
     datasets: Sequence[DatasetEntry]
 
 
 class FetchedEntry(Page):
-    """The downloaded files of a corpus; none for an included corpus."""
+    """The downloaded files of a corpus; none for a corpus that comes with activemem."""
 
     name: str
     files: Sequence[Path]
 
 
 class DataFetchPage(Page):
-    """The downloaded files."""
+    """The downloaded files of each corpus."""
 
     datasets: Sequence[FetchedEntry]
 
@@ -272,7 +272,7 @@ class ConfigShowPage(Page):
 
 
 class PlannedTrialEntry(Page):
-    """A trial with its status, its time in seconds, and the shorter trial from which it resumes."""
+    """A trial with its status, its estimated time, and the shorter trial from which it resumes."""
 
     id: str
     levels: Mapping[str, Level]
@@ -282,7 +282,7 @@ class PlannedTrialEntry(Page):
 
 
 class StudyPlanPage(Page):
-    """The plan of a run: `models` with their costs, `trials` with their status and time in seconds.
+    """The plan of a run: `models` with their costs, `trials` with their statuses and estimated times.
 
     A model's `memory` is the peak memory of a training step over its trials in bytes. The page's `memory` is
     the largest of these, with its parts. `match` is the size solved for each model. `elsewhere` is the number
@@ -317,7 +317,7 @@ class StudyPlanPage(Page):
 
     @classmethod
     def of(cls, plan: Plan, noise: Sequence[str] = ()) -> Self:
-        """Return the page of a plan; `noise` has a search's detectable differences."""
+        """Return the page of a plan; `noise` has the differences that a search can detect."""
         study, machine = plan.study, plan.machine
         design = study.design
         same = ("total", "subset_size", "counts", "elsewhere", "estimate", "models", "over_budget", "stale")
@@ -351,7 +351,7 @@ class StudyPlanPage(Page):
 
 
 class StudyCoordinatesPage(Page):
-    """The change of each layer of each model in a few steps, by width, and whether it is flat."""
+    """For each model, the change of its layers in a few steps at each width, and whether it is flat."""
 
     study: str
     steps: int
@@ -369,7 +369,7 @@ class StudySettingEntry(Page):
 
 
 class StudyShowPage(Page):
-    """The settings of a study; with --best the cells of its table of points instead."""
+    """The settings of a study; with --best, the cells of its table of best points instead."""
 
     study: str = Field(validation_alias="name")
     title: str
@@ -381,7 +381,7 @@ class StudyShowPage(Page):
 
 
 class ReachedEntry(Page):
-    """A begun trial: the epoch that it has reached, the time, and its metrics then."""
+    """A begun trial: its last stored epoch, the metrics of that epoch, and the time when it was stored."""
 
     trial: str
     epoch: int
@@ -401,8 +401,8 @@ class StudyStatusEntry(Page):
     """The status of a study: trials by status, begun trials, and reasons of failures.
 
     `spent` names the budget or space that a search has used up, such as "space of 2 points"; null otherwise.
-    `missing_weights` are done but lack the weights that the study keeps. `stale` ended with other plug-in
-    code.
+    `missing_weights` counts done trials without the weights that the study keeps. `stale` counts trials that
+    ended with a different version of a plug-in.
     """
 
     study: str
@@ -466,7 +466,7 @@ class StudyListPage(Page):
 
     @classmethod
     def of(cls, found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> Self:
-        """Return the page of studies by name."""
+        """Return the page of these studies, which are given by name."""
         entries = [
             UnreadableStudy(study=name, error=str(one))
             if isinstance(one, StudyError)
@@ -477,7 +477,7 @@ class StudyListPage(Page):
 
 
 class LeftOutEntry(Page):
-    """The number of unranked points of a search for one reason."""
+    """How many points of a search are not ranked for one reason."""
 
     points: int
     reason: str
@@ -497,7 +497,7 @@ class RunEntry(Page):
 
     @classmethod
     def of(cls, summary: Summary | None, resume: str) -> Self:
-        """Return the end of a run; without a summary the run was interrupted at once."""
+        """Return the end of a run; the summary is None if an interrupt ended the run at once."""
         if summary is None:
             return cls(resume=resume)
         ended = not (summary.stopped or summary.stop_reason)
@@ -510,7 +510,7 @@ class RunEntry(Page):
 
 
 class StudyStatusPage(StudyStatusEntry):
-    """The status of a study, the best points of a search, unranked points by reason, and a run's end."""
+    """The status of a study, a search's best points, counts of its unranked points, and the end of a run."""
 
     best: Sequence[BestPoint]
     left_out: Sequence[LeftOutEntry]
@@ -531,7 +531,7 @@ class StudyStatusPage(StudyStatusEntry):
 
 
 class StudyForgetPage(Page):
-    """The removed parts of a study (or parts to remove): trials, rows of each dataset, files and bytes."""
+    """The removed parts of a study, or parts to remove: trials, rows of each dataset, files and bytes."""
 
     removed: bool
     study: str
@@ -567,7 +567,7 @@ class StudyExportPage(Page):
 
 
 class StudyNoisePage(Page):
-    """The detectable differences of a study by metric; null if no cell has two seeds."""
+    """The differences that a study can detect, for each metric; null if no cell has two seeds."""
 
     study: str
     noise: Mapping[str, NoiseFloor | None]
@@ -576,8 +576,8 @@ class StudyNoisePage(Page):
 class MissingEntry(Page):
     """One ablation that a reviewer may request: the change, its models, and its cost.
 
-    `kind` is part, neighbour, baseline, setting or seeds. `trials` are those that the store, the study and
-    earlier entries lack; `flops` and `estimate` are about them.
+    `kind` is part, neighbour, baseline, setting or seeds. `trials` are the needed trials that are not in the
+    store, the study or an earlier entry; `flops` and `estimate` are their costs.
     """
 
     kind: str
@@ -590,7 +590,7 @@ class MissingEntry(Page):
 
 
 class StudyMissingPage(Page):
-    """Ablations that a reviewer may request; `held` has the fixed levels of other factors."""
+    """Ablations that a reviewer may request; `held` has the levels at which other factors are fixed."""
 
     study: str
     seeds: Sequence[int]
@@ -620,7 +620,7 @@ class StudyMissingPage(Page):
 
 
 class StudyQueryPage(Page):
-    """The rows of a query's result, each by column."""
+    """The rows of a query's result; each row maps a column to its value."""
 
     rows: Sequence[Mapping[str, Any]]
 
@@ -659,7 +659,7 @@ class ProposalLine(Page):
 
 
 class MetricOverSeeds(Page):
-    """A metric over the seeds that have it; `sd` is null for one seed."""
+    """The mean of a metric over the seeds that have it, and its standard deviation; null for one seed."""
 
     mean: float
     sd: float | None
@@ -728,7 +728,7 @@ def metrics_over_seeds(metrics: Sequence[Mapping[str, float]]) -> dict[str, Metr
 
 
 class ProbeRunPage(Page):
-    """Measurements of trained models, new or already `stored`, and the reasons for skipped (`left`) ones."""
+    """Counts of new and already `stored` measurements, and the reason for each skipped trial in `left`."""
 
     study: str
     probed: int
@@ -744,7 +744,7 @@ class ProbeComparePage(Page):
 
 
 class TableRenderPage(Page):
-    """The cells of tables in reading order, with estimate, spread and published number."""
+    """The cells of tables in reading order, each with its estimate, spread and published number."""
 
     cells: Sequence[Mapping[str, Any]]
 
@@ -756,7 +756,7 @@ class CurveRenderPage(Page):
 
 
 class ReportBuildPage(Page):
-    """The files of a report; the page or the section is the last."""
+    """The files of a report; the last file is the page or the section itself."""
 
     study: str
     files: Sequence[Path]
@@ -765,7 +765,7 @@ class ReportBuildPage(Page):
 class ClaimCheckPage(Page):
     """The verdict on each claim of a study, with all of its comparisons.
 
-    `ours` are settings in its file that come from neither the paper nor its program.
+    `ours` are the settings in the study's file that are from neither the paper nor the program of the paper.
     """
 
     study: str
@@ -775,7 +775,7 @@ class ClaimCheckPage(Page):
 
 
 class PaperEntry(Page):
-    """Results for a paper; `cells` are the cells of its tables with our numbers."""
+    """Results for a paper; `cells` are the cells of its tables with the measured numbers."""
 
     paper: str
     printed: Sequence[PrintedTable]
@@ -792,7 +792,7 @@ class PaperShowPage(Page):
 
 
 class PaperNumberEntry(Page):
-    """A number of a paper's text; `text` is null without a value, `gaps` says what it lacks."""
+    """A number of a paper; `text` is null if it has no value, and `gaps` says which results are missing."""
 
     text: str | None
     source: str
@@ -807,7 +807,7 @@ class PaperBuildPage(Page):
 
 
 class PaperFaultEntry(Page):
-    """A fault of a paper's text in a line from 1, at columns from 0; `line` is null for a generated file."""
+    """A fault of a paper; lines count from 1, columns from 0, and `line` is null for a generated file."""
 
     file: str
     line: int | None
@@ -907,14 +907,14 @@ class ModelScorePage(Page):
 
 
 class ModelExportPage(Page):
-    """The path of an exported model, and the largest difference of its outputs if compared."""
+    """The path of an exported model; `difference` is the largest one between its outputs and the model's."""
 
     path: Path
     difference: float | None
 
 
 class FindingEntry(Page):
-    """A fault of a store's file, whose path is relative to the store."""
+    """A fault of a file in a store; `path` is relative to the store."""
 
     kind: FindingKind
     path: Path
@@ -923,7 +923,7 @@ class FindingEntry(Page):
 
     @classmethod
     def all_of(cls, store: Store, findings: Iterable[Finding]) -> list[Self]:
-        """Return the entries of findings."""
+        """Return an entry for each finding."""
         return [
             cls(kind=each.kind, path=each.path.relative_to(store.root), reason=each.reason, bytes=each.size)
             for each in findings

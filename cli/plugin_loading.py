@@ -1,4 +1,4 @@
-"""Plug-ins of a command, from its options, and from the environment or activemem.toml."""
+"""Loading of plug-ins: those in a command's options, and those in the environment or activemem.toml."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
 
 
 def load_configured() -> None:
-    """Load the plug-ins of activemem.toml, or of the environment instead of them."""
+    """Load the plug-ins that the environment names; without any, those of activemem.toml."""
     if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
         return
     from .machine_settings import configured_plugins
@@ -60,14 +60,14 @@ def load_configured() -> None:
 
 
 def given_plugins(context: typer.Context) -> list[str]:
-    """Return the plug-ins among a command's options, for the command to continue."""
+    """Return the plug-ins that a command's options name; the command to continue a run repeats them."""
     return list(context.find_root().meta.get(_GIVEN, ()))
 
 
 def plugin_hint(message: str) -> str:
-    """Return a hint about `--plugin` after an error about an unknown name; else "".
+    """Return a hint about `--plugin` after an error about an unknown name; "" after other errors.
 
-    If plug-in files are loaded, the line names them, as none of them registers the name.
+    If plug-in files are loaded, the hint lists them, because none of them registers the name.
     """
     found = _UNKNOWN_NAME.search(message)
     if not found:
@@ -83,14 +83,14 @@ def plugin_hint(message: str) -> str:
 
 
 def report_broken_plugins(already: tuple[BrokenPlugin, ...] = ()) -> None:
-    """Print the packages' plug-ins that cannot be used, except those already reported."""
+    """Print the plug-ins that cannot be used, except those already reported."""
     for broken in broken_plugins():
         if broken not in already:
             print_stderr(f"plug-in that cannot be used: {broken}")
 
 
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
-    """Load the plug-ins of the options; raise PluginError with all broken ones, since they were requested."""
+    """Load the plug-ins that the options name; raise PluginError with the faults of all broken ones."""
     context.find_root().meta[_GIVEN] = value or []
     faults: list[str] = []
     for path in value or []:

@@ -12,6 +12,6 @@ TOKEN_VARIABLE = ENV_PREFIX + "TOKEN"
 
 
 def find_settings_file(folder: Path) -> Path | None:
-    """Return the activemem.toml for a folder: its own, or the nearest above it."""
+    """Return the activemem.toml of a folder, or of the nearest folder above it that has one."""
     places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
     return next((place for place in places if place.is_file()), None)

@@ -1,4 +1,4 @@
-"""`activemem block`: a block's module against what its specification states."""
+"""`activemem block`: a check that a block's module computes what its specification states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from ..options import JsonOption
 from ..output import EXIT_FAILED, print_json, print_stdout
 
-app = typer.Typer(help="Check that blocks compute what they state.", no_args_is_help=True)
+app = typer.Typer(help="Check that blocks compute what their specifications state.", no_args_is_help=True)
 
 
 @app.command()
@@ -23,7 +23,7 @@ def verify(
         typer.Option(
             "--against",
             metavar="LAYER",
-            help="The class of another package, package.path.Layer or package.path.Layer(name=value).",
+            help="A layer of another package to compare with: package.Layer or package.Layer(name=value).",
         ),
     ] = None,
     d_model: Annotated[
@@ -33,11 +33,11 @@ def verify(
 ) -> None:
     """Check a block against its slow reference and its specification.
 
-    The checks are: outputs, gradients, steps, initial weights, no leak from the future, reach and costs. A
-    name alone gets small arguments. With --against, the weights of the other layer are copied to the block:
-    outputs and gradients must be equal in single precision, and the initial weights must have the same
-    distributions. Kernels of Triton run without a GPU if TRITON_INTERPRET is 1 in the environment. Exits with
-    1 if a check fails.
+    The checks are: outputs, gradients, steps, initial weights, no leak from the future, reach and costs. If
+    NAME has no arguments, small ones are used. With --against, the weights of the other layer are copied to
+    the block: outputs and gradients must be equal in single precision, and the initial weights must have the
+    same distributions. Triton kernels run without a GPU if the environment variable TRITON_INTERPRET is 1.
+    Exits with 1 if a check fails.
     """
     from ...blocks.testing.passport import verify_block
     from ..views.blocks import format_passport

@@ -1,4 +1,4 @@
-"""The commands `activemem list`, `show` and `agent-guide`: names for recipes and studies, and a guide."""
+"""The commands `activemem list`, `show` and `agent-guide`: the names that studies can use, and a guide."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def list_(
 ) -> None:
     """List all blocks, all tasks, all metrics, or other names.
 
-    Each name has its description or its source, and its plug-in if it comes from one. Plug-ins that cannot be
-    used are listed on standard error.
+    Each name is listed with its description or its source, and with its plug-in if it comes from one.
+    Plug-ins that cannot be used are listed on standard error.
     """
     from ...plugins import broken_plugins
     from ..views import catalog
@@ -45,7 +45,7 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help='A name from `catalog list`; a block may have arguments: "conv(k=20)".'
+            metavar="NAME", help='A name from `activemem list`; a block may have arguments: "conv(k=20)".'
         ),
     ],
     *,
@@ -60,9 +60,9 @@ def show(
 ) -> None:
     """Show a block, a task, a metric or another name.
 
-    The output has its keys and its source. A block is also shown with its equation, and with its cost and
-    reach in a model of --d-model and --length. Missing required parameters get a small value. A plug-in's
-    task draws an example.
+    The output has the keys and the source of the name. A block is also shown with its equation, and with its
+    cost and reach in a model of width --d-model for sequences of --length tokens. Required parameters that
+    are not given get a small value. A task from a plug-in is shown with a generated example.
     """
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog

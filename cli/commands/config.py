@@ -16,9 +16,9 @@ app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=Tru
 def show(as_json: JsonOption = False) -> None:
     """Show each setting's value and its source.
 
-    The first of these sources that has a setting decides: the command line, the environment
-    (ACTIVEMEM_RESULTS and the like), and the nearest activemem.toml upward from the working directory.
-    Otherwise the default applies.
+    The first of these sources that has a setting decides: the command line, the environment (for example
+    ACTIVEMEM_RESULTS), and the nearest activemem.toml in the working directory or above it. Otherwise the
+    default applies.
     """
     from ...tracking.contract import is_uri
     from ..machine_settings import SETTING_NAMES, load_settings

@@ -31,7 +31,7 @@ def render(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="The file of one figure, or the folder of all (default: this folder).",
+            help="The file of one figure, or the folder of all figures (default: the working directory).",
         ),
     ] = None,
     image_format: Annotated[
@@ -43,8 +43,9 @@ def render(
 ) -> None:
     """Draw a study's figures from its results in the store, and print the names of the files.
 
-    A name means the last run of the study, with its overrides; a path means the file. With --json the command
-    prints the numbers behind the figures and draws nothing. Exits with 1 if the store has no results.
+    With a name, the last run of that study is used, with its overrides; with a path, the file as it is. With
+    --json the command prints the numbers behind the figures and draws nothing. Exits with 1 if the store has
+    no results.
     """
     from ...studies.text.units import plural
     from ..machine_settings import open_results
@@ -74,7 +75,7 @@ def _write_images(curves: list[Curve], paths: list[Path], image_format: FigureFo
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the format and the file of each figure: the given file, or one named after it in a folder."""
+    """Return the image format, and for each figure its file: `out`, or a file in the folder `out`."""
     from ...reporting.curves.curve import CurveError
 
     if out is None or out.endswith("/") or Path(out).is_dir():

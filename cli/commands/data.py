@@ -1,4 +1,4 @@
-"""`activemem data`: the corpora, and those on this machine."""
+"""`activemem data`: commands that list, download and check corpora."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def fetch(
 ) -> None:
     """Download corpora; an interrupted download resumes.
 
-    Files are compared with the published checksums. With --from the command copies them from your folder, or
-    from its folder with the corpus's name. They may be plain, packed as .xz or .gz, or in their published
-    form. If a corpus has no address, such as a licensed treebank, the command explains where to get it and
-    where its files belong.
+    Files are compared with the published checksums. With --from, the command copies the files from FOLDER, or
+    from the subfolder with the corpus's name. The files may be plain, packed as .xz or .gz, or in their
+    published form. Some corpora have no address for a download, such as licensed treebanks. For these, the
+    command explains where to get the files and where to put them.
     """
     from ...engine.corpora.download import copy_from, fetch
     from ...studies.catalog.datasets import require_dataset
@@ -71,7 +71,7 @@ def fetch(
                     copy_from(dataset, Path(source), folder) if source else fetch(dataset, folder, progress)
                 )
         except KeyboardInterrupt:
-            print_stderr("stopped; the same command continues")
+            print_stderr("stopped; run the same command again to continue")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
@@ -86,7 +86,7 @@ def fetch(
 def check(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME…]", help="Names of corpora (default: all that were fetched)."),
+        typer.Argument(metavar="[NAME…]", help="Names of corpora (default: all downloaded ones)."),
     ] = None,
     *,
     data: DataOption = None,

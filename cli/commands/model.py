@@ -47,9 +47,9 @@ def list_(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the stored models of a study: trial, levels, and a metric of each.
+    """List the stored models of a study, each with its trial, its levels and a metric.
 
-    By default the metric is the first one of the study's first table.
+    By default, this is the first metric of the study's first table.
     """
     from ...reporting.kept_models import best_first, kept_models
     from ..machine_settings import open_results
@@ -92,8 +92,9 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
     """Predict an output line for each line of standard input; an empty line gives an empty line.
 
     Models of sentences read and write sentences. Models of synthetic tasks read and write symbol numbers,
-    separated by spaces. Models of sequences of numbers read a JSON list of positions, each a list of numbers.
-    Labels with line breaks are quoted as JSON, and labels of tokens with spaces form a JSON list.
+    separated by spaces. Models of number sequences read a JSON list with a list of numbers for each position.
+    A label with line breaks is printed as a JSON text, and labels of tokens that contain spaces are printed
+    as a JSON list.
     """
     unknown, unread = dict[str, None](), 0
     for answer in _load(model, results).predictions(_lines_of_stdin()):
@@ -125,7 +126,7 @@ def generate(
     length: Annotated[
         int,
         typer.Option(
-            "--length", metavar="N", help="The number of symbols to generate; a line end stops earlier."
+            "--length", metavar="N", help="The number of symbols to generate; a line end may stop earlier."
         ),
     ] = 200,
     temperature: Annotated[
@@ -198,15 +199,16 @@ def export(
     ],
     lengths: Annotated[
         bool,
-        typer.Option("--lengths", help="Give the exported program the sequence lengths as a second input."),
+        typer.Option("--lengths", help="Add the sequence lengths as a second input of the program."),
     ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Export a model as a program that runs without activemem, and verify its outputs.
 
-    .pt2 is a torch.export program and .onnx an ONNX file, for any batch size and length. With --lengths the
-    program distinguishes padding from valid positions. A folder gets config.json and model.safetensors.
+    FILE.pt2 is a torch.export program, and FILE.onnx an ONNX program; both accept any batch size and length.
+    With --lengths, the program distinguishes padding from valid positions. For a folder, the command writes
+    config.json and model.safetensors.
     """
     from pathlib import Path
 
@@ -223,7 +225,7 @@ def export(
 
         print_json(ModelExportPage.model_validate(done))
         return
-    differs = "" if done.difference is None else f", whose outputs differ by at most {done.difference:.1e}"
+    differs = "" if done.difference is None else f": outputs within {done.difference:.1e} of the model's"
     print_stdout(f"{done.path}{differs}")
 
 
@@ -257,7 +259,7 @@ def _load(model: str, results: str | None) -> TrainedModel:
 
 
 def _find(model: str, results: str | None) -> Path:
-    """Return the path of a model, given by its file, its folder, or its trial."""
+    """Return the path of the model that a file, a folder or the id of a trial names."""
     from pathlib import Path
 
     from ...engine.inference.trained_model import HUB_WEIGHTS

@@ -1,4 +1,4 @@
-"""`activemem paper`: our results for a published paper, and the results and numbers of your own paper."""
+"""`activemem paper`: results for a published paper, and the tables and numbers of a paper of your own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ app = typer.Typer(help="Compare results with a paper, or write your own paper.",
 @app.command()
 def show(
     paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="The name of a paper, unless --all.")
+        str | None, typer.Argument(metavar="PAPER", help="The name of a paper (omit it with --all).")
     ] = None,
     *,
     all_papers: Annotated[bool, typer.Option("--all", help="Show all papers.")] = False,
@@ -27,7 +27,7 @@ def show(
         bool,
         typer.Option(
             "--tables/--no-tables",
-            help="Print the paper's tables, with our numbers next to the printed ones.",
+            help="Print the paper's tables, with measured numbers next to the published ones.",
         ),
     ] = True,
     sheet_format: Annotated[
@@ -39,7 +39,7 @@ def show(
 ) -> None:
     """Show each table, claim and figure of a paper with its studies, verdicts and missing trials.
 
-    Verdicts at the paper's own size and verdicts of smaller models are listed separately. Missing trials are
+    Verdicts for models of the paper's size and for smaller models are listed separately. Missing trials are
     shown with their cost.
     """
     from ...reporting.paper import paper_sheet, papers
@@ -63,7 +63,7 @@ def show(
 @app.command()
 def build(
     paper: Annotated[
-        Path, typer.Argument(metavar="[FILE]", dir_okay=False, help="The file of the paper.")
+        Path, typer.Argument(metavar="[FILE]", dir_okay=False, help="The TOML file of the paper.")
     ] = Path("paper.toml"),
     *,
     results: ResultsOption = None,
@@ -71,8 +71,8 @@ def build(
 ) -> None:
     r"""Write the tables, figures, settings, compute and numbers of your own paper, and print the file names.
 
-    The file names the studies, and gives each number of the text a name, for \am{NAME}. A number without
-    results is printed as ??. Exits with 1 if the store has no results of any study.
+    FILE lists the studies and names each number of the text, so that \am{NAME} prints the number. A number
+    without results is printed as ??. Exits with 1 if the store has no results of any study.
     """
     from ...reporting.manuscript.files import paper_files
 
@@ -96,16 +96,17 @@ def check(
     text: Annotated[Path, typer.Argument(metavar="TEXT", dir_okay=False, help="The LaTeX file.")],
     *,
     paper: Annotated[
-        Path, typer.Option("--paper", metavar="FILE", dir_okay=False, help="The file of the paper.")
+        Path, typer.Option("--paper", metavar="FILE", dir_okay=False, help="The TOML file of the paper.")
     ] = Path("paper.toml"),
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     r"""Check that every number of a paper's text agrees with the store.
 
-    Faults are unknown names in \am{NAME}, numbers without a value, numerals that copy a number by hand, and
-    generated files that are stale. A line that ends in `% am: NAME` has a copy of that number, which is
-    compared. Files that the text inputs are checked, too. Exits with 1 if there is a fault.
+    Faults are unknown names in \am{NAME}, numbers without a value, numerals that repeat a number by hand, and
+    generated files that are stale. A line that ends in `% am: NAME` is allowed to repeat that number; the
+    command compares it with the store. Files that the text includes are checked as well. Exits with 1 if
+    there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line
@@ -131,7 +132,7 @@ def check(
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:
-    """Return a paper, after notes on missing results; exit with 1 if there are none at all."""
+    """Return a paper and print notes on missing results; exit with 1 if no study has any result."""
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
     from ..machine_settings import load_settings

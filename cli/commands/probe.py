@@ -31,7 +31,7 @@ _STORED = "stored before"
 
 
 class BleuTokenizer(StrEnum):
-    """sacreBLEU's tokenisers without further dependencies."""
+    """The tokenisers of sacreBLEU that need no other packages."""
 
     V13A = "13a"
     INTL = "intl"
@@ -54,10 +54,10 @@ def run(
     """Measure a study's stored trained models, and store the measurements.
 
     Recurrent encoders are measured for memory, and plug-in probes run on the models that they support. With
-    `[decode]` in the study, the decoding of translation models is tuned: the search that is best on the dev
-    split writes the test outputs. Nothing is trained or measured twice; a model that exceeds time_limit_s is
-    skipped. The study needs `keep_weights = true`. Exits with 1 if weights are missing or unusable, and with
-    2 if no trial is done.
+    `[decode]` in the study, the decoding of translation models is tuned: the search settings that are best on
+    the dev split are used to write the test outputs. Nothing is trained or measured twice; a model that
+    exceeds time_limit_s is skipped. The study needs `keep_weights = true`. Exits with 1 if weights are
+    missing or unusable, and with 2 if no trial is done.
     """
     from ...studies.last_run import load_last_run
     from ...studies.text.errors import command_line
@@ -94,15 +94,15 @@ def lm_eval(
     *,
     folder: Annotated[
         str | None,
-        typer.Option("--folder", metavar="PATH", help="Use the tasks of this folder of YAML files only."),
+        typer.Option("--folder", metavar="PATH", help="Use only the tasks in this folder of YAML files."),
     ] = None,
     results: ResultsOption = None,
 ) -> None:
     """Score a study's stored language models on tasks of lm_eval, and store the scores.
 
     A score is the metric `lm_eval[TASK,SCORE]`, as in `lm_eval[lambada,acc]`, for tables, figures and claims.
-    The scores of an earlier call are replaced. The study needs `keep_weights = true`, and the command the
-    extra `activemem[lm-eval]`.
+    The scores of an earlier call are replaced. The study needs `keep_weights = true`, and the command needs
+    the extra `activemem[lm-eval]`.
     """
     from pathlib import Path
 
@@ -130,7 +130,7 @@ def compare(
         typer.Option(
             "--baseline",
             metavar="FACTOR=LEVEL",
-            help="Compare with the trials with this factor level. Repeatable.",
+            help="Use the trials with this factor level as the baseline. Repeatable.",
         ),
     ],
     tuned: Annotated[
@@ -149,10 +149,11 @@ def compare(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test whether a study's stored translations differ from a baseline's, by paired bootstrap.
+    """Test by paired bootstrap whether a study's stored translations differ from those of a baseline.
 
-    Like sacrebleu --paired-bs, the command compares each trial with the baseline of its seed over the same
-    lines. It prints BLEU, its mean and 95 % interval over the resamples, the difference, and its p-value.
+    Like sacrebleu --paired-bs, the command compares each trial with the baseline trial of the same seed on
+    the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples, the difference, and
+    its p-value.
     """
     from ...reporting.output_comparison import compare_outputs
     from ..machine_settings import open_results
@@ -192,7 +193,7 @@ def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterat
 
 
 def _has_encoder(study: Study) -> bool:
-    """Return whether any model of a study has a recurrent encoder; false for a search."""
+    """Return whether any model of a study has a recurrent encoder; true if the study lists no trials."""
     from ...studies.planning.trial_values import encoder_arguments
 
     recipes = {trial.settings.model.recipe for trial in study.trials}
@@ -220,7 +221,7 @@ def _require_weights(study: Study, store: Store, command: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Results of probes: counts by status, reasons for skipped trials, and whether any could be measured."""
+    """Results of probes: counts by status, reasons for skipped trials, and whether a measurement failed."""
 
     counts: Counter[str]
     left: dict[str, str]
@@ -248,7 +249,7 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
         names = columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH)
         print_stderr("  ".join([f"  {status:<6}", *names, reason or _headline(probed.metrics)]))
         for attention in probed.ambiguous:
-            print_stderr(f"  {'':<6}  not compared with {attention}: it has several trials")
+            print_stderr(f"  {'':<6}  not compared with {attention}, which has several trials")
     measured = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
     others = [f"{count} {status}" for status, count in counts.items() if status != verb]
     print_stderr(f"{study.name}: {' · '.join([measured, *others])}")

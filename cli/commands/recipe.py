@@ -1,4 +1,4 @@
-"""`activemem recipe`: recipes checked, rendered, analysed and compared, from their text alone."""
+"""`activemem recipe`: commands that check, render, analyse and compare recipes from their text alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app = typer.Typer(help="Check and analyse recipes without building a model.", no
 
 @app.command()
 def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
-    """Print a recipe's text, its id and its number of architectures, or all of its faults."""
+    """Print a recipe's text, id and number of architectures; for a wrong recipe, print all of its faults."""
     from ...grammar import RecipeError, Space, parse
 
     try:
@@ -89,8 +89,9 @@ def show(
 ) -> None:
     """Show the cost and reach of each part of a recipe.
 
-    FLOPs count a forward pass. Memory is kept for the backward pass of a batch, in 32-bit numbers. Generation
-    keeps a state for each past token, and a window of fixed size, in 16-bit numbers.
+    FLOPs are those of a forward pass. Memory is what is kept for the backward pass of a batch, in 32-bit
+    numbers. State and window are what generation keeps, in 16-bit numbers: the state for each past token, and
+    a window of fixed size.
     """
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
@@ -159,7 +160,7 @@ def nearest(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the stored recipes nearest to a given one, with their results: mean, spread and seeds.
+    """Show the stored recipes nearest to a given one, with their results: mean, spread, number of seeds.
 
     The distance is the cost of editing one tree into the other: 1 for a block, 0.5 for an operator, less for
     a number. Trainings that differ only in their seeds are one result.
@@ -223,8 +224,8 @@ def sample(
 ) -> None:
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
-    With ranges of real numbers, the structure is drawn first, then its numbers. A budget counts as in `recipe
-    show`; FLOPs count one sequence.
+    With ranges of real numbers, the structure is drawn first, then its numbers. Parameters and FLOPs of a
+    budget are counted as in `recipe show`, FLOPs for one sequence.
     """
     from random import Random
 
@@ -262,7 +263,7 @@ def _parse_budget(
     causal: bool,
     norm: Norm,
 ) -> Budget | None:
-    """Return the budget of the options.
+    """Return the budget that the options set; None if they set no limit.
 
     Raise BadParameter for a limit without the sizes that it depends on.
     """

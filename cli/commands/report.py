@@ -28,7 +28,7 @@ def build(
         typer.Option(
             metavar="FILE",
             dir_okay=False,
-            help="The output file (default: STUDY.html or STUDY.tex in this folder).",
+            help="The output file (default: STUDY.html or STUDY.tex in the working directory).",
         ),
     ] = None,
     report_format: Annotated[
@@ -42,8 +42,8 @@ def build(
 
     The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
     and the commands to reproduce it. The section has tables, figures (PDF files next to it), claims and
-    provenance. A paper in the classes of NeurIPS, ICML and ACL includes it by \input. Exits with 1 if the
-    store has no results.
+    provenance. A paper in the class of NeurIPS, ICML or ACL includes the section with \input. Exits with 1 if
+    the store has no results.
     """
     from ..machine_settings import open_results
     from ..missing_results import require_results

@@ -22,8 +22,8 @@ DryOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would
 def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Read every file of a store, and report what is wrong; nothing is changed.
 
-    Exits with 1 if a file is damaged or unreadable, or a trial lacks its metrics. Foreign files, files
-    without a seal and leftovers are only reported.
+    Exits with 1 if a file is damaged or unreadable, or if the metrics of a trial are missing. Foreign files,
+    files without a checksum and leftovers are only reported.
     """
     from ..views import store_upkeep as views
 
@@ -44,7 +44,7 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Move damaged files to the store's quarantine.
 
-    `study run` trains trials again that have lost their rows, metrics or weights. Exits with 1 if something
+    Trials whose rows, metrics or weights are lost are trained again by `study run`. Exits with 1 if something
     cannot be repaired.
     """
     from ..views import store_upkeep as views
@@ -64,7 +64,7 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
 
 @app.command()
 def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Remove leftovers: files of dead writers, and checkpoints of ended trials.
+    """Remove leftovers: unfinished files of ended processes, and checkpoints of ended trials.
 
     Rows, weights and quarantined files are kept.
     """
@@ -81,7 +81,7 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
 
 def _open_store(results: str | None) -> Store:
-    """Return the store of a command; raise StoreError for a named folder that does not exist."""
+    """Return the store of a command; raise StoreError if --results names a folder that does not exist."""
     from ...storage import StoreError
     from ..machine_settings import load_settings
 
@@ -92,7 +92,7 @@ def _open_store(results: str | None) -> Store:
 
 
 def _require_files(results: str | None, store: Store, found: StoreCheck) -> None:
-    """Raise StoreError for a named folder or address without any file of a store."""
+    """Raise StoreError if --results names a folder or an address that has no file of a store."""
     from ...storage import StoreError
 
     if results is not None and found.is_empty:

@@ -55,9 +55,9 @@ def plan(
 ) -> None:
     """Show what a study will train, on which device, and at what cost.
 
-    The plan also warns of lengths that no model of the study can reach. FLOPs count a training step on
-    sequences of the task's length, or of 40 tokens if it grows. Times come from stored trials, or from a few
-    measured steps.
+    The plan also warns of lengths that no model of the study can reach. FLOPs are those of a training step on
+    sequences of the task's length, or of 40 tokens if the length grows. Times come from stored trials, or
+    from a few measured steps.
     """
     from ...engine.run.planning import plan_study
     from ...reporting.results import StudyResults
@@ -136,7 +136,7 @@ def status(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how many trials are done, failures, and the best points of a search."""
+    """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
     from ..views.status import explain_failures, format_best_points, format_unfinished
@@ -169,9 +169,9 @@ def status(
 def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the progress of a study that runs elsewhere, until all of its trials have ended.
 
-    The display has running trials with epochs and metrics, failures, and the remaining time, all read from
-    the store. Without a terminal it prints a line for each ended trial. Exits with 1 if a trial failed, and
-    with 130 after Ctrl-C, which only stops the watching.
+    The display shows running trials with epochs and metrics, failures, and the remaining time. All of this is
+    read from the store. Without a terminal it prints a line for each ended trial. Exits with 1 if a trial
+    failed, and with 130 after Ctrl-C, which stops only this command, not the run.
     """
     from ...reporting.results import StudyResults
     from ..live.watch import print_end, watch_study
@@ -203,8 +203,8 @@ def forget(
 ) -> None:
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
-    Nothing is removed while one of them is in training. Trials that another study has run are kept. Without
-    --only, trials of earlier versions of the study are removed as well.
+    Nothing is removed while one of these trials is in training. Trials that another study has run are kept.
+    Without --only, trials of earlier versions of the study are removed as well.
     """
     from ...studies.planning.trials_to_run import stored_part
     from ..machine_settings import open_results
@@ -229,9 +229,9 @@ def rename(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rename a study in the store: its rows and its record, but none of your files.
+    """Rename a study in the store, in its rows and its record; your own files do not change.
 
-    Nothing is changed while one of its trials is in training. After a crash, the same command finishes the
+    Nothing is changed while a trial of the study is in training. After a crash, the same command finishes the
     renaming.
     """
     from ...studies.last_run import load_last_run
@@ -266,10 +266,10 @@ def export(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Export a study's metrics of each epoch, settings, outcomes and tables to another program.
+    """Export a study's settings, metrics of each epoch, outcomes and tables to another program.
 
     Data that the program already has, from an earlier export or from the run itself, are skipped. The export
-    to optuna writes a search into an SQLite file, as points with their parameters and values.
+    to optuna writes the points of a search, with their parameters and values, into an SQLite file.
     """
     from ...tracking.contract import open_trackers
     from ...tracking.export import export_study
@@ -296,7 +296,7 @@ def export(
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """List the included studies, and those in the store."""
+    """List the studies that come with activemem, and those in the store."""
     from ..machine_settings import load_settings
     from ..views.status import format_studies, studies_with_status
 
@@ -329,9 +329,10 @@ def query(
 ) -> None:
     """Query the store with SQL; its tables are trials, metrics and outputs.
 
-    The first two have a column for each factor. trials also has the final metrics, and metrics is in long
-    form: epoch, step, name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows
-    all columns. outputs has the stored outputs of models for test splits: line, source, reference, output.
+    trials and metrics have a column for each factor. trials also has the final metrics, and metrics is in
+    long form: epoch, step, name, value. If another column has the name of a factor, the factor's column is
+    factor_NAME. SELECT * FROM trials shows all columns. outputs has the stored outputs of models for test
+    splits: line, source, reference, output.
     """
     from ...reporting.sql import query as answered
     from ..machine_settings import load_settings

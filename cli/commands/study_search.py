@@ -36,7 +36,7 @@ def show(
         bool,
         typer.Option(
             "--sources",
-            help="Show the source of each: paper, released program, or our choice and its reason.",
+            help="Show where each value is from: the paper, its program, or our choice with its reason.",
         ),
     ] = False,
     best: Annotated[
@@ -121,7 +121,8 @@ def new(
 def schema() -> None:
     """Print the JSON Schema of study files, with which editors complete and check them.
 
-    Save it in the folder of your studies, and begin each with the line `#:schema study.schema.json`.
+    Save it in the folder of your studies, and begin each study file with the line `#:schema
+    study.schema.json`.
     """
     import json
 
@@ -139,7 +140,7 @@ def promote(
         int, typer.Option("--best", min=1, metavar="N", help="The number of points to take, the best first.")
     ] = 1,
     path: Annotated[
-        bool, typer.Option("--path", help="Ablate from the baseline to the best point instead, step by step.")
+        bool, typer.Option("--path", help="Instead, ablate step by step from the baseline to the best point.")
     ] = False,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, metavar="N", help="The number of new seeds of each point.")
@@ -150,8 +151,8 @@ def promote(
     """Write a study that confirms a search: its best points and its baseline on fresh seeds.
 
     The best of many noisy points owes part of its lead to noise. The new study has a claim for each point,
-    decided only by its own trainings. With --path its cells lead from the baseline to the best point. Each
-    round makes the best change, so that the study measures the gain of each step.
+    which only the new trainings decide. With --path, the cells of the study lead from the baseline to the
+    best point. Each round makes the change that helps most, and the study measures the gain of each change.
     """
     from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
@@ -186,12 +187,12 @@ def missing(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List ablations that a reviewer may request and the study lacks, with their costs.
+    """List ablations that a reviewer may request and that the study does not have, with their costs.
 
     The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
     another learning rate of the baseline, settings that were never varied, and cells with one seed. Width,
-    depth and length are halved and doubled. Requests concern the cells in which other factors have the
-    baseline's level.
+    depth and length are halved and doubled. Only cells in which all other factors have the baseline's level
+    are ablated.
     """
     from ...engine.run.planning import measure_steps
     from ...reporting.missing_ablations import MissingError, find_missing
@@ -231,7 +232,7 @@ def missing(
 
 @app.command()
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Print, for each metric, the smallest difference between two cells that the study's seeds can show.
+    """Print for each metric the smallest difference between two cells that the seeds of a study can show.
 
     A two-sided t test at 5 % detects a difference of this size with a power of 80 %. Smaller differences
     prove nothing, and neither does the lead of the best of many points.
@@ -285,8 +286,9 @@ def propose(
 ) -> None:
     """Print the points that a search would try next, as JSON lines; nothing is trained or stored.
 
-    Its sampler chooses them from the current store; points that somebody has begun are left out. A run would
-    choose the first of them; the others only if `study tell` hands them in.
+    The sampler of the search chooses them, given what the store has now. Points that are already begun are
+    left out. The next run would train the first of these points; it trains the others only if `study tell`
+    hands them in.
     """
     from ...engine.run.search.proposals import SearchService
     from ...studies.study import load_study

@@ -31,7 +31,7 @@ def render(
         typer.Option(
             "--format",
             metavar="|".join(own_format_names()),
-            help="The output format, possibly a plug-in's; rich is for terminals.",
+            help="The output format, or the name of a plug-in's format; rich is for terminals.",
         ),
     ] = None,
     published: Annotated[
@@ -42,7 +42,7 @@ def render(
         typer.Option(
             "--paper",
             metavar="PAPER",
-            help="Show all numbers of this paper next to ours, instead of a STUDY.",
+            help="Without a STUDY: show all numbers of this paper next to the measured ones.",
         ),
     ] = None,
     results: ResultsOption = None,
@@ -50,8 +50,8 @@ def render(
 ) -> None:
     """Print the tables of a study from its results in the store.
 
-    With --paper, print a paper's tables in their published form. A name means the last run of the study, with
-    its overrides; a path means the file.
+    With --paper, print a paper's tables in their published form. With a name, the last run of that study is
+    used, with its overrides; with a path, the file as it is.
     """
     from ...reporting.paper import tables_of_paper
     from ...reporting.results import open_study

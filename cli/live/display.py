@@ -82,7 +82,7 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
 
 
 class LineDisplay(Listener):
-    """Display for logs and pipes: one line for each ended trial, and for waits."""
+    """Display for logs and pipes: one line for each ended trial, and one for each wait."""
 
     def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline
@@ -98,7 +98,7 @@ class LineDisplay(Listener):
         self.print_line(line)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials."""
+        """Count these trials as planned."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
@@ -114,11 +114,11 @@ class LineDisplay(Listener):
         self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
 
     def stopping(self) -> None:
-        """Report the stop later, because a signal handler must not write to a stream in use."""
+        """Report the stop without the stream `sys.stderr`, which a signal handler must not use."""
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Print which processes train the remaining trials."""
+        """Print which other processes train the remaining trials."""
         self.print_line(trial_lines.format_others(others))
 
     def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
@@ -147,7 +147,7 @@ class LineDisplay(Listener):
 
 
 class Display(LineDisplay):
-    """The live display; `render` is called by the drawing thread, the rest by the study's thread."""
+    """The live display; the drawing thread calls `render`, the study's thread all other methods."""
 
     def __init__(
         self, name: str, progress: StudyProgress, console: Console, names: TrialNames, headline: Headline
@@ -167,16 +167,16 @@ class Display(LineDisplay):
         self._last = line
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Expect these trials; the wait is over."""
+        """Count these trials as planned, and stop showing a wait."""
         super().on_planned(trials)
         self._others = ()
 
     def stopping(self) -> None:
-        """Show the stop from now on; called by a signal handler, so it must not wait for the lock."""
+        """Show that the run stops; a signal handler calls this method, so it must not wait for the lock."""
         self._stopping = True
 
     def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Show which processes train the remaining trials, until there is work again."""
+        """Show which other processes train the remaining trials, until this one has work again."""
         self._others = tuple(others)
 
     def render(self) -> Group:

@@ -73,7 +73,7 @@ class RunRequest:
 
 
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study and print a summary; None if it was interrupted at once.
+    """Run a study, print its summary and return it; return None if an interrupt ended the run at once.
 
     Raise MachineError, with the command to continue, if a machine fails.
     """
@@ -126,7 +126,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
-    """Return the error for a failed machine; if its cluster's head is gone, end this process."""
+    """Return the error for a machine failure; end this process if the head of its cluster is gone."""
     from ...engine.trial.failures import HeadLostError
 
     text = f"stopped: {failure}. No trial counts as failed. Continue: {request.resume_command}"
@@ -224,7 +224,7 @@ def _check_reachable(address: str | None) -> None:
 
 
 def check_can_add_seeds(study: Study) -> None:
-    """Raise StudyError for a study without open questions, or that does not allow more seeds."""
+    """Raise StudyError if a study has no claim or difference to decide, or does not allow more seeds."""
     faults: list[StudyFault] = []
     if not study.claims and not asks_for_seeds(study):
         what = "[[claim]], or [[table]] with smallest_difference"
@@ -240,9 +240,10 @@ def check_can_add_seeds(study: Study) -> None:
 def run_until_decided(
     request: RunRequest, settings: ResolvedSettings, budget_s: float | None
 ) -> Summary | None:
-    """Run a study and the trials of `next_seeds`; return the last summary, None if interrupted at once.
+    """Run a study, then trials of further seeds until all is decided; return the last summary, if any.
 
-    `budget_s` limits the training seconds of all added trials.
+    `budget_s` limits the training seconds of all added trials. The summary is None if an interrupt ended the
+    run at once.
     """
     summary = run_stages(request, settings)
     study, spent = follow_rounds(request.study, settings.store), 0.0  # the run may have continued its rounds
@@ -270,9 +271,9 @@ def run_until_decided(
 
 
 def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study, then the trials that its gates open; return the last summary, None if interrupted at once.
+    """Run a study, then the trials that its gates open; return the last summary, if any.
 
-    A study without gates has one stage.
+    A study without gates has one stage. The summary is None if an interrupt ended the run at once.
     """
     if request.study.gates is None:
         return run_and_report(request, settings)
@@ -330,12 +331,12 @@ def _print_why_no_seeds(results: StudyResults, left_s: float | None) -> None:
         why = "the trainings that might decide more take longer than the budget"
     else:
         most = results.study.header.max_seeds
-        why = f"no addition up to max_seeds = {most} has a 1 % chance to decide more"
+        why = f"with up to max_seeds = {most} seeds, the chance to decide more is below 1 %"
     print_stderr(f"{results.study.name}: no seeds are added: {why}")
 
 
 def run_from_options(options: RunOptions) -> Summary | None:
-    """Run a study with its options, and print its JSON page if requested; None if interrupted at once."""
+    """Run a study as the options say, print JSON if requested, and return the summary, if there is one."""
     budget_s = options.budget_s()
     settings = load_settings(options.settings())
     study = load_to_run(options.study, settings.store, options.overrides or ())
@@ -360,14 +361,14 @@ def run_from_options(options: RunOptions) -> Summary | None:
 
 
 def _note_new_store(settings: ResolvedSettings) -> None:
-    """Print where results will be if the folder does not exist yet, since its path may be mistyped."""
+    """Print the path of the store if its folder does not exist yet, since the path may be mistyped."""
     store = settings.store
     if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
 
 
 def _note_other_file(study: Study, store: Store) -> None:
-    """Print which other file last ran under this study's name: commands use the latest for the name."""
+    """Print which other file last ran under this study's name, since the name now means the new file."""
     record = store.records.load(study.name)
     before = Path(record["path"]) if record and record.get("path") else None
     if record is None or before is None or study.path is None or record["text"] == study.text:

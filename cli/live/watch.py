@@ -1,4 +1,4 @@
-"""Watching of a study that runs elsewhere, from its store only: the display of a run."""
+"""Live display of a study that another process runs, read from its store only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Show = Callable[[StudyNow, ProgressNow], None]
 
 
 def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
-    """Show a study on standard error until all trials have ended; return its state and whether they have.
+    """Show a study on standard error until all trials have ended; return its state and whether all have.
 
     Ctrl-C ends only the watching.
     """
@@ -64,7 +64,7 @@ def print_end(now: StudyNow) -> bool:
 
 
 def _read(reader: StoreReader, study: Study) -> StudyNow | None:
-    """Return the study at this moment, None before its start; raise StudyError for a broken record."""
+    """Return the study's current state, None before its first run; raise StudyError for a broken record."""
     found = reader.current().studies.get(study.name)
     if isinstance(found, StudyError):
         raise found
@@ -72,7 +72,7 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
-    """Return the state of a study without a run in the store; other studies may have trained its trials."""
+    """Return the state of a study that has not run yet; other studies may have trained its trials."""
     own = study_outcomes(study, store.trials())
     return StudyNow(
         study=study,
@@ -98,7 +98,7 @@ def _display(now: StudyNow) -> Iterator[_Show]:
 
 
 class _Drawn:
-    """The live display; `render` is called by the drawing thread."""
+    """The live display; the drawing thread calls `render`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -51,7 +51,7 @@ def _names(kind: str) -> Iterable[str]:
 
 
 def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
-    """Return the kinds that have a name.
+    """Return the kinds in which a name exists.
 
     Raise ActivememError with the nearest name if none does. A text that is not a name, such as `conv(k=20)`,
     is a block.
@@ -71,7 +71,7 @@ def _singular(kind: str) -> str:
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all names of a kind with their facts, and the faults of plug-ins' blocks."""
+    """Return all names of a kind with their facts; for blocks, also the plug-ins that cannot be used."""
     from ..pages import NameListPage
 
     if kind == "blocks":
@@ -128,7 +128,7 @@ def name_page(kind: str, name: str) -> TaskEntry | MetricEntry | NameEntry:
 
 
 def format_kind(kind: str) -> list[str]:
-    """Return a line for each name of a kind, with the owner of plug-ins' names."""
+    """Return a line for each name of a kind; for a name from a plug-in, the line names the plug-in."""
     if kind == "blocks":
         return [blocks.format_blocks(_block_specs())]
     if kind == "tasks":

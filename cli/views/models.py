@@ -17,7 +17,7 @@ _MISSING = "—"
 
 
 def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[str]:
-    """Return each model by its trial, with its levels and a metric, in columns."""
+    """Return a line for each model, in columns: its trial, its levels and a metric."""
     factors = list(dict.fromkeys(name for model in models for name in model.levels))
     heading = ["trial", *factors, *([metric] if metric else [])]
     rows = [
@@ -70,5 +70,5 @@ def _value(model: KeptModel, metric: str) -> str:
 
 
 def _format(name: str, value: float) -> str:
-    """Return a metric's value with its decimals; six digits for a plug-in's metric that is not loaded."""
+    """Return a value with the decimals of its metric, or with six digits if the metric is not loaded."""
     return find_metric(name).format(value) if metric_family(name) in METRICS_AND_COSTS else f"{value:.6g}"

@@ -25,7 +25,7 @@ class _Section:
 
 
 def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
-    """Return the sheet in columns, followed by the printed tables with our numbers."""
+    """Return the sheet in columns, followed by the paper's tables with measured and published numbers."""
     lines = _summary(sheet)
     for section in _sections(sheet):
         lines += ["", *_columns(section, width)]
@@ -93,7 +93,7 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
 
 
 def _verdicts(found: Sequence[StudyVerdict]) -> str:
-    """Return `confirmed, n = 3` for one verdict, and the counts for several; a dash without any."""
+    """Return `confirmed, n = 3` for one verdict, counts for several verdicts, and a dash for none."""
     if not found:
         return "–"
     if len(found) == 1:

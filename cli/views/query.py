@@ -24,7 +24,7 @@ _MAX_TEXT_WIDTH = 48
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """Return the result as text; rich is for people."""
+    """Return the result as text; the format `rich` is for people."""
     match text_format:
         case "rich":
             return format_columns(answer, output_width())
@@ -50,7 +50,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Return aligned columns within a width; further columns follow below, with all their rows."""
+    """Return aligned columns; those that do not fit into the width follow below, with all their rows."""
     blocks = [
         "\n".join(block) + "\n" for block in side_by_side([_column(each) for each in answer], width=width)
     ]
@@ -83,7 +83,7 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value on one line: six digits of a number, empty for null."""
+    """Return a value on one line; a number has six digits, and null is empty."""
     match value:
         case None:
             return ""

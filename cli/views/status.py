@@ -90,7 +90,7 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
-    """Return every study's title and status by its name, or its error."""
+    """Return the title and status of each study by name; for a study that cannot be read, its error."""
     studies = outline_studies(store)
     outcomes = read_statuses(store, *(each for each in studies.values() if isinstance(each, Study)))
     return {
@@ -123,10 +123,7 @@ def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) ->
 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
-    """Describe an export: `chain for tensorboard in runs: 4 trials, 40 epochs, 1 table.
-
-    2 trials known already`.
-    """
+    """Describe an export, for example `chain for tensorboard in runs: 4 trials, 40 epochs, 1 table`."""
     parts = [plural(exported.trials, "trial"), plural(exported.epochs, "epoch")]
     text = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
     known = f"; {plural(exported.known, 'trial')} already there" if exported.known else ""

@@ -20,7 +20,7 @@ _TOTALS = {
 
 
 def format_check(store: Store, found: StoreCheck) -> list[str]:
-    """Return the totals, a line for each finding, and the command that repairs them."""
+    """Return the totals, a line for each finding, and the commands that repair or remove files."""
     lines = [_totals(store, found), *_lines(store, found.findings)]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
@@ -58,7 +58,7 @@ def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
 
 
 def _totals(store: Store, found: StoreCheck) -> str:
-    """Describe the totals: `results · 288 files, 1.2 MB · 1 damaged · 2 left over`."""
+    """Describe the totals: `results · 288 files, 1.2 MB · 1 damaged · 2 leftover`."""
     counts = Counter(finding.kind for finding in found.findings)
     parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
     parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]

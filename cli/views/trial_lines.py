@@ -115,7 +115,7 @@ class PointNames:
         """Do nothing: a point's name does not depend on others."""
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """Return the text that names a trial, padded to the widest so far."""
+        """Return the text that names a trial, padded to the widest text so far."""
         values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
         apart = [level_name(trial.levels[name]) for name in self._across]
         apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
@@ -133,7 +133,7 @@ class PointNames:
 
 
 def _short(name: str, value: Level) -> str:
-    """Return a self-explanatory value unchanged, others with the last part of their name."""
+    """Return a text value alone, and other values with the last part of their name."""
     return value_name(value) if isinstance(value, str) else f"{brief_name(name)}={value_name(value)}"
 
 
@@ -153,7 +153,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """Return the factors with several levels that no other factor's words imply."""
+    """Return the factors with several levels, without those whose level follows from another factor's."""
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
@@ -162,7 +162,7 @@ def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByF
 
 
 def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]]) -> bool:
-    """Return whether the words of a factor always occur with one level of the other."""
+    """Return whether each word of the factor `other` occurs with only one level of this factor."""
     words = Counter(point.get(other) for point in points)
     pairs = {(point.get(other), point.get(factor)) for point in points}
     several = min(words.values()) > 1 and all(isinstance(each, str) for each in words)
@@ -183,7 +183,7 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_full_texts` without arguments and outer words shared by all of the factor's words."""
+    """Return `_full_texts` without arguments, and without first and last words that all levels share."""
     words = [level for level in levels if isinstance(level, str)]
     return {
         **_full_texts(factor, levels),
@@ -192,13 +192,13 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """Return the numeric levels without seeds and booleans, which keep their factors' names."""
+    """Return the numbers among the levels; seeds and booleans do not count, and keep their factor's name."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return `_short_texts` with numbers without names; seeds and booleans keep theirs."""
+    """Return `_short_texts` with numbers alone; seeds and booleans keep their factor's name."""
     bare = {level: format_level(level) for level in _numbers(factor, levels)}
     return {**_short_texts(factor, levels), **bare}
 
@@ -221,7 +221,7 @@ def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
 def _shrink_columns(
     columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
 ) -> dict[str, _LevelTexts]:
-    """Return the columns, the widest narrowed until all fit or only the seed's exceeds `min_width`."""
+    """Narrow the widest column again and again until all fit, or all but the seed's have `min_width`."""
     widths = {factor: _width(shown) for factor, shown in columns.items()}
     while sum(widths.values()) + _GAP * len(widths) > max_width:
         widest = max((factor for factor in widths if factor != _SEED), key=widths.__getitem__, default=_SEED)
@@ -263,7 +263,7 @@ def format_counts(ended: Counter[str], total: int, running: int, left_s: float |
 def format_running(
     running: Iterable[RunningTrial | BegunTrial], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first running trials, and the number of others."""
+    """Return a line for each of the first running trials, and a line with the number of further ones."""
     trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
     return format_trials(trials, columns, width)
 
@@ -271,7 +271,7 @@ def format_running(
 def format_trials(
     trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
 ) -> list[str]:
-    """Return a line for each of the first trials with its texts, and the number of others."""
+    """Return a line for each of the first trials, and a line with the number of further ones."""
     shown = trials[:MAX_RUNNING_LINES]
     words = _align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)
@@ -294,8 +294,8 @@ def format_ended(
 ) -> str:
     """Return a line for an ended trial: the count of ended trials, its status, its names and its result.
 
-    The result is the study's own metric with the best so far, else the main metric of the trial's task, or
-    its length and accuracy.
+    The result is the study's own metric with its best value so far. Without one, it is the length and
+    accuracy of the trial, or the main metric of its task.
     """
     ended, total = count
     main = main_metric(trial.settings)
@@ -316,7 +316,7 @@ def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
 
 
 def format_others(others: Sequence[ClaimedElsewhere]) -> str:
-    """Describe the processes that train the trials a run waits for.
+    """Describe the processes that train the trials for which this run waits.
 
     For example `another driver trains 3 of them: process 71 on node2`.
     """
@@ -349,9 +349,9 @@ _MAIN_METRICS = ("dev_bpc", "dev_perplexity", "dev_accuracy", "dev_mae", "dev_lo
 class Headline:
     """The metric that a search optimises, or that the first table shows, with the best value of any trial.
 
-    A trial that does not report it shows the first metric of the other tables that it reports. Without a
-    search and tables it is the main metric of the tasks, if they share one. A study without a metric, or one
-    whose trials do not report it, has none: then `words` is empty.
+    A trial that does not report this metric shows the first metric of other tables that it does report.
+    Without a search and without tables, the metric is the main one of the tasks, if all tasks have the same.
+    If there is no metric, or a trial reports none of them, `words` is empty.
     """
 
     def __init__(self, study: Study, values: Iterable[float] = ()) -> None:
@@ -410,13 +410,13 @@ def main_metric(settings: TrialSettings) -> str | None:
 
 
 def _table_metrics(study: Study) -> list[Metric]:
-    """Return the metrics of the tables that trials report, without costs, targets and metrics of changes."""
+    """Return the metrics in tables that trials report; costs, targets and metrics of changes are left out."""
     names = [name for table in study.tables for _, name in table.named_metrics()]
     return [find_metric(name) for name in dict.fromkeys(names) if metric_family(name) in METRICS]
 
 
 def _metric_of(study: Study) -> tuple[Metric | None, int]:
-    """Return the metric, and 1 if higher is better, −1 if lower is, 0 if neither."""
+    """Return the headline's metric, and 1 if higher is better, −1 if lower is better, 0 if neither is."""
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1
