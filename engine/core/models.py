@@ -100,7 +100,7 @@ class PrecisionError(ActivememError):
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise PrecisionError if a device lacks part of a precision, or would silently use a different one.
+    """Raise PrecisionError if a device supports a precision only partly, or silently uses a different one.
 
     On GPUs for which torch emulates bf16, matrix products are slow and convolutions missing.
     """

@@ -176,7 +176,8 @@ class Ranking:
     """Rank of an output: log P / lp + cp (Wu et al. 2016, section 7).
 
     lp = ((5 + length) / 6)^α, where the length counts the end. cp = β · Σ log min(coverage, 1) over the
-    source's positions. The coverage of a position is the sum of all attention weights on it.
+    source's positions. The coverage of a position is the sum of all attention weights on it. α is
+    `length_penalty`, and β is `coverage_penalty`.
     """
 
     length_penalty: float = 0.0

@@ -54,7 +54,7 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether a trial's objective is Stackable and its batches of one length have the same shape."""
+    """Return whether a trial's objective is Stackable and its batches of equal length have equal shapes."""
     if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
         return False
     return issubclass(objective_class(settings), Stackable)

@@ -30,7 +30,7 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 
 
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
-    """Copy rows to a device without waiting for a GPU, which needs pinned memory.
+    """Copy rows to a device without waiting for it; for a GPU, pin their memory first.
 
     The rows must be contiguous: otherwise torch first makes a copy in pageable memory.
     """
@@ -50,7 +50,7 @@ def micro_batch_slice(count: int, part: int, parts: int) -> slice:
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
-    """Return the weight of a part's mean, such that the mean over all parts equals the batch's mean."""
+    """Return the weight of the mean of a part's rows: the mean of the weighted means is the batch's mean."""
     rows = micro_batch_slice(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
@@ -75,7 +75,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """The size of a training step: number of sequences, tokens of each, and past tokens before them."""
+    """The size of a training step: its sequences, the tokens of each, and the past tokens before these."""
 
     sequences: int
     tokens: int
@@ -98,14 +98,14 @@ class CausalView:
 
 @runtime_checkable
 class Stackable(Protocol):
-    """Interface of an objective whose steps are pure functions of tensors, so that trials can be stacked."""
+    """Interface of objectives whose steps are pure functions of tensors; such trials can be stacked."""
 
     def draw(self) -> tuple[Tensor, ...]:
         """Return the whole next batch, on the CPU; stackable trials get tensors of the same shapes."""
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the loss of a whole batch, a function of the model and the batch only."""
+        """Return the loss of a whole batch; it must depend only on the model and the batch."""
         ...
 
 
@@ -188,7 +188,7 @@ class Objective(ABC, Generic[ModelOf]):
 
 
 class FreshObjective(Objective[Model], Generic[BatchOf]):
-    """An objective that draws a fresh batch for each step, from its trial's seed."""
+    """An objective that draws a fresh batch for each step with a generator seeded by its trial."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -216,7 +216,7 @@ class FreshObjective(Objective[Model], Generic[BatchOf]):
 
 
 class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
-    """An objective with a stream of batches, one for each step; the next depends only on the number drawn."""
+    """An objective with a stream of batches; the next batch depends only on how many were drawn before."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -258,7 +258,7 @@ class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
 
     @abstractmethod
     def _iter_batches(self, position: int) -> Iterator[BatchOf]:
-        """Yield endless batches from this number of batches on."""
+        """Yield endless batches, beginning after the first `position` batches."""
 
     @abstractmethod
     def _size_of(self, batch: BatchOf) -> tuple[int, int]:

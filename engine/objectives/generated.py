@@ -1,4 +1,4 @@
-"""Objectives of tasks that draw their examples: fresh ones for each training step, fixed ones for evaluation.
+"""Objectives of tasks that draw examples: fresh ones for each training step, fixed ones for evaluation.
 
 `GeneratedObjective` takes its examples from the task's settings, which may be a plug-in's.
 `AlgorithmicObjective` draws sequences whose length grows with a curriculum or is random.
@@ -139,7 +139,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the tensors, of one shape, from which outputs and targets are computed."""
+        """Return the tensors from which outputs and targets are computed, with the same shapes each time."""
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,7 +181,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         """Return the row of the example of each scored target."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
-        """Return the registered metrics of a split.
+        """Return an accumulator of the registered metrics for a split.
 
         Kinds of tasks without splits measure on the dev examples.
         """
@@ -217,7 +217,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
 
 class TaggingExamplesObjective(GeneratedObjective):
-    """Objective with symbols at scored positions; outputs are computed only there."""
+    """Objective with symbols as targets; outputs are computed only at the scored positions."""
 
     def causal_view(self) -> CausalView | None:
         """Return the longest scored example and the outputs for its tokens, if the task is causal.
@@ -315,7 +315,10 @@ def _longest(examples: Examples) -> Tensor:
 
 
 class AlgorithmicObjective(FreshObjective[Batch]):
-    """Objective that draws batches of one length each, and tests at each test length after the last epoch."""
+    """Objective of algorithmic tasks: each batch has sequences of one length.
+
+    Test lengths are tested after the last epoch.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -361,7 +364,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         """Return the dev metrics after an epoch."""
 
     def _test(self, model: Model) -> Metrics:
-        """Return loss, accuracy and the share of faultless sequences, by test length and averaged.
+        """Return loss, accuracy and share of faultless sequences for each test length, and their averages.
 
         The averages weight all lengths equally, however many symbols they have.
         """

@@ -37,7 +37,7 @@ Bengio 2016)."""
 
 
 class TreeCosts(OutputCosts):
-    """Costs for outputs that are not trees over these numbers of words (sentences,).
+    """Costs of outputs that are not trees over their sentence's words; `words` (sentences,) are word counts.
 
     Each missing or surplus tag has a cost, as has each bracket without a partner. Labels and their order do
     not matter. `tags` (vocab,) is 1 for a tag. `brackets` (vocab,) is 1 for an opening bracket and -1 for a
@@ -49,7 +49,7 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """Return the costs of outputs for these sentences.
+        """Return the costs for outputs of these sentences.
 
         A start symbol in an output counts as a surplus tag.
         """
@@ -71,7 +71,10 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return the lowest cost of outputs that begin like this: missing tags count first, then brackets."""
+        """Return the lowest cost of outputs that begin with `symbols`.
+
+        Missing tags count first, then brackets.
+        """
         missing = self._words[sentences] - self._tags[symbols].sum(1)
         most = left.max_length - 1
         tags = torch.minimum(missing.clamp(min=0), most)
@@ -92,7 +95,7 @@ MAX_LENGTH_MARGIN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The search for outputs: the size of the beam, and the penalties that rank its hypotheses.
+    """Settings of the search for outputs: the size of the beam, and the penalties that rank hypotheses.
 
     `sizes` chooses the output lengths to try with a model that needs the length in advance.
     """
@@ -149,7 +152,7 @@ class PairData:
 
     @cached_property
     def length_line(self) -> LengthLine:
-        """Return the line that estimates a target's length from its source's, fitted to training pairs."""
+        """Return a line that estimates target lengths from source lengths, fitted to training pairs."""
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
         kept = torch.maximum(sources, targets) <= self.max_length + 1
         return LengthLine.fit(sources[kept], targets[kept])
@@ -248,7 +251,7 @@ def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Return a split's outputs in the form of the store."""
+    """Return a split's outputs in the form in which they are stored."""
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),

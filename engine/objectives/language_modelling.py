@@ -77,7 +77,7 @@ class LanguageObjective(Objective[Model]):
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
 
     def _causal_tokens(self) -> Tensor:
-        """Return as many dev tokens as the model reads at once, and one more: (length + 1,)."""
+        """Return tokens (length + 1,) to test causality: as many as the model reads at once, and one more."""
         if not self._task.by_line:
             return self._text.dev.tokens[: self._task.context + 1].long()
         splits, most = (self._text.dev, self._text.test), self._task.longest + 1
@@ -194,7 +194,7 @@ class StreamObjective(LanguageObjective):
 
 
 class PackedObjective(LanguageObjective, StreamedObjective[Model, StreamBatch]):
-    """Objective of pieces of a text, or of a mixture of texts; each row begins with an empty past."""
+    """Objective of pieces of a text or of a mixture of texts; the model keeps no state between pieces."""
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of a part of the rows."""

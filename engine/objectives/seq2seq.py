@@ -45,7 +45,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         self._guesses: GuessDraws | None = None  # of the current batch, if guesses are read
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step; a batch measured in tokens may have fewer pairs than parts."""
+        """Draw the batch of the next step; if measured in tokens, it may have fewer pairs than `parts`."""
         super().begin_batch(parts)
         train = self.settings.train
         if train.sampling:
@@ -109,7 +109,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """Return the longest scored pair, and the function that gives the outputs for its target's symbols.
+        """Return the target of the longest scored pair, with a function that returns the outputs for it.
 
         If pairs are longer than any in training, the first such pair is taken. The decoder reads the symbols
         before the one that it predicts.
@@ -204,7 +204,7 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
 
 
 class GuessDraws(NamedTuple):
-    """Random numbers for the guesses of a whole batch, (pairs, symbols), however it is split into parts.
+    """Random numbers for the guesses of a whole batch, (pairs, symbols); they do not depend on its parts.
 
     `replaced` marks the symbols to replace; `uniform` has the numbers in [0, 1) that draw the guesses.
     """
@@ -224,12 +224,12 @@ class GuessDraws(NamedTuple):
         return cls((rows < share).expand(targets.shape), uniform)
 
     def part(self, part: int, parts: int) -> GuessDraws:
-        """Return the draws of a part of the batch."""
+        """Return the random numbers of one part of the batch."""
         return GuessDraws(*(_part_of(each, part, parts) for each in self))
 
 
 def is_scheduled(train: TrainSettings) -> bool:
-    """Return whether guesses are drawn one after the other, at a growing share of the places."""
+    """Return whether guesses are drawn one by one, at a share of the places that grows during training."""
     return train.scheduled_sampling is not None
 
 
@@ -241,7 +241,7 @@ def sampling_share(train: TrainSettings, step: int) -> float:
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """Replace targets by guesses at the same places of all pairs, each drawn given what was read before."""
+    """Replace targets by guesses at the same places of all pairs, each given the symbols read before it."""
     places = draws.replaced[0].tolist()
     if not any(places):
         return targets

@@ -19,7 +19,7 @@ from .base import RegisteredMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likelihood:
-    """Negative log-likelihood of outputs in nats, and their numbers of tokens, words and bytes.
+    """Negative log-likelihood of outputs in nats, with the number of tokens, words and bytes of the outputs.
 
     `bytes` counts the UTF-8 bytes of the original text, line ends included; it is 0 if the tokens do not
     determine a text. A line end is a token and a word. Vocabularies that spell rare words have more tokens
@@ -57,9 +57,10 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """The likelihood of a text; `ends` is the contribution of ends: of lines, or of documents without bytes.
+    """The likelihood of a text; `ends` is the part of its line ends or document ends.
 
-    `padded_loss`, only for lines, is the mean over all positions of their batches, padding included.
+    Document ends have 0 bytes. `padded_loss`, only for lines, is the mean over all positions of their
+    batches, padding included.
     """
 
     ends: Likelihood
@@ -67,13 +68,13 @@ class TextScore(Likelihood):
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Return the bits per byte of text; the ends of documents are no text and are left out."""
+        """Return the bits per byte of text; ends of documents do not count, since they are not text."""
         nats = self.nats if self.ends.bytes else self.nats - self.ends.nats
         return nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def without_ends(self) -> Likelihood:
-        """Return the likelihood without the line ends; each token is still conditioned on all before it."""
+        """Return the likelihood of all tokens but line ends; these still precede the tokens after them."""
         return Likelihood(
             nats=self.nats - self.ends.nats,
             tokens=self.tokens - self.ends.tokens,
@@ -162,12 +163,12 @@ class _Total:
             self._tokens[place] += int(counted.sum())
 
     def score_after_first_token(self, split: Split) -> TextScore:
-        """Return the score of a split of which all but the first token was added."""
+        """Return the score of a split after all of its tokens except the first were added."""
         sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
         return self.score(split.words - split.first_words, sizes)
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of everything added, given its number of words and of bytes (`sizes`)."""
+        """Return the score of all added tokens, given their number of words and of bytes (`sizes`)."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
@@ -182,7 +183,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """Return the mean loss over all positions of batches of `rows` lines; padding has no loss.
+    """Return the mean loss over all positions of batches of `rows` lines; the loss of padding counts as 0.
 
     The program of Dowdell and Zhang 2019 prints this; an incomplete last batch is left out.
     """

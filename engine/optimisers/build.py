@@ -94,13 +94,13 @@ _RMS_OF_ADAMW = 0.2
 
 
 def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return the weights in a model's body that act as matrices."""
+    """Return the weights in a model's body that act as matrices, each with its description."""
     weights = find_weights(model.get_submodule("body"))
     return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for `maps`, matrix by matrix if a weight holds several, and AdamW for the other groups."""
+    """Muon for the weights `maps`, and AdamW for all others; each matrix within a weight is updated alone."""
 
     def __init__(
         self,
@@ -174,12 +174,12 @@ _SHOWN = 6
 
 
 class ParameterGroupError(ActivememError):
-    """Groups of weights that a model lacks, or that freeze all its weights."""
+    """Groups of weights that match nothing in a model, or that freeze all of its weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """The size of a group: its numbers of weight tensors and parameters, and all parameters (`of`)."""
+    """The size of a group: its weight tensors, its parameters, and the whole model's parameters (`of`)."""
 
     group: ParameterGroupSettings
     weights: int
@@ -320,7 +320,7 @@ def build_optimizer(
 
 
 def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
-    """Move step counters that are read in Python back to the CPU after a checkpoint was loaded.
+    """After a checkpoint was loaded, move step counters that Python reads back to the CPU.
 
     Torch restores them to the device onto which the checkpoint was loaded; on a GPU every read would wait for
     it.
@@ -397,7 +397,7 @@ def change_settings(
     model: nn.Module,
     groups: Sequence[ParameterGroupSettings],
 ) -> list[float]:
-    """Change an optimiser's settings; return the highest rates of its groups, which stay unchanged.
+    """Change an optimiser's settings except the learning rates; return the new highest rate of each group.
 
     Afterwards the groups have the settings of a new optimiser.
     """
@@ -427,7 +427,7 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
 
 
 def weight_state(settings: TrialSettings) -> WeightState:
-    """Return the size of a trial's frozen weights and of the optimiser state of the others.
+    """Return the size of a trial's frozen weights, and of the optimiser state of all other weights.
 
     Step counters, in some rules 4 bytes a weight, are not counted. Raise ParameterGroupError.
     """
@@ -445,7 +445,7 @@ def weight_state(settings: TrialSettings) -> WeightState:
 
 
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
-    """Return the number of state values that a rule keeps for a weight.
+    """Return the number of state values that an optimiser keeps for a weight.
 
     A plug-in's rule declares a maximum.
     """

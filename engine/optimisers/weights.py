@@ -1,4 +1,4 @@
-"""The weights of a training: the model, compiled or not, its optimiser with clipping, and the weight average.
+"""The weights of a training: the model, its optimiser with clipping, and the average of its weights.
 
 The compiler needs private names of torch that have no public equivalent in every supported version:
 
@@ -60,7 +60,7 @@ def check_compile(mode: Compile, device: torch.device) -> None:
 
 
 def compile_body(body: nn.Module, mode: Compile = True) -> None:
-    """Compile a model's body with torch, with a program for each length that needs one.
+    """Compile a model's body with torch: one program for all lengths if possible, else one for each length.
 
     Torch's default limit is eight programs per process; beyond it torch falls back to uncompiled code.
     """
@@ -71,7 +71,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
 
 
 class _CompiledBody:
-    """Calls of a body: compiled for any length, else for this length only, else uncompiled.
+    """Caller of a model's body: compiled for any length, else for one length only, else not compiled.
 
     From the second length on torch compiles for any length, which fails if a block branches on the length.
     """
@@ -113,10 +113,9 @@ class _CompiledBody:
 
 @torch.no_grad()
 def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
-    """Clip the gradient of each matrix to this norm (Sukhbaatar et al.
+    """Clip the gradient of each matrix to this norm (Sukhbaatar et al. 2019, section 5.1).
 
-    2019, section 5.1). Matrices that share a weight, such as queries, keys and values, are clipped one by
-    one.
+    Matrices that share a weight, such as queries, keys and values, are clipped one by one.
     """
     for _, gradient in _maps(model):
         gradient.mul_((norm / (gradient.norm() + 1e-6)).clamp(max=1.0))
@@ -124,7 +123,7 @@ def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step, and scale each matrix's step by norm / ‖g‖ if its gradient g has a norm above `norm`.
+    """Take a step; if a matrix's gradient g has a norm above `norm`, scale the matrix's step by norm / ‖g‖.
 
     The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Matrices that share a
     weight are scaled one by one.
@@ -139,14 +138,14 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each matrix of a model that has a gradient, with its gradient; one weight may hold several."""
+    """Yield each matrix that has a gradient, and the gradient; one weight may hold several matrices."""
     for weight, found in find_weights(model).items():
         if weight.grad is not None:
             yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)
 
 
 class WeightAverage:
-    """Exponential average of a model's weights with factor `decay`, from the initial weights on."""
+    """Exponential average of a model's weights with factor `decay`; it starts from the initial weights."""
 
     def __init__(self, model: Model | TransductionModel, decay: float) -> None:
         self._model, self._decay = model, decay
@@ -204,11 +203,11 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether all weights belong to the same step; false after an interrupted step."""
+        """Return whether all weights belong to the same step; after an interrupted step they may not."""
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Apply the settings of [train] after this many epochs.
+        """Apply the changes that [train] sets for this number of finished epochs.
 
         Return the highest learning rates if they change.
         """

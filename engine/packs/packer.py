@@ -1,4 +1,4 @@
-"""Packs of trials: which trials take their steps together, and their training, each with its own outcome."""
+"""Packs of trials: which trials take their steps together, and how they train; each has its own outcome."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """Expected packs: the number of trials that share a form, the largest group, and why others are alone."""
+    """Expected packs: the trials that share a form, the largest group, and why some trials train alone."""
 
     together: int
     largest: int
@@ -129,7 +129,7 @@ class Member(NamedTuple):
 
 
 class Packer:
-    """Training of trials in packs of at most `most`, which take their steps together.
+    """Trainer of packs: at most `most` trials that take their steps together.
 
     With `fitting`, a pack must also fit a CPU's caches, or `device_bytes`, the worker's share of GPU memory.
     If a pack fails, its trials repeat the epoch and then take their steps one by one. If memory runs out,
@@ -162,7 +162,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack; if that fails, reduce the size of later packs and return False."""
+        """Take the steps of a pack; if that fails, lower the maximum size of later packs and return False."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it
@@ -240,7 +240,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
 
 
 def _take_some(members: Sequence[Member], left_s: float | None) -> None:
-    """Take all steps together, or fewer at a checkpoint or time limit.
+    """Take all remaining steps together; stop early if a checkpoint is due or a time limit is reached.
 
     Each training is charged the same time.
     """
@@ -278,7 +278,7 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
 
 
 def _copied(state: _State) -> _State:
-    """Return a copy of a state, like copy.deepcopy, but much faster with many small tensors."""
+    """Return a deep copy of a state; with many small tensors this is much faster than copy.deepcopy."""
     made: object
     match state:
         case torch.Tensor():

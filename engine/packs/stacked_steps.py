@@ -22,7 +22,7 @@ Weights = Mapping[str, Tensor]
 
 
 class StackedPasses:
-    """Losses and gradients of stacked weights by `torch.vmap`, equal to those of separate trainings.
+    """Losses and gradients of stacked weights by `torch.vmap`; they equal those of separate trainings.
 
     `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
     for each training.
@@ -47,7 +47,7 @@ class StackedPasses:
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
-        """Load the random states of these trainings, as many as before; the caller sets their weights."""
+        """Load the random states of as many trainings as were stacked; the caller sets their weights."""
         self._loss.train()
         for noise, training in zip(self.noises, trainings, strict=True):
             noise.set_state(training.noise.state)
@@ -136,7 +136,7 @@ class StackedSteps:
                 each[name].data = stacked.detach()[place].copy_(homes[name])
 
     def _unstack_weights(self) -> None:
-        """Give all weights their own memory again, then copy their current values into it."""
+        """Give each weight of each training its own memory again, and copy its current value into it."""
         moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():

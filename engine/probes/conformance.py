@@ -34,13 +34,13 @@ _BODIES = {
 
 
 def numbers_are_measured(name: str) -> None:
-    """Check that a probe returns at least one number, and that all are finite and have names."""
+    """Check that a probe returns at least one number, and that all its numbers are finite and have names."""
     for kind in _kinds(name):
         _measure(name, _model(kind), kind)
 
 
 def measured_again_it_is_the_same(name: str) -> None:
-    """Check that the same model and batches give the same numbers, for any state of random generators."""
+    """Check that the same model and batches give the same numbers, whatever the random generators hold."""
     for kind in _kinds(name):
         model = _model(kind)
         torch.manual_seed(1)
@@ -85,7 +85,7 @@ def _model(kind: TaskKind) -> nn.Module:
 
 
 def _batches(kind: TaskKind) -> Iterator[Examples]:
-    """Yield batches of different lengths, the last one smaller, with padding if the kind of task has some."""
+    """Yield batches of different lengths, the last one smaller; with padding if the kind of task has it."""
     generator = torch.Generator().manual_seed(3)
     for rows, tokens in ((4, 6), (4, 5), (2, 3)):
         inputs = torch.randint(1, _VOCAB, (rows, tokens), generator=generator)

@@ -32,7 +32,7 @@ class CoordinateError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerChange:
-    """A layer: the mean change of its activations by width, and the exponent of the change in the width."""
+    """A layer: the mean change of its activations at each width, and the exponent with which it grows."""
 
     layer: str
     changes: Mapping[int, float]

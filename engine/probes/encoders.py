@@ -42,7 +42,10 @@ class MemoryStatistics:
     updates: Tensor  # (steps,)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
-        """Yield the measurements by name, steps counted from 1; distributions as evenly spaced quantiles."""
+        """Yield each measurement's name and value; a distribution is given by evenly spaced quantiles.
+
+        Steps are counted from 1.
+        """
         if len(self.changes):
             yield "memory_change", float(self.changes.mean())
             for place, value in enumerate(quantiles(self.changes, CHANGE_QUANTILES)):
@@ -68,7 +71,7 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 
 
 def theta(standard: Tensor, compared: Tensor) -> float:
-    """Return Θ, the share of steps at which standard attention has a smaller Δ than the compared model.
+    """Return Θ, the share of steps at which Δ of standard attention is smaller than Δ of the compared model.
 
     Both cover the same steps of the same sequences. The paper's equation 20 has the opposite inequality; its
     text and its Table 2 agree with this function.
@@ -108,7 +111,7 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
 
 
 def quantiles(values: Tensor, count: int) -> list[float]:
-    """Return `count` evenly spaced quantiles, the middles of equal parts."""
+    """Return `count` evenly spaced quantiles, at (i + 0.5) / count."""
     shares = (np.arange(count) + 0.5) / count
     return np.quantile(values.numpy(), shares, method="hazen").tolist()
 
@@ -158,7 +161,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Return Δ of every two consecutive steps of one source, (n - 1,)."""
+        """Return Δ (n - 1,) for each two consecutive steps of one source."""
         batch = collate(split, [pair])
         trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)
@@ -173,7 +176,7 @@ class EncoderProbe:
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """Return the pair whose attention is shown: the first with the longest of the first `sequences` sources.
+    """Return the pair whose attention is shown: the one with the longest of the first `sequences` sources.
 
     Sources longer than MAX_SHOWN_SYMBOLS are skipped; None if all are.
     """

@@ -38,14 +38,14 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "seconds", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials to which a trial is compared: those that attend to the encoder's outputs."""
+    """The trials to which a trial is compared, by attention: they attend to the encoder's outputs."""
 
     by_attention: dict[str, Trial]
     ambiguous: tuple[str, ...] = ()  # attentions of several trials
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """Return a key that is equal for trials that read the same sequences with the same encoder.
+    """Return the key of a trial's group: its trials read the same sequences with the same encoder.
 
     They may differ in the decoder's attention and in the length of training. None without a recurrent
     encoder.
@@ -60,7 +60,7 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Return the trials of the group that attend to the encoder's outputs, possibly this one.
+    """Return the trials among `others` that attend to the encoder's outputs; they may include `trial`.
 
     If several have the same attention, the one with the same [train] is taken.
     """
@@ -91,7 +91,7 @@ REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """The result of a probe for one trial; `metrics` is empty if they were stored or cannot be measured.
+    """The result of a probe for one trial; `metrics` is empty if stored before or impossible to measure.
 
     `reason` says why not. A trial is not compared with `ambiguous` attentions, which several trials share.
     """
@@ -111,7 +111,7 @@ class _Measurement:
 def probe_study(
     study: Study, store: Store | str | Path, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[ProbeResult]:
-    """Measure every trained model of a study over the first `sequences` test sequences of its task.
+    """Measure every trained model of a study on the first `sequences` test sequences of its task.
 
     A model is measured again only for another number of sequences, or if new models can be compared with it.
     Everything runs on the CPU in double precision, within the machine's time limit for each model.
@@ -201,7 +201,7 @@ class _Group:
 
 
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
-    """Return the results for a trial's model, or the reason for none, such as a time or memory limit.
+    """Return the results for a trial's model, or why there are none, such as a time limit.
 
     Raise MachineError if the machine fails. Other errors are passed on.
     """
@@ -224,7 +224,7 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def _probe(
     group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
 ) -> Iterator[ProbeResult]:
-    """Measure every trial of a group in turn; their pairs are loaded once, when first needed."""
+    """Measure every trial of a group in turn; load the group's pairs once, when they are first needed."""
     first = next(iter(group.members.values())).trial
     pairs = cache(lambda: PairData(first.settings, machine.data))
     for trial, trained in group.members.items():

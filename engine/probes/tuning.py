@@ -107,7 +107,7 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """Return the distinct searches to try, without penalties and estimates that would change nothing."""
+        """Return the distinct searches to try; settings that would change nothing are left out."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._uses_output_sizes, not covers_nothing(root)
@@ -201,7 +201,7 @@ class _Tuning:
 
 
 def _dev_name(decoding: Decoding) -> str:
-    """Return the dev metric's name for a search; it names the sizes unless all are tried."""
+    """Return the name of a search's dev metric; it contains the choice of sizes unless this is "all"."""
     sizes = "" if decoding.sizes == "all" else f",{decoding.sizes}"
     return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}{sizes}]"
 

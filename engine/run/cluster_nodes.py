@@ -1,4 +1,4 @@
-"""Nodes of a cluster, each checked before a run begins; the smallest of them sets the share of a GPU."""
+"""Check of a cluster's nodes before a run begins; the smallest node decides each trial's share of a GPU."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StorePlace:
     marker: str | None = None
 
     def open(self) -> Store:
-        """Return the store as seen from this node; raise NodeError if it is another folder here."""
+        """Open the store on this node; raise NodeError if this node does not share the store's folder."""
         if self.marker is not None and not Path(self.marker).exists():
             raise NodeError(
                 f"expected to see the results in {self.root}, which this node cannot see: "
@@ -95,7 +95,7 @@ def fit_to_cluster(
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Check every node of the connected cluster that has resources for a trial, by a task on each."""
+    """Check each node of the connected cluster that has the resources for a trial, by a task on that node."""
     nodes, pickled = _find_nodes(machine), pickle.dumps(list(settings))
     given = (look_at_code(), str(torch.__version__)), place, machine, loaded_files(), pickled
     task = ray.remote(check_node)
@@ -118,7 +118,7 @@ def check_node(
     plugins: tuple[PluginFile, ...],
     settings: bytes,
 ) -> tuple[str, int]:
-    """Return why this node cannot train trials, or "", and the free bytes of its fullest GPU.
+    """Return why this node cannot train trials ("" if it can), and the free bytes of its fullest GPU.
 
     The node needs the code and the version of torch of the `driver`, the store, the plug-ins and the corpora.
     The pickled settings may need the plug-ins. The bytes are 0 if trials train on CPUs.
@@ -195,7 +195,10 @@ def _lacking_room(machine: Machine) -> str:
 
 @contextmanager
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield the store's place for workers; a folder for a cluster has a marker file during the context."""
+    """Yield the place of the store for workers.
+
+    A folder that a cluster uses has a marker file during the context.
+    """
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)

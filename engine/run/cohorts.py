@@ -62,19 +62,19 @@ class CohortSource(Protocol):
     """A source of cohorts. It learns how each one ends; a search uses this to choose the next."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the name and jobs of a worker's next cohort; None at the end."""
+        """Return the name and the jobs of the next cohort for a worker; None if there is none."""
         ...
 
     def may_have_more(self) -> bool:
-        """Return whether the end of a running cohort may lead to another one."""
+        """Return whether more cohorts may follow when a running cohort ends."""
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether to prune a cohort whose metric has this value after an epoch."""
+        """Return whether to prune the cohort, given the value of its metric after an epoch."""
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Record the end of a cohort, `completed` or pruned; return the events that follow."""
+        """Record the end of a cohort, completed or pruned; return the events that follow from it."""
         ...
 
 
@@ -93,7 +93,7 @@ def expected_work(trial: Trial) -> float:
 
 
 class GridCohorts:
-    """Cohorts of given jobs: in order for one worker, the largest first for several.
+    """Cohorts of given jobs: in the given order for one worker, the largest jobs first for several workers.
 
     A cohort has the work of COHORT_S seconds, by the speed of finished cohorts. Towards the end cohorts
     shrink, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be
@@ -142,7 +142,7 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """Return the minimum work of a cohort, given the work of one second, to hide `SCHEDULING_S`.
+        """Return the minimum work of a cohort; less work would not hide the time to schedule it.
 
         Until as many cohorts as workers have ended, it is at most a worker's share of the remaining work.
         Among cohorts that started together the shortest end first, and they say little about the speed.
@@ -192,7 +192,7 @@ FLUSH_S = 1.0
 
 
 class OutcomeBuffer:
-    """Buffer of a worker's finished trials, which are reported as ended only once they are stored.
+    """Buffer of a worker's finished trials; each is reported as ended only after its outcome is stored.
 
     Until then a trial keeps its lease and its checkpoint: if the worker dies, the trial is resumed and ends
     again.
@@ -209,12 +209,15 @@ class OutcomeBuffer:
         self._attempts[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store the buffered outcomes if the last flush is long enough ago. Raise MachineError."""
+        """Store the buffered outcomes if the last flush was long enough ago.
+
+        Raise MachineError if they cannot be stored.
+        """
         if self._attempts and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield events up to a machine failure; the end of a trial only after its outcome is stored."""
+        """Yield events up to a machine failure; hold back the end of a trial until its outcome is stored."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:
@@ -243,7 +246,7 @@ class OutcomeBuffer:
         return [self._waiting.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store buffered outcomes that this process still owns; after a failure keep and report nothing."""
+        """Store buffered outcomes that this process still owns; if that fails, drop all and report none."""
         held, self._attempts = self._attempts, {}
         waiting, self._waiting = self._waiting, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}
@@ -265,7 +268,7 @@ milliseconds, as long as some of its steps."""
 
 
 class Worker:
-    """A process that runs cohorts: its store, device and limits."""
+    """A process that runs cohorts, with its store, its device and its limits."""
 
     def __init__(
         self,
@@ -317,7 +320,7 @@ class Worker:
         yield from self._buffer.stored(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """Return the trials of a search point in lockstep.
+        """Return the attempts at a search point as a `Lockstep`.
 
         Short trials that end together are stored together.
         """
@@ -328,7 +331,7 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Yield the events of training up to a machine failure; ends of trials are not stored yet."""
+        """Yield the events of training up to a machine failure, before the ends of trials are stored."""
         for alike in alike_jobs(attempts) if self._packer is not None else [[each] for each in attempts]:
             while left := [attempt for attempt in alike if not attempt.ended]:
                 for event in take_turn(left, self._packer):
@@ -354,7 +357,7 @@ def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """Group attempts by the form of their trials; a trial that cannot be packed forms its own group."""
+    """Group attempts by the form of their trials; a trial that cannot be packed is a group of its own."""
     found: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         form = form_of(attempt.job.trial.settings) or attempt.job.trial.id
@@ -363,7 +366,7 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start attempts, or train one more epoch of those that have trained least; yield their events.
+    """Start all new attempts, else train one epoch of those with the fewest epochs; yield their events.
 
     A trial ends with its last epoch. With a packer, trials take their steps together.
     """
@@ -383,7 +386,7 @@ def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Ev
 
 
 class Lockstep:
-    """The trials of one search point, trained in lockstep by epochs, so that their mean can be judged early.
+    """The trials of one search point, trained in lockstep by epochs; their mean decides about early pruning.
 
     A point belongs to one process: all processes claim the same trial first, and its owner gets the others.
     With a packer, trials of one form, such as the seeds of the point, take their steps together.
@@ -402,7 +405,7 @@ class Lockstep:
         return all(attempt.ended for attempt in self._attempts)
 
     def advance(self) -> list[Event]:
-        """Train one more epoch of the trials that have trained least; return the events.
+        """Train one more epoch of the trials with the fewest epochs; return the events.
 
         Thus trials that a crash has set back catch up first, and all are judged at the same epoch.
         """
@@ -420,7 +423,10 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """Yield the events of `advance` before ends are stored, up to one that ends the step for all."""
+        """Yield the events of `advance`, before outcomes are stored.
+
+        Stop after the event that another process has a trial, or that the machine fails.
+        """
         is_starting = any(attempt.epoch is None for attempt in self._open())
         for _ in range(1 + is_starting):
             for event in take_turn(self._open(), self._packer) if self._open() else ():
@@ -432,7 +438,7 @@ class Lockstep:
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def mean_metric(self, metric: str) -> float:
-        """Return the mean of a metric over the trials; NaN while one lacks it, or if one has failed."""
+        """Return the mean of a metric over the trials; NaN if a trial has no value yet or has failed."""
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 

@@ -1,4 +1,4 @@
-"""Driver of a study: it trains the missing trials, here or on Ray, until none is left."""
+"""Driver of a study: it trains the missing trials, in this process or on Ray, until none is left."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ENDED_BETWEEN_LOOKS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts of a study after a run: stored trials by status, trials trained now, trials left.
+    """Counts of a study after a run: stored trials by status, trials that this run trained, trials left.
 
     `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is set if
     `max_failures` ended the run.
@@ -152,7 +152,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the known missing trials; for an ablation path, those up to its current round."""
+    """Train the missing trials that are known now; for an ablation path, those up to its current round."""
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
@@ -233,7 +233,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 
 
 def _save_record(study: Study, store: Store) -> None:
-    """Save the study as it runs now."""
+    """Save the text and the settings with which the study runs now."""
     store.records.save(
         study.name,
         {
@@ -274,7 +274,7 @@ class RunCounter(Relay):
         return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Count trials that belong to this run."""
+        """Record the trials that belong to this run."""
         self.planned.update(trial.id for trial in trials)
         super().on_planned(trials)
 
@@ -295,7 +295,7 @@ class RunCounter(Relay):
 
 
 class RunRounds:
-    """The rounds of one run; methods return the reasons for abandoned cohorts."""
+    """The rounds of one run; each method returns the reasons why cohorts were abandoned."""
 
     def __init__(
         self,
@@ -336,7 +336,10 @@ class RunRounds:
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train at most `max_trials` of these trials; `last` has their last attempts."""
+        """Train at most `max_trials` of the missing trials.
+
+        `last` has the number of each trial's last attempt.
+        """
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
@@ -400,7 +403,7 @@ class RunRounds:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
-        """Wait until trials of other drivers are free, all have ended, or a stop is requested.
+        """Wait until trials that other drivers held are free, all have ended, or a stop is requested.
 
         Return each free trial with the last attempt of its dead owner; -1 if there was none.
         """

@@ -27,7 +27,7 @@ from ..trial.training import Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """A node's GPUs, the free bytes of the fullest of them, and the node's CPUs."""
+    """The GPUs and CPUs of a node, and the free bytes of its fullest GPU."""
 
     count: float
     device_bytes: int
@@ -62,7 +62,7 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """Return the part of a GPU for one trial: as many trials share it as fit its memory and CPUs.
+    """Return the part of a GPU for one trial: as many trials share a GPU as fit its memory and the CPUs.
 
     The largest step of the plan and the smallest node decide; a trial that runs out of memory is retried in
     parts. Ray fills one GPU before the next. So if at most `at_once` trials can train at the same time, the
@@ -90,7 +90,7 @@ def share(
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:
-    """Set the machine's `gpu_bytes` to the free bytes of its fullest GPU, unless set or on a CPU.
+    """Set `gpu_bytes` to the free bytes of the fullest GPU, unless it is set or trials train on a CPU.
 
     Call it before any trial of the run holds memory there.
     """
@@ -105,7 +105,7 @@ def free_bytes() -> int:
 
 
 def device_bytes(machine: Machine) -> int:
-    """Return the bytes of each GPU that trials may hold: those free at the start of the run, else all.
+    """Return how many bytes of each GPU trials may use: those free when the run started, or else all.
 
     For whole GPUs of a cluster, it is the bytes free now: a process asks before its first trial.
     """
@@ -157,7 +157,10 @@ def short_grid_seconds(
 
 
 def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Speed | None:
-    """Measure the seconds of steps, given by their FLOPs; None if there are none or one fails."""
+    """Measure the seconds of each step; None if there are no steps or one fails.
+
+    `steps` has one trial for each number of FLOPs.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(machine.threads)
     try:
@@ -169,7 +172,7 @@ def measure_speed(steps: Mapping[float, TrialSettings], machine: Machine) -> Spe
 
 
 def _measure_step(settings: TrialSettings, machine: Machine) -> float:
-    """Return the seconds of a step, including its share of the work after each epoch.
+    """Return the seconds of a step, including its share of the evaluation after each epoch.
 
     The fastest step counts, so that other load on the machine does not matter. The evaluation after an epoch
     is measured only for short steps, because it takes as long as many of them.

@@ -1,4 +1,4 @@
-"""Plan of a study on this machine: costs that are measured here, devices, and trials that train at once.
+"""Plan of a study on this machine: costs measured here, devices, and the number of trials at the same time.
 
 Python and the command line both plan by `plan_study`, and print the plan that it returns.
 """
@@ -57,7 +57,7 @@ def plan_study(
     machine: Machine | None = None,
     only: Collection[str] | None = None,
 ) -> Plan:
-    """Return the plan of a study, or of some trials of a grid, with a store and this machine's devices."""
+    """Return the plan of a study, or of some trials of a grid, given a store and this machine's devices."""
     machine = machine or Machine()
     checkpoints = machine.activation_checkpointing
     plan = make_plan(
@@ -110,7 +110,7 @@ def measure_steps(machine: Machine) -> MeasureSteps:
 
 
 def _measure_speed(steps: Mapping[float, TrialSettings], data: Path) -> dict[str, int]:
-    """Return the nanoseconds of each step by its FLOPs; empty if a step fails."""
+    """Return a mapping from the FLOPs of each step to its nanoseconds; empty if a step fails."""
     from .placement import measure_speed  # noqa: PLC0415 -- loads torch
 
     found = measure_speed(steps, replace(ONE_CPU, data=data))
@@ -143,7 +143,7 @@ def _group_sizes(study: Study) -> list[GroupSize]:
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:
-    """Return the optimiser state of a trial; torch is only loaded if the shapes of weights matter."""
+    """Return the size of a trial's optimiser state; None if it follows from the number of weights alone."""
     if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
     from ..optimisers.build import weight_state  # noqa: PLC0415 -- loads torch
@@ -213,7 +213,7 @@ def _shared(
 
 
 def _trials_per_gpu(gpus: Gpus) -> int | None:
-    """Return how many trials a share of a GPU allows; None if no share is set."""
+    """Return how many trials fit on a GPU by their share of it; None if no share is set."""
     return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
 
 
@@ -236,7 +236,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
-    """Return how many trials can train at once, a pack counting as one; None if none is left."""
+    """Return how many trials can train at the same time; a pack counts as one. None if no trial is left."""
     study = plan.study
     if study.search is not None or machine.pack == "off":
         return most_at_once(study, plan.num_remaining) or None
@@ -249,7 +249,7 @@ def count_at_once(plan: Plan, machine: Machine, store: Store) -> int | None:
 
 
 def _describe_packs(plan: Plan, machine: Machine) -> str:
-    """Describe packs: `144 trials can train together, at most 16 at once …`; "" without packs or trials."""
+    """Describe packs: `144 trials can train together, at most 16 at once …`; "" if there are none."""
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""
@@ -282,7 +282,7 @@ def _count_words(count: int) -> str:
 
 
 def _cpu_months(plan: Plan) -> str:
-    """Return a note that a study needs a GPU if its FLOPs alone would take this machine's CPUs weeks."""
+    """Return a note that a study needs a GPU if its FLOPs would take this machine's CPUs weeks, else ""."""
     days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
     if days < _MAX_CPU_DAYS:
         return ""
@@ -317,7 +317,7 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Return the core-hours of `seconds` of training and this machine's time: `3.1 core-hours, 1.6 h`."""
+    """Describe `seconds` of training as core-hours and as time on this machine: `3.1 core-hours, 1.6 h`."""
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = f"{seconds * machine.cpus / 3600:,.1f} core-hours, "

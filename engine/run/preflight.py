@@ -1,4 +1,4 @@
-"""Checks before any training for faults that would make trials fail or mislead: leaks, lengths, corpora."""
+"""Checks before training for faults that make trials fail or give false results: leaks, lengths, corpora."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def sees_future(block: BlockNode) -> bool:
 
 
 def check_reaches(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError with all blocks of plug-ins that see further than their stated reach."""
+    """Raise PluginError with all plug-in blocks whose outputs depend on inputs beyond their stated reach."""
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model) for each in all_settings
     )
@@ -165,7 +165,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
 
 
 def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection[str], folder: Path) -> None:
-    """Raise DataError if training or a search follows bits per byte, and tokens lose some of the text.
+    """Raise DataError if training or a search uses bits per byte, but the tokens lose some of the text.
 
     `goals` are the metrics of a search; the corpora are prepared.
     """

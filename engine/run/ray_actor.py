@@ -1,4 +1,4 @@
-"""Worker of a run on Ray: an actor that runs one cohort after the other."""
+"""Worker of a run on Ray: an actor that runs one cohort after another."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NO_GPU_RESTRICTION = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
 
 
 class _WorkerLeavesError(Exception):
-    """A worker leaves because its node is drained or its GPU is lost; another worker resumes its trials."""
+    """A worker ends because its node is drained or its GPU is lost; a different worker resumes its trials."""
 
 
 def request_stop(run: str) -> None:
@@ -68,7 +68,7 @@ def share_cores(machine: Machine) -> None:
 
 
 def see_own_gpus() -> None:
-    """Restrict CUDA to the GPUs that Ray assigned to this process, if the environment disables it in Ray.
+    """Restrict CUDA to the GPUs that Ray assigned to this process, if Ray was told not to do it itself.
 
     Otherwise all workers of a node would train on its first GPU. Call it before CUDA is used.
     """
@@ -165,7 +165,7 @@ class CohortActor(tune.Trainable):
 
 
 class _LeaveWatcher:
-    """Watcher that requests a stop when this worker must leave: the run stops, or its node or process ends.
+    """Watcher that requests a stop of this worker when the run stops, or when its node or process must end.
 
     A node ends when it is drained, for example by SIGTERM to `ray start --block`.
     """
@@ -197,7 +197,7 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Poll until the worker must leave; ignore a head that does not answer."""
+        """Poll until the worker must end; ignore a head that does not answer."""
         never = threading.Event()
         while not never.wait(LOOK_S):
             with suppress(Exception):
@@ -224,7 +224,7 @@ class _LeaveWatcher:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """Remove machine failures from the result of a worker that leaves, so that Tune continues."""
+    """Remove machine failures from the result of a worker that ends, so that Tune continues the cohort."""
     events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
     return found | {"events": events, "done": False, COMPLETED: False}
 

@@ -1,4 +1,4 @@
-"""Trials on Ray: Tune runs cohorts in reused actors, which write their own results.
+"""Trials on Ray: Tune runs cohorts in actors, which are reused and write results to the store themselves.
 
 Nothing here must survive a crash: the next driver finds the missing trials in the store.
 """
@@ -45,7 +45,7 @@ _FINISHED: Any = Searcher.FINISHED
 
 
 class _NeverPickled:
-    """An object that Tune pickles but never unpickles, so its state is left out."""
+    """Base of objects that Tune pickles but never unpickles; their state is left out."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -67,7 +67,7 @@ class _CohortSearcher(_NeverPickled, Searcher):
         self._names: dict[str, str] = {}
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the next cohort as a configuration, None to be asked later, or Tune's mark for the end.
+        """Return the next cohort's configuration, None if Tune must ask later, or Tune's mark for the end.
 
         There is always one cohort more than workers, for the first worker that is free.
         """

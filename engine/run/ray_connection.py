@@ -37,7 +37,7 @@ _ResultT = TypeVar("_ResultT")
 
 
 class HeadWatch:
-    """Watcher of a head at HOST:PORT: whether it accepts connections.
+    """Watcher of the cluster's head at HOST:PORT; it checks whether the head accepts connections.
 
     Without a head, Ray ends the driver without a message, and calls of Ray do not return. So each call runs
     in its own thread, which is abandoned if the head is gone.
@@ -114,7 +114,7 @@ class _StartTooSlow(BaseException):
 
 @contextmanager
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
-    """Connect to the machine's cluster, or start one for the duration of the context.
+    """Connect to the cluster at the machine's address; without an address, start one until the context ends.
 
     Raise MachineError if no cluster can be started, and ConnectionError if none answers at the address. Ray
     replaces the handler of SIGTERM.
@@ -200,7 +200,7 @@ def _start_failure(attempts: int, cause: str) -> MachineError:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise _StartTooSlow in the context after this many seconds; do nothing outside the main thread."""
+    """Raise _StartTooSlow in the context after `seconds`; outside the main thread, set no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -218,7 +218,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def _job() -> JobConfig:
-    """Return this driver's job settings: workers get the driver's module search path.
+    """Return the settings of this driver's Ray job; they give workers the driver's module search path.
 
     By default Ray puts the working folder first, except for a client's job.
     """
@@ -253,7 +253,7 @@ def search_path() -> list[str]:
 
 
 def _make_look() -> Callable[[], Code]:
-    """Return the function that describes a process's code.
+    """Return a function that describes the code of the process that calls it.
 
     An inner function is pickled by value, so a worker needs no package to run it.
     """

@@ -83,7 +83,10 @@ def ascending(inputs: Tensor) -> Tensor:
 
 
 def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw [x ; 0…0], x uniform over the vocabulary; x may contain symbol 0, as in the released program."""
+    """Draw [x ; 0…0] with x uniform over the vocabulary.
+
+    As in the released program, x may contain symbol 0.
+    """
     return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
 
 
@@ -103,7 +106,7 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw operands a and b with a separator, each uniform over n-bit numbers that are not all ones.
+    """Draw operands a and b, separated; each is uniform over the n-bit numbers except that of all ones.
 
     Enough candidates are drawn for each operand that all are rejected with a chance of at most 2^-64; the
     first valid one is taken, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)
@@ -210,7 +213,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
 ) -> tuple[Batch, ...]:
-    """Draw sequences from a seed, spread as evenly as possible over the lengths."""
+    """Draw `count` sequences from a seed, spread as evenly as possible over the lengths."""
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
     return tuple(

@@ -119,7 +119,7 @@ def examples_fit(task: Subject) -> None:
 
 
 def shapes_are_one(task: Subject) -> None:
-    """Check that batches have one shape if the task says so: tokens, scored targets, no lengths."""
+    """Check that all batches have one shape and one number of scored targets, if the task says so."""
     if not task.has_one_shape:
         return
     drawn = [task.draw(seed) for seed in range(SHAPES_DRAWN)]
@@ -136,7 +136,7 @@ def targets_vary(task: Subject) -> None:
 
 
 def split_is_fixed(task: Subject) -> None:
-    """Check that each test set is the same whenever it is drawn, and differs from the others."""
+    """Check that each test set is the same whenever it is drawn, and differs from all other test sets."""
     first, again = task.test_sets(), task.test_sets()
     digests = {name: _digest(examples) for name, examples in first.items()}
     assert digests == {name: _digest(examples) for name, examples in again.items()}, "a test set has changed"
@@ -144,7 +144,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Check that the scored targets equal the output of `solve` for the inputs, for any padding."""
+    """Check that the scored targets equal the result of `solve` for the inputs, whatever the padding is."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -158,7 +158,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """Check that no input beyond the stated reach changes a target, but that the furthest within does.
+    """Check that inputs beyond the stated reach change no target, and that the furthest within it change one.
 
     One input at a time is replaced by the input of another example at the same place.
     """
@@ -199,7 +199,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Check that a task's own losses are finite, one per target, and depend on its output alone."""
+    """Check that a task's own losses are finite, one per target, and depend only on that target's output."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)
@@ -258,7 +258,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """Return the kind whose examples have the same form: symbols may also be a second sequence."""
+    """Return the kind whose examples have the same form: those of transduction look like those of tagging."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 

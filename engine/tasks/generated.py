@@ -39,7 +39,7 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """Return the beginnings of an input and its target as text, value by value; · is not scored."""
+    """Return the beginnings of an input and its target as text; · marks a target that is not scored."""
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
     except TaskError:
@@ -64,7 +64,7 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
 
 
 def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
-    """Yield the faults of examples for this kind of task; `count` is their expected number."""
+    """Yield the faults of examples for a kind of task; `count` is the expected number of examples."""
     inputs, targets, lengths = examples
     rows = len(inputs)
     if count is not None and rows != count:

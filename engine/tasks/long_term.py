@@ -32,7 +32,7 @@ class RegressionBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTermProblem:
-    """One problem: numbers from `low` to 1, and the function of the two marked ones that gives the answer."""
+    """One problem: numbers from `low` to 1, and a function from the two marked numbers to the answer."""
 
     low: float
     answer: Callable[[Tensor, Tensor], Tensor]
@@ -69,7 +69,7 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two different steps for the marks: one of 1 to 9, and one from 1 to before the middle."""
+    """Return two different steps to mark: one from 1 to 9, and one from 1 to the last before the middle."""
     first = 1 + draws[0] % _MAX_FIRST_MARK
     before = lengths // 2 - 1  # possible steps of the second mark, without excluding the first
     second = 1 + draws[1] % (before - (first <= before).long())

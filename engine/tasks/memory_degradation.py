@@ -110,7 +110,7 @@ def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Genera
 
 
 def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Tensor:
-    """Draw runs of symbols; too long runs are cut, and the last one fills the rest."""
+    """Draw runs of symbols; cut the runs at the end of the sequence, or let the last run fill it."""
     symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
     runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
     places = torch.arange(spec.max_length).expand(count, -1).contiguous()

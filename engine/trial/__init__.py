@@ -1,4 +1,4 @@
-"""A trial's life from its checkpoint to its stored row, through any failure.
+"""The course of a trial from its checkpoint to its stored row, including failures of every kind.
 
 `resumable_attempt` claims a trial, and is the state machine of an attempt. `training` has the training loop,
 and `evaluation` what follows each epoch, including the end of a training. `checkpoints` stores what it

@@ -48,7 +48,7 @@ class CheckpointData:
 
 
 class Checkpoint:
-    """The folder of one unfinished trial: its settings, its starts, its state, and its previous state.
+    """The folder of one unfinished trial, with its settings, its starts, its state and its previous state.
 
     Without its own state it continues a `shorter` trial, whose last state is in the file beside it. When a
     method returns, the data that it wrote are in the folder's `place`.
@@ -104,7 +104,7 @@ class Checkpoint:
         return True
 
     def record_stop(self) -> None:
-        """Record a clean stop of the last start, if the trial is unfinished."""
+        """Record that the last start was stopped cleanly, if the trial is unfinished."""
         with suppress(OSError):  # a start without this line counts as a death
             self._place.fetch_file(self._starts)
             if self._starts.is_file():
@@ -125,7 +125,7 @@ class Checkpoint:
                 self._place.put(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
-        """Return the last intact state, or None; log and rename a damaged file."""
+        """Return the last intact state, or None if there is none; log and rename damaged files."""
         self._place.fetch(self._folder)
         for path in (self._state, self._previous):
             try:
@@ -163,14 +163,14 @@ class Checkpoint:
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial in a store; with `shorter` it may continue that trial's checkpoint."""
+    """Return the checkpoint of a trial in a store; given a `shorter` trial, it may continue from that one."""
     folder = store.files.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
     return Checkpoint(folder, end, store.files.place)
 
 
 def dies_often(folder: Path) -> bool:
-    """Return whether a trial's last starts have all died, so that other trials should come first."""
+    """Return whether a trial's last starts have all died; other trials should then come first."""
     try:
         begun = trial_files.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):

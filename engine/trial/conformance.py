@@ -85,7 +85,7 @@ def check_resumes(settings: TrialSettings) -> None:
 
 
 def check_moves_weights(settings: TrialSettings) -> None:
-    """Check that each loss term has gradients: without it a training ends with other weights."""
+    """Check that each loss term has gradients: a training without the term ends with different weights."""
     whole = _weights(settings)
     for term in settings.train.loss_terms:
         assert term.weight, f"{term.name}: expected a weight other than 0"
@@ -152,7 +152,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one step, or evaluate after the last step of an epoch; return the metrics of a finished epoch."""
+    """Take one step or, after an epoch's last step, evaluate; return the metrics if an epoch has ended."""
 
     def leave() -> None:
         raise StoppedMidway

@@ -133,7 +133,7 @@ class BestEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The number of epochs so far, and everything that decides when a training ends.
+    """The number of epochs so far, and all values that decide when a training ends.
 
     `losses` are the last training losses, as many as [train] stop compares.
     """
@@ -167,7 +167,7 @@ class Stopping:
 
     @property
     def is_last_epoch(self) -> bool:
-        """Return whether the epoch is the last one, whatever its evaluation gives."""
+        """Return whether the epoch is the last one, no matter what its evaluation gives."""
         return self.epoch >= self.train.epochs or self._has_converged
 
     @property
@@ -259,5 +259,5 @@ def evaluate_epoch(
 
 
 def ends_training(objective: Objective[AnyModel], stopping: Stopping) -> bool:
-    """Return whether a training ends with the epoch that has just been evaluated."""
+    """Return whether a training ends after the epoch that has just been evaluated."""
     return stopping.is_last_epoch or stopping.is_impatient or objective.solved

@@ -1,4 +1,4 @@
-"""Failures from outside a trial: of the machine, deaths of its processes, and a lack of memory.
+"""Failures that a trial does not cause itself: of the machine, of its processes, and of memory.
 
 After a failure of the machine nothing is stored, and the study stops. A process that dies leaves a crash
 report next to the checkpoint. A trial fails if its processes die too often in one of its epochs.
@@ -135,7 +135,7 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Record that this process has lost its GPU, if the error says so: later trials are not to blame.
+    """Record that this process has lost its GPU, if the error says so; later trials did not cause this.
 
     If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
     cause.
@@ -181,7 +181,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    """Return the machine failure that an exception reports; None if it is the trial's or a consequence."""
+    """Return the machine failure that one exception reports; None if it reports a failure of another kind."""
     if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -226,7 +226,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCounts:
-    """The number of deaths after a start at the same position of a trial: in this run, and in total."""
+    """The number of a trial's starts at the same position that died: in this run, and in all runs."""
 
     in_run: int
     in_all: int
@@ -234,13 +234,13 @@ class CrashCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashReport:
-    """The traceback or reason left by a dead process, and its time limit."""
+    """The traceback or reason that a dead process left, and the time limit of that process."""
 
     limit_s: float | None
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Return why the trial fails after this single death; None if it is retried under this limit."""
+        """Return why the trial fails after this one death; None if it is retried within `limit_s`."""
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
             return None
         if _TIMEOUT.search(self.text):
@@ -257,7 +257,7 @@ class CrashReport:
 
     @property
     def rest(self) -> str:
-        """Return the full text on new lines, if the summary does not contain all of it."""
+        """Return the full text, beginning on a new line; "" if the summary already contains all of it."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
@@ -284,7 +284,7 @@ def recording_crashes(folder: Path, limit_s: float | None) -> Iterator[int]:
 
 
 def crash_report_file(folder: Path) -> Path:
-    """Return the file for the crash reports of processes that train this checkpoint's trial."""
+    """Return the file in which processes that train the trial of a checkpoint report crashes."""
     return folder / _FILE
 
 
@@ -300,7 +300,7 @@ def take_crash_report(folder: Path) -> CrashReport | None:
 
 
 def _open(folder: Path) -> int:
-    """Return the truncated file, or standard error if the file cannot be written."""
+    """Open the crash report file, emptied, or standard error if the file cannot be written."""
     try:
         return os.open(crash_report_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
@@ -342,7 +342,7 @@ _PERHAPS_OUT_OF_MEMORY = (
 
 
 class OomRetries:
-    """Counter of a trial's out-of-memory errors, which decides the number of parts of its batches."""
+    """Counter of a trial's out-of-memory errors; after each one its batches are split into more parts."""
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         train = settings.train
@@ -357,12 +357,12 @@ class OomRetries:
 
     @property
     def parts(self) -> int:
-        """Return the parts of a batch in the current try."""
+        """Return the number of parts into which the current try splits a batch."""
         return self._parts[self.tries]
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the training settings with these parts; the trial keeps its id."""
+        """Return the settings with batches split into `parts`; the trial keeps its id."""
         train = self._settings.train
         if self.parts == train.accumulate:
             return self._settings
@@ -372,16 +372,16 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return the suffix of the row's device; empty if batches follow the settings."""
+        """Return a suffix of the row's device with the number of parts; empty if the settings have it too."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:
-        """Continue from the tries of earlier processes."""
+        """Read how many tries earlier processes have used, and continue from there."""
         with suppress(OSError, ValueError):
             self.tries = min(int(self._file.read_text("ascii")), len(self._parts) - 1)
 
     def next(self) -> bool:
-        """Switch to the next way to train; return False if there is none."""
+        """Switch to the next number of parts; return False if there is none."""
         if self.tries + 1 >= len(self._parts):
             return False
         self.tries += 1
@@ -411,7 +411,7 @@ def may_be_out_of_memory(error: BaseException) -> bool:
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return `compute(parts)`; if memory runs out, double the parts up to `most`."""
+    """Return `compute(parts)`; if memory runs out, compute again with twice as many parts, up to `most`."""
     while True:
         try:
             return compute(parts)
@@ -423,7 +423,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """Evaluate a model; if memory runs out, its batches are split into more parts."""
+    """Evaluate a model; if memory runs out, evaluate again with batches split into more parts."""
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:

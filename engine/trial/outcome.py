@@ -1,4 +1,4 @@
-"""The stored outcome of a trial: its row, where it comes from, and its model if weights are kept."""
+"""The stored outcome of a trial: its row, its code and device, and its model if weights are kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def commit() -> str | None:
 
 
 def describe_code(root: Path) -> str | None:
-    """Return the short git commit of a folder; None if it is not a clone.
+    """Return the short git commit of a folder; None if the folder is not a git clone.
 
     If code differs from it, a hash follows, as in 5d02964+a1b2c3d4. It covers the names and contents of all
     changed or new Python files and files in the catalog. Equal changes have equal hashes. Tests, documents
@@ -94,13 +94,13 @@ def peak_mib(device: torch.device) -> float:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    """Run a read-only git command in a clone, without refreshing even its index."""
+    """Run a git command in a clone; the clone stays unchanged, including its index."""
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 
 
 def _hash_files(root: Path, names: Iterable[bytes]) -> str:
-    """Return eight hexadecimal digits for files in a folder; a missing file counts by its name."""
+    """Return eight hexadecimal digits of a hash of files; of a missing file, only the name is hashed."""
     digest = hashlib.sha256()
     for name in names:
         path = root / os.fsdecode(name)
@@ -121,7 +121,7 @@ def _processor() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A trial to run: the number of the attempt, from 0, and the run of the study that it belongs to.
+    """A trial to run, with the number of its attempt, from 0, and the id of the study's run.
 
     Until it is claimed, the attempt is the first number that the store did not know at planning; attempts up
     to `gone` belong to dead processes. `keep_weights` says whether the store gets its trained weights,
@@ -171,7 +171,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the row of a trial that ends now; the first line of the reason is a summary."""
+    """Return the row of a trial that ends now; the first line of `reason` summarises it."""
     trial, settings = job.trial, job.trial.settings
     recipe = parse(settings.model.recipe)
     return TrialRow(
@@ -217,7 +217,7 @@ def measured_totals(
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Write the trained model with its metrics, except speed metrics."""
+    """Write the trained model with its metrics, except the speed of its training."""
     model = ModelFile(
         trial=trial,
         weights=training.weights(),
@@ -232,5 +232,5 @@ def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) ->
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:
-    """Return the metrics of the last epoch; none before the first."""
+    """Return the metrics of the last epoch; empty before the first epoch has ended."""
     return {row.name: row.value for row in rows if row.epoch == rows[-1].epoch}

@@ -46,7 +46,7 @@ REFRESH_S = 1800.0
 
 
 class Claims:
-    """Claimer of jobs for one worker of a run.
+    """Claimer of jobs for one worker of a run; it takes leases, and reads the store only when needed.
 
     If the lease of a job's first attempt is free, no other process has had the trial, unless leases of ended
     trials were removed. So the store is read when a trial is taken over, after such a removal, and after
@@ -60,7 +60,7 @@ class Claims:
         self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
-        """Claim a job: return it with its attempt number and lease, or the process that has the trial."""
+        """Claim a job; return it with its attempt number and lease, or the process that has the trial."""
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
         if isinstance(claimed, LeaseState) and claimed.ended:
@@ -81,7 +81,7 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
     def _refresh(self, *, at_once: bool) -> None:
-        """Read the numbers of the last attempts, unless they were read recently and nothing forces it."""
+        """Read the numbers of the last attempts again if they are old or if a new read is forced."""
         now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()  # before the store is read
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
         if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
@@ -89,7 +89,7 @@ class Claims:
 
 
 def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event that another process has a trial whose outcome is not stored yet."""
+    """Return an event: another process has this trial, and the trial's outcome is not stored yet."""
     owner = state.owner
     return ClaimedElsewhere(
         trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
@@ -98,7 +98,7 @@ def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
 
 @storing()
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
-    """Store a trial as pruned by a scheduler, unless another process has the trial.
+    """Store that a scheduler has pruned a trial, unless another process has the trial.
 
     Raise MachineError if it cannot be stored.
     """
@@ -182,7 +182,7 @@ class Attempt:
     # -- transitions
 
     def advance(self) -> Event:
-        """Start, train one more epoch, or end; return the event.
+        """Start the trial, train one more epoch, or end the trial; return the event.
 
         Must not be called after the end. A machine failure is an event that leaves the trial unchanged. While
         this process is suspended, another one may take the trial over, and write and remove the same files.
@@ -215,7 +215,7 @@ class Attempt:
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
     def _fail(self, error: BaseException) -> Event | None:
-        """End the trial by an exception; return None if it is retried with less memory instead."""
+        """End the trial because of an exception; return None if it is retried with less memory instead."""
         if isinstance(error, LeakError | NotANumberError):
             return self._end("failed", str(error))
         if isinstance(error, TimeLimitPassed):
@@ -338,7 +338,7 @@ class Attempt:
             self._lease.end()
 
     def leave_if_lost(self) -> ClaimedElsewhere | None:
-        """Drop a buffered outcome if another process has taken the trial over meanwhile."""
+        """Drop the outcome, not stored yet, if another process has taken the trial over in the meantime."""
         return self._leave() if self._is_lost() else None
 
     # -- giving the trial back
@@ -353,14 +353,14 @@ class Attempt:
         self.ended, self._training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Release the trial for the process that has its search point; this start counts as no death."""
+        """Release the trial to the process that has its search point; this start counts as a clean stop."""
         if self._training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def _leave(self) -> ClaimedElsewhere:
-        """Leave the trial to a process that took it over after this one's lease had expired."""
+        """Leave the trial to the process that took it over after the lease of this process had expired."""
         message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self._training = True, None
@@ -380,7 +380,7 @@ class Attempt:
 
     @property
     def save_is_due(self) -> bool:
-        """Return whether a checkpoint within the epoch is due."""
+        """Return whether it is time to save a checkpoint within the epoch."""
         return self._every is not None and time.monotonic() - self._saved_at >= self._every
 
     def save_midway(self) -> None:
@@ -399,7 +399,7 @@ class Attempt:
         return True
 
     def _keep_if_last(self, training: Training) -> None:
-        """Keep the state before the last evaluation, from which longer trials continue."""
+        """Before the last evaluation, keep the state, from which longer trials can continue."""
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
             path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
@@ -413,7 +413,7 @@ class Attempt:
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
-        """Set a time limit for a context; if the process dies in it, it leaves a crash report."""
+        """Set a time limit for a context; if the process dies in the context, it leaves a crash report."""
         folder = self._checkpoint.folder
         with (
             failures.recording_crashes(folder, self._limit) as descriptor,
@@ -447,7 +447,10 @@ class Attempt:
 
     @property
     def packable(self) -> Training | None:
-        """Return the training if it may join a pack: no process died in its current epoch."""
+        """Return the training if it may join a pack, else None.
+
+        A training in whose current epoch a process died may not.
+        """
         training = self._training
         if not isinstance(training, Training) or self.ended or training.finished:
             return None

@@ -35,7 +35,7 @@ class Work:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Add the time of a context, unless it raises."""
+        """Add the time that a context takes, unless the context raises an exception."""
         self._began = time.perf_counter()
         try:
             yield
@@ -70,13 +70,13 @@ class Work:
 
 
 class TimeBudget:
-    """The seconds that the steps of a training may take, an equal share for each epoch."""
+    """The seconds that the steps of a training may take; each epoch has an equal share of them."""
 
     def __init__(self, seconds: float, epochs: int) -> None:
         self._seconds, self._epochs, self.spent = seconds, epochs, 0.0
 
     def add_step(self, began: float, step: int, device: torch.device) -> int:
-        """Add the time since `began`; return the number of steps of the whole training at the mean speed.
+        """Add the time since `began`; return how many steps the whole training will have at the mean speed.
 
         So a schedule is at the fraction of the budget that is spent.
         """
@@ -86,7 +86,7 @@ class TimeBudget:
         return max(step + 1, round(step * self._seconds / self.spent))
 
     def is_spent(self, epoch: int) -> bool:
-        """Return whether the share of an epoch, counted from 0, and of those before it is spent."""
+        """Return whether the seconds of an epoch, counted from 0, and of all epochs before it are spent."""
         return self.spent >= self._seconds * (epoch + 1) / self._epochs
 
 
@@ -148,7 +148,7 @@ class Training:
         self._begin_epoch()
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
-        """Train one epoch, or the rest of one, and evaluate the model; return the metrics of both.
+        """Train one epoch, or the rest of it, and evaluate the model; return the metrics of both.
 
         Raises NotANumberError if the mean loss of the epoch or of one of its terms is not finite. Raises
         LeakError if the task is causal and the model sees later inputs, and whatever `between_steps` raises.
@@ -272,7 +272,10 @@ class Training:
 
     @property
     def steps_left(self) -> int:
-        """Return the number of remaining steps of the current epoch; 1 until a budget of time is spent."""
+        """Return the number of steps left in the current epoch.
+
+        With a time budget, it is 1 until the epoch's share is spent.
+        """
         if self.budget:
             return 0 if self.budget.is_spent(self.epoch) else 1
         return self.settings.train.steps_per_epoch - self._taken
@@ -289,11 +292,11 @@ class Training:
 
     @property
     def lacks_last_evaluation(self) -> bool:
-        """Return whether only the evaluation after the last step of all is missing."""
+        """Return whether all steps of the training are taken, so that only the last evaluation is missing."""
         return self.epoch + 1 == self.settings.train.epochs and not self.steps_left
 
     def summary(self, last: Metrics) -> Metrics:
-        """Return the final metrics: the last epoch's metrics, with the mean speed of all epochs."""
+        """Return the final metrics: those of the last epoch, but with the mean speed of all epochs."""
         return last | {TOKENS_PER_S: self.work.tokens / max(self.seconds, 1e-9)}
 
     def weights(self) -> Mapping[str, Tensor]:

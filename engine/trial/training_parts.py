@@ -1,4 +1,4 @@
-"""Parts of [train]: the learning-rate schedule, loss terms and callbacks, and the norm of gradients."""
+"""Parts of a training: the learning-rate schedule, loss terms, callbacks, and the norm of gradients."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Schedule:
             self._plateau.step(measured["dev_loss"])
 
     def change_highest(self, rates: Sequence[float]) -> None:
-        """Change the peak learning rates of weight groups; the current fraction of the peak stays."""
+        """Change the peak learning rate of each weight group; keep the current fraction of the peak."""
         for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
             if rate != group["initial_lr"]:
                 group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
@@ -83,7 +83,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """The current fraction of the peak learning rate, and the mean training losses that it depends on."""
+    """The current fraction of the peak learning rate, and the recent mean losses on which it depends."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class RecentLosses:
         self.share = 1.0
 
     def take(self, loss: Tensor) -> None:
-        """Record the loss of a step, and reduce the fraction if the mean is worse than all recent means."""
+        """Record a step's loss; reduce the fraction if the new mean loss is worse than all recent means."""
         self._sum, self._steps = self._sum + loss, self._steps + 1
         if self._steps < self._settings.every:
             return
@@ -152,7 +152,7 @@ Path = tuple[Any, ...]
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """Copy nested containers with all tensors on a device, except those at some paths."""
+    """Copy nested containers and move their tensors to a device, except the tensors at the paths `but`."""
     if isinstance(state, Tensor):
         return state if path in but else state.to(device)
     if isinstance(state, dict):
@@ -165,7 +165,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return the states of plug-ins' parts for a checkpoint, noting which tensors are not on the device.
+    """Return the states of plug-in parts for a checkpoint; note which tensors are not on the device.
 
     Checkpoints are read on the CPU, which loses this difference.
     """
@@ -174,7 +174,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Rebuild the states from `own_states`, each tensor where it was or on the device."""
+    """Rebuild the states from `own_states`; put each tensor on the CPU or the device, where it was."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 
@@ -203,7 +203,7 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """A callback reports an unregistered metric, or changes torch's global settings."""
+    """A callback reports a metric that is not registered, or changes torch's global settings."""
 
 
 class Callbacks:
@@ -224,7 +224,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Return the callbacks' metrics after an epoch with these metrics, and after the last one."""
+        """Call the callbacks after an epoch, and also at the training's end; return their metrics."""
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -276,11 +276,11 @@ def _how_torch_computes() -> dict[str, object]:
 
 
 class LossTermError(ActivememError):
-    """A loss term watches a module that the model lacks, or is not a single number."""
+    """A loss term watches a module that the model does not have, or is not a single number."""
 
 
 class Scored(NamedTuple):
-    """The inputs, outputs and targets of a part of a step."""
+    """The inputs, outputs and targets of one part of a step."""
 
     inputs: Tensor
     outputs: Tensor
@@ -321,7 +321,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the terms' contribution to the loss of the last computed part, one of `parts`."""
+        """Return what the terms add to the loss of the part that was computed last, one of `parts`."""
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
@@ -374,7 +374,7 @@ class LossTerms:
 
 
 def check_watched(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise LossTermError with all terms that watch a module that a model of these trials lacks."""
+    """Raise LossTermError with all terms that watch a module that is not in a trial's model."""
     distinct = {
         (settings.model, settings.task.interface, settings.train.loss_terms): settings
         for settings in all_settings

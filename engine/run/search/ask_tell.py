@@ -1,4 +1,4 @@
-"""Optuna: its samplers and schedulers by name, and its studies, which propose points and receive the results.
+"""Optuna's samplers and schedulers by name, and its studies, which propose points and get their results.
 
 Samplers and schedulers may be a plug-in's. With rungs there is an Optuna study for each rung, since values
 of different rungs are never compared. The sampler uses the study of the highest rung with enough finished
@@ -54,7 +54,7 @@ FIRST_DRAWN = 10
 
 
 class SobolSampler(optuna.samplers.QMCSampler):
-    """Optuna's scrambled Sobol sequence, started at a given position."""
+    """Optuna's scrambled Sobol sequence, beginning at a given position."""
 
     def __init__(self, seed: int, place: int, *, draw_seed: int) -> None:
         drawn = optuna.samplers.RandomSampler(seed=draw_seed)
@@ -62,7 +62,7 @@ class SobolSampler(optuna.samplers.QMCSampler):
         self._place = place
 
     def _find_sample_id(self, study: optuna.Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Return the position; Optuna counts positions in the study, and a restored study has no count."""
+        """Return the given position; Optuna would count in its study, but a restored study has no count."""
         del study, search_space
         return self._place
 
@@ -97,7 +97,7 @@ MakeSampler = Callable[[int, int], BaseSampler]
 
 
 class RestartableSampler(BaseSampler):
-    """Sampler that delegates each proposal to a new one, seeded by the search's seed and the points so far.
+    """Sampler that makes a new sampler for each proposal, seeded by the search's seed and the points so far.
 
     Optuna's samplers keep a random generator between proposals, which a killed search loses. Here a proposal
     depends only on the store: the begun points, and their values. Exceptions of the sampler pass through the
@@ -114,7 +114,7 @@ class RestartableSampler(BaseSampler):
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
-        """Return one of the samplers if they are genetic."""
+        """Return one of the samplers if they are genetic samplers of Optuna, else None."""
         return self._first if isinstance(self._first, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(
@@ -207,7 +207,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """Return the generation of the point that ended after `ended` others, for Optuna's genetic samplers.
+    """Return, for Optuna's genetic samplers, the generation of the point that ended after `ended` others.
 
     They store it on each trial when they propose it; for points from the store it follows from their order.
     """
@@ -251,7 +251,7 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
 
 
 class PluginPruner(optuna.pruners.BasePruner):
-    """A plug-in's scheduler; its errors become a PluginError with its name."""
+    """A plug-in's scheduler; errors of its code become a PluginError that names it."""
 
     def __init__(self, name: str, pruner: optuna.pruners.BasePruner) -> None:
         self._name, self._pruner = name, pruner
@@ -280,7 +280,7 @@ Values = dict[str, Level]
 
 
 class AskTell:
-    """Proposer of a search's points, which reports to Optuna how they have ended."""
+    """Proposer of a search's points; it also reports to Optuna how points have ended."""
 
     def __init__(self, study: Study) -> None:
         assert study.search is not None
@@ -307,7 +307,7 @@ class AskTell:
     def propose(
         self, accept: Callable[[Values], SearchPoint | None], begun: int
     ) -> tuple[SearchPoint, optuna.Trial, str] | None:
-        """Return a new point, its Optuna trial and the name of its proposer; None if no point is left.
+        """Return a new point, its Optuna trial and the sampler that proposed it; None if no point is left.
 
         `accept` returns the point for new values, else None. `begun` is the number of points so far.
         """
@@ -326,7 +326,7 @@ class AskTell:
         return None
 
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
-        """Report a metric by epoch; return whether the scheduler prunes the point."""
+        """Report the metric of each epoch to the scheduler; return whether it prunes the point."""
         gives_up = False
         for epoch, value in course.items():
             trial.report(value, epoch)
@@ -382,12 +382,12 @@ def frozen_trial(
 
 
 def enough_points(study: Study) -> int:
-    """Return how many points with a value a rung needs before samplers learn from it."""
+    """Return how many points of a rung must have a value before samplers learn from that rung."""
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
 class RungStudies:
-    """Optuna's studies of a search's rungs, smallest fidelity first."""
+    """Optuna's studies, one for each rung of a search; the smallest fidelity comes first."""
 
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]
@@ -443,7 +443,7 @@ class RungStudies:
 
 
 class UnseenPoints:
-    """The untried points of a study's space: drawn uniformly, or in order.
+    """Source of the untried points of a study's space, which are drawn uniformly or taken in order.
 
     Draws depend on the search's seed and on the number of known points, so that a resumed search repeats
     them.
@@ -461,7 +461,7 @@ class UnseenPoints:
         self._noted.add(point_key(values))
 
     def __contains__(self, values: Mapping[str, Level]) -> bool:
-        """Return whether a point is untried."""
+        """Return whether a point has not been tried yet."""
         return point_key(values) not in self._noted
 
     def draw(self, known: int) -> Iterator[Values]:
@@ -480,7 +480,7 @@ class UnseenPoints:
                 yield values
 
     def in_order(self) -> Iterator[Values]:
-        """Yield points in order, each once per search; none if a dimension is real."""
+        """Yield the untried points in order, each once per search; yield none if a dimension is real."""
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
             if values in self:
                 yield values

@@ -42,7 +42,7 @@ RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score
 
 
 class PointError(ActivememError):
-    """A line that does not describe a point of the search; the message lists all faults."""
+    """A line of JSON does not describe a point of the search; the message lists all faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -50,7 +50,7 @@ class PointError(ActivememError):
 
 
 def read_handed_in(study: Study, line: object) -> SearchPoint:
-    """Return the point of a line of JSON, given by its `values` by dimension, its `recipe`, or both.
+    """Return the point that a line of JSON gives: by the value of each dimension, by its recipe, or by both.
 
     The values must include all dimensions that the recipe does not determine. Raise PointError if the line is
     no point of the study's space or has a result: results come only from trainings.
@@ -184,7 +184,7 @@ class PointAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandInAnswer:
-    """The answer to a submitted point; `trials` has the stored outcomes of a known one, by seed."""
+    """The answer to a submitted point; for a known point, `trials` has the stored outcome of each seed."""
 
     answer: PointAnswer
     point: SearchPoint | None = None
@@ -206,7 +206,7 @@ class SearchService:
         self._search = Search(study, store, "desk", NOBODY, looks=True)
 
     def propose(self, count: int) -> list[Proposal]:
-        """Return at most `count` of the next points that no driver has begun."""
+        """Return the next points that no driver has begun, at most `count`."""
         found: list[Proposal] = []
         while len(found) < count and (proposed := self._search.propose()) is not None:
             found.append(Proposal(point=proposed[0], proposed_by=proposed[1]))
@@ -223,7 +223,7 @@ class SearchService:
         return self.hand_in(line)
 
     def hand_in(self, line: object) -> HandInAnswer:
-        """Submit a point of the study's space, given as JSON, for the next run; or return why it is rejected.
+        """Submit a point, given as JSON, to the next run; the answer says whether it is accepted, or why not.
 
         For a known point return the outcomes of its trainings. It is not trained again.
         """
@@ -234,7 +234,7 @@ class SearchService:
         return found
 
     def look_up(self, line: object) -> HandInAnswer:
-        """Return the answer of `hand_in` without storing anything."""
+        """Return the answer that `hand_in` would give; store nothing."""
         try:
             point = read_handed_in(self._study, line)
         except PointError as error:

@@ -1,4 +1,4 @@
-"""Search driver: a source of cohorts, each with the trials of a point proposed by Optuna.
+"""Search driver: a source of cohorts; a cohort has the trials of one point, which Optuna proposed.
 
 The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
 and then asks for new ones. A point is identified by the id of its first trial, so that values that make the
@@ -45,7 +45,7 @@ from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 
 class RungBoard:
-    """The losses of each bracket's points on each rung, which decide the promotions."""
+    """The losses of points for each bracket and rung, which decide the points to promote."""
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
@@ -71,7 +71,10 @@ class RungBoard:
         insort(ended, (loss, len(ended), point))
 
     def next_promoted(self) -> tuple[str, int] | None:
-        """Return the next point to promote and its new rung, the highest rung first; None without one."""
+        """Return the next point to promote, with its new rung; None if there is none.
+
+        Points for the highest rung come first.
+        """
         for rung in reversed(range(self._fidelity.top)):
             for first in range(rung + 1):
                 ended = self._ended.get((first, rung), [])
@@ -95,7 +98,7 @@ class SeedRace:
         self._eligible: list[bool] = []  # whether they are within the limits and can be the best
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the losses of an ended point by seed; a point without all seeds is ignored."""
+        """Add the loss of each seed of an ended point; ignore a point of which a seed has no loss."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             self._losses.append(found)
@@ -127,7 +130,7 @@ def make_race(study: Study) -> SeedRace | None:
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation that rows and columns do not explain, and its degrees of freedom.
+    """Return the standard deviation that rows and columns do not explain, with its degrees of freedom.
 
     None if it cannot be estimated, or if nothing varies.
     """
@@ -161,7 +164,7 @@ class PointState(Enum):
 
 @dataclass(slots=True)
 class TrackedPoint:
-    """A point on one of its rungs; `trial` is Optuna's, if Optuna proposed it."""
+    """A point on one of its rungs; `trial` is Optuna's trial of it, if Optuna proposed the point."""
 
     point: SearchPoint
     trial: optuna.Trial | None = None
@@ -190,7 +193,7 @@ class TrackedPoints:
         return self._points[PointState.RUNNING_HERE][name]
 
     def move(self, tracked: TrackedPoint, state: PointState) -> None:
-        """Change a point's state; from PROPOSED on it counts as begun."""
+        """Change a point's state; a point in any state but PROPOSED counts as begun."""
         for several in self._points.values():
             several.pop(tracked.point.name, None)
         self._points[state][tracked.point.name] = tracked
@@ -244,7 +247,7 @@ class Search:
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the missing trials of the next point, or None; unfinished points come first."""
+        """Return the missing trials of the next point, unfinished points first; None if there is no point."""
         if (found := self._found) is not None:
             self._found = None
             return found
@@ -271,7 +274,7 @@ class Search:
         return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next point that no driver has begun, and its proposer; None if there are no more.
+        """Return the next point that no driver has begun, and the sampler that proposed it; None at the end.
 
         From now on the point counts as one in training.
         """
@@ -285,7 +288,7 @@ class Search:
         return None
 
     def count_known(self) -> int:
-        """Return how many points any driver has begun."""
+        """Return how many points have been begun, by this or any other driver."""
         self._learn_from_others()
         return self._tracked.count()
 
@@ -352,7 +355,10 @@ class Search:
             self._rungs.begin(point.global_id, point.rung)
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return the trials of a point that still need training. In a race, only the next seed, or none."""
+        """Return the trials of a point to train now.
+
+        These are all missing trials; in a race, only those of the next seed, or none.
+        """
         missing = self._missing(point)
         if self._race is None or not missing or point.values == self._study.baseline:
             return missing
@@ -400,7 +406,7 @@ class Search:
         return TrackedPoint(point, trial), source
 
     def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
-        """Return the point of values if it is new and within budget; the values are not drawn again."""
+        """Return the point with these values if it is new and within budget; do not draw the values again."""
         self._ask_tell.unseen.note(values)
         point = self._points.of_values(values)
         is_new = point.global_id not in self._tracked.begun
@@ -425,7 +431,7 @@ class Search:
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
-        """Report every finished point of the store to Optuna; unfinished points become PROPOSED."""
+        """Report every finished point of the store to Optuna, and mark unfinished points as PROPOSED."""
         ended: list[TrackedPoint] = []
         for point in self._others.new():
             if not self._looks:
@@ -465,7 +471,7 @@ class Search:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
     def _prune_with_others(self, point: SearchPoint) -> None:
-        """Store the begun trials of a point as pruned if another of its trials is pruned.
+        """Store the begun trials of a point as pruned if one of its other trials was pruned.
 
         The driver was killed in between; trained further, they would be compared with trials of fewer epochs.
         """

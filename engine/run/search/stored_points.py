@@ -1,4 +1,4 @@
-"""The points of a search in the store: points whose trials have rows or checkpoints, and their ends."""
+"""The points of a search in the store, whose trials have rows or checkpoints, and how they ended."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """Return the id of the point on its rung, which is the id of its first trial."""
+        """Return the name of the point on this rung, which is the id of its first trial."""
         return self.trials[0].id
 
     @property
     def global_id(self) -> str:
-        """Return the id of the point on all rungs, which is the id of the last rung's first trial."""
+        """Return the name of the point that all rungs share: the id of its first trial on the last rung."""
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """The end of a point: its state, its last epoch and its objectives (empty if it failed).
+    """How a point has ended: its state, its last epoch and the values of its objectives (empty if it failed).
 
     `excess` is how far the point exceeds each limit on a trained value.
     """
@@ -71,7 +71,7 @@ class PointEnd:
 
 
 class StoredPoints:
-    """The points in the store, from the last reading of attempts and rows."""
+    """The points in the store, as they were when attempts and rows were last read."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
@@ -85,12 +85,12 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read the outcomes of these trials, from their own files or else from all new rows."""
+        """Read the outcomes of these jobs: from their own files if possible, else by reading all new rows."""
         if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
             self.attempts.refresh()
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
-        """Return the point of these values, by default on the last rung."""
+        """Return the point with these values, by default on the last rung."""
         if self._last is None or self._last.values != values:  # a point is often requested twice in a row
             trials = self._study.point_trials(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
@@ -109,7 +109,7 @@ class StoredPoints:
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the metric of points' trials by epoch."""
+        """Return the metric of each trial of some points, by trial id and epoch."""
         courses: dict[str, dict[int, float]] = {}
         if points:
             rows = self.attempts.frame(trial.id for point in points for trial in point.trials)
@@ -150,7 +150,7 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return the first objective as a loss for each ended seed; NaN for failed trials."""
+        """Return the loss of each seed that has ended, from the first objective; NaN if a trial failed."""
         objective = self._search.objectives[0]
         losses: dict[int, list[float | None]] = {}
         for trial in point.trials:
@@ -164,7 +164,7 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def rung_loss(self, point: SearchPoint) -> float:
-        """Return the first objective of an ended point as a loss.
+        """Return the loss of an ended point, from its first objective.
 
         Infinity for a failure or an exceeded limit.
         """
@@ -174,7 +174,7 @@ class StoredPoints:
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Return whether an ended point is within the limits on trained values."""
+        """Return whether an ended point is within the search's limits on values that training gives."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
@@ -202,7 +202,7 @@ MissingTrials = Callable[[SearchPoint], Sequence[object]]
 
 
 class BegunPoints:
-    """Points of a search that a driver has begun, each reported once; `own` are the trials of this driver.
+    """Points of a search that any driver has begun, each returned once; `own` are the trials of this driver.
 
     `spent` adds up the costs of the study's stored trainings.
     """
@@ -220,7 +220,7 @@ class BegunPoints:
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self) -> list[SearchPoint]:
-        """Return the points with new rows or checkpoints; from other studies, only complete points."""
+        """Return the points with rows or checkpoints that are new; of other studies, only complete points."""
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
         arrived = stored.since(self._read)
@@ -252,7 +252,7 @@ class BegunPoints:
         ]
 
     def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
-        """Record that this driver trains trials of a point, and adopt trials of other studies."""
+        """Record that this driver trains trials of a point; adopt the point's trials from other studies."""
         self.own.update(trial.id for trial in trials)
         for trial in point.trials:
             row = self._points.attempts.get(trial.id)
@@ -262,7 +262,7 @@ class BegunPoints:
                 self._seen.add(trial.id)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when this search learnt of a trial's end."""
+        """Return when a trial finished or, if it was taken from another study, when it was taken."""
         return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
 
     def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:

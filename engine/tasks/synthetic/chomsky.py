@@ -1,4 +1,4 @@
-"""The fifteen tasks of the Chomsky hierarchy, each string generated on its own."""
+"""The fifteen tasks of the Chomsky hierarchy; each string is generated separately."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Return the symbol of a token: numbers first, then the signs of modular arithmetic."""
+    """Return the symbol of a token of modular arithmetic: numbers come first, then signs."""
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 
@@ -146,7 +146,7 @@ def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Draw a positive number's bits: a 0 gets its lowest bit set."""
+    """Draw the bits of a positive number; if they are all 0, set the lowest bit."""
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 

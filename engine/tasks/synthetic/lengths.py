@@ -1,4 +1,4 @@
-"""Sequences of several lengths in one batch: each end is drawn, and padding follows it."""
+"""Sequences of several lengths in one batch: each sequence's end is drawn, and padding follows it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: 
 
 
 def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
-    """Pad inputs (count, tokens) from each end (count,) on."""
+    """Replace inputs (count, tokens) by padding from the end (count,) of each sequence on."""
     return inputs.masked_fill(torch.arange(inputs.shape[1]) >= ends[:, None], PADDING)
 
 
 def only_last(targets: Tensor, ends: Tensor) -> Tensor:
-    """Ignore all targets (count, tokens) except the last before each end (count,)."""
+    """Ignore all targets (count, tokens) except the last one before the end (count,) of each sequence."""
     return targets.masked_fill(torch.arange(targets.shape[1]) != ends[:, None] - 1, IGNORED)

@@ -62,7 +62,7 @@ def draw_modular(
 
 
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
-    """Return the value so far at each token, tracked as a sum and the product to be added to it.
+    """Return the value of the expression up to each token, tracked as a sum and a product to add to it.
 
     None with brackets, where part of an expression has no value.
     """
@@ -151,7 +151,7 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Draw uniform elements; the target at each is the product so far, with none after the end."""
+    """Draw uniform elements; the target at each is the product up to it. After the end there is no target."""
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)

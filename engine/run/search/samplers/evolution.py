@@ -1,11 +1,10 @@
-"""Regularised evolution (Real et al.
+"""Regularised evolution (Real et al. 2019): the oldest point dies, and the best of a few is mutated.
 
-2019): the oldest point dies, and the best of a few is mutated. With several objectives, points on the Pareto
-front survive first, and then points that are far apart. Points beyond a limit lose to points within all
-limits. A point is a tree: below a choice are the dimensions of the chosen option. A mutation of a dimension
-keeps all others; dimensions below a newly chosen option are drawn. A proposal depends only on Optuna's
-points, in the order in which they ended, and on random numbers seeded by these points. So a killed search
-continues as if it had not been killed.
+With several objectives, points on the Pareto front survive first, and then points that are far apart. Points
+beyond a limit lose to points within all limits. A point is a tree: below a choice are the dimensions of the
+chosen option. A mutation of a dimension keeps all others; dimensions below a newly chosen option are drawn. A
+proposal depends only on Optuna's points, in the order in which they ended, and on random numbers seeded by
+these points. So a killed search continues as if it had not been killed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Worth = tuple[float, ...]
 
 
 class Population:
-    """The living points: with one objective the last that ended, with several the survivors.
+    """The living points of an evolution: the last ended ones; with several objectives, the survivors.
 
     With several objectives, each point that ends beyond the population's size makes the worst point die.
     Points are compared by their excess over the limits, then by their front, then by crowding distance (Deb
@@ -60,7 +59,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """Return the values by which a living point is compared."""
+        """Return the values by which the living point at index `place` is compared."""
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]
@@ -75,7 +74,7 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the values by which living points are compared: their excess over limits first.
+        """Return the values by which each living point is compared: first its excess over limits.
 
         Then come the loss, or front and crowding distance.
         """
@@ -112,7 +111,7 @@ _MAX_UNORDERED = 4
 
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
-    """Sampler that draws `population` points, then mutates the best of `sample` random living ones.
+    """Sampler that draws `population` points; later it mutates the best of `sample` random living points.
 
     Pruned points belong to the population, but never win. Failed points do not belong to it.
     """
@@ -181,7 +180,7 @@ class PointChanges:
         }
 
     def of(self, values: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-        """Return the values with one dimension changed; unchanged if no dimension has another value."""
+        """Return the values with one dimension changed, or the same values if no dimension can change."""
         free = [name for name in self._neighbours if name in values]
         if not free:
             return dict(values)
@@ -190,7 +189,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that draws another value: any option, or a number by a normal step.
+    """Return a function that draws a different value: any option, or a number a normal step away.
 
     The step is on the logarithmic scale if the range has one.
     """

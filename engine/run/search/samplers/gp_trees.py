@@ -55,7 +55,7 @@ class KernelSettings:
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """Return the features of all groups divided by their length scales, a row for each point."""
+        """Return all features, each divided by the length scale of its group; each row is a point."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
@@ -92,7 +92,7 @@ class GaussianProcess:
         return inner.T @ self._whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
     def smooth(self) -> Numbers:
-        """Return the posterior mean at the observed points: their values without noise."""
+        """Return the posterior mean at the observed points, an estimate of their values without noise."""
         solved = solve_triangular(self._root, self._whitened, lower=True, trans=1, check_finite=False)
         return self._values - self._settings.noise * solved
 
@@ -158,7 +158,7 @@ _ROOT = math.sqrt(2 * math.pi)
 
 
 class TreeSampler(optuna.samplers.BaseSampler):
-    """Sampler of one search with one objective: a Gaussian process with expected improvement."""
+    """Sampler for one search with one objective: a Gaussian process with expected improvement."""
 
     def __init__(self, study: Study, *, seed: int) -> None:
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
@@ -231,7 +231,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
 
 
 class Beliefs:
-    """Predictions for points by the Gaussian process; points in training count as average."""
+    """The Gaussian process's predictions for points; points in training count as points of average value."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class Beliefs:
             self._scores = normal_scores(self._order)
 
     def promising(self) -> list[Values]:
-        """Return the pool's points by falling expected improvement."""
+        """Return the best points of the pool, ordered by falling expected improvement."""
         return list(islice(self._ranked(self._pool), PARENTS))
 
     def best_of(self, candidates: Sequence[Values]) -> Values | None:
@@ -290,7 +290,7 @@ class Beliefs:
         return next(self._ranked(candidates), None)
 
     def _ranked(self, candidates: Sequence[Values]) -> Iterator[Values]:
-        """Yield unproposed candidates, each once, by falling expected improvement."""
+        """Yield candidates that were not proposed before, each once, by falling expected improvement."""
         means, deviations = self._process.predict(self._groups(candidates))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations
@@ -315,7 +315,7 @@ class Beliefs:
 
 
 def last_renewal(ended: int) -> int:
-    """Return the number of ended points at the last choice of hyperparameters."""
+    """Return how many points had ended when the hyperparameters were last chosen."""
     found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
     while grown < RENEWAL and found + grown <= ended:
         found += grown

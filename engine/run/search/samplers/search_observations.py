@@ -1,4 +1,4 @@
-"""A search as samplers see it: its dimensions for Optuna, and its points in the order in which they ended.
+"""A search as samplers see it: its dimensions in Optuna's terms, and its points in the order of their ends.
 
 Each trial is read once. Points also have features, so that similar recipes have a small distance. The first
 count the Weisfeiler-Lehman labels of the recipe's tree (Shervashidze et al. 2011): a node's name, then the
@@ -83,7 +83,7 @@ def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
-    """Return Optuna's suggestion for a dimension; the other dimensions need not be known."""
+    """Return Optuna's suggestion for one dimension, without a definition of the other dimensions."""
     match dimension:
         case IntegerDimension():
             return trial.suggest_int(
@@ -137,19 +137,22 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """Return the whole study behind Hyperband's view of one bracket; samplers learn from all of it."""
+    """Return the whole study if Hyperband gives only one bracket of it; samplers learn from all brackets."""
     return getattr(study, "_study", study)
 
 
 class PerStudyCache(Generic[KnownT]):
-    """Cache of a sampler's state for its latest Optuna study; a search with rungs has several studies."""
+    """Cache of a sampler's state for the latest Optuna study.
+
+    A search with rungs has several studies.
+    """
 
     def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
         self._make = make
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """Return the state for a study; rebuild it if the last study was another one."""
+        """Return the state for a study; build it again if the last call was for a different study."""
         whole = whole_study(study)
         if self._last is None or self._last[0] is not whole:
             self._last = whole, self._make(whole)
@@ -183,7 +186,7 @@ class EliteWindow:
         self._read = 0
 
     def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
-        """Return the selected points in their order; `ended` only grows from call to call."""
+        """Return the selected points in their order; between calls, points may only be added to `ended`."""
         earlier = max(0, len(ended) - self._last)
         places = [*self._best, *range(self._read, earlier)]
         self._best = sorted(sorted(places, key=lambda place: ended[place].worth)[-self._most :])
@@ -192,7 +195,7 @@ class EliteWindow:
 
 
 class Proposals:
-    """The points of a search that have begun, on any rung, and the proposals rejected since the last of them.
+    """The begun points of a search, on any rung, and the proposals rejected since the last point began.
 
     A point with a failed training counts as rejected.
     """
@@ -204,7 +207,7 @@ class Proposals:
         self._rejected = Counter[PointKey]()  # rejected since the last point began
 
     def __contains__(self, key: PointKey) -> bool:
-        """Return whether a point has begun, or was rejected since the last begun point."""
+        """Return whether a point has begun, or was rejected since the last point began."""
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
@@ -214,11 +217,11 @@ class Proposals:
 
     @property
     def tries(self) -> int:
-        """Return the number of proposals since the last point has begun."""
+        """Return the number of proposals since the last point began."""
         return self._rejected.total()
 
     def read(self, before: int) -> list[FrozenTrial]:
-        """Return the trials with lower numbers that are new, or were open before."""
+        """Return the trials with a number below `before` that are new or were unfinished at the last call."""
         trials, end = self._study.get_trials(deepcopy=False), self._end
         while end < len(trials) and trials[end].number < before:
             end += 1
@@ -251,7 +254,7 @@ def _is_no_point(trial: FrozenTrial) -> bool:
 
 
 class SearchObservations(Proposals):
-    """The points of an Optuna study with one objective: ended ones, and those in training."""
+    """The points of an Optuna study with one objective: those that have ended, and those in training."""
 
     def __init__(self, study: optuna.Study) -> None:
         super().__init__(study)
@@ -260,7 +263,7 @@ class SearchObservations(Proposals):
         self.training: list[dict[str, Any]] = []
 
     def learn(self, before: int) -> None:
-        """Read new trials with lower numbers."""
+        """Read the new trials with a number below `before`."""
         found = self.read(before)
         self.training = [each.params for each in found if not each.state.is_finished()]
         for trial in sorted(found, key=when_ended):
@@ -305,7 +308,7 @@ Occurrences = tuple[tuple[int, int], ...]
 
 
 class RecipeFeatures:
-    """The points of a study's search as feature vectors: first the features of the tree, then the values."""
+    """Features of a search's points: first those of the recipe's tree, then those of the values."""
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
@@ -352,7 +355,7 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Return the filling of a hole: a part of a recipe if the level can be parsed as one."""
+        """Return what a level puts into a hole: the parsed part of a recipe, or else the level itself."""
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root
@@ -368,7 +371,7 @@ class _LabelWalk:
         self._times = 1  # number of copies of the visited node
 
     def node(self, node: Value) -> Labels:
-        """Return the labels of a node; all labels inside are counted."""
+        """Return the labels of a node; count all labels inside it."""
         match node:
             case HoleNode():
                 return self.node(self._filling(node.name))
@@ -399,7 +402,7 @@ class _LabelWalk:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
     def parts(self, node: Value) -> list[Labels]:
-        """Return the labels of a series' parts, with copies written out."""
+        """Return the labels of each part of a series; a repeated part occurs as often as it is repeated."""
         match node:
             case HoleNode():
                 return self.parts(self._filling(node.name))
@@ -416,7 +419,7 @@ class _LabelWalk:
                 return [self.node(node)]
 
     def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
-        """Return the labels of a block; all labels inside are counted."""
+        """Return the labels of a block; count all labels inside it."""
         return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
@@ -462,7 +465,7 @@ def _no_filling(name: str) -> Value:
 
 
 def _leaf(value: Value) -> Labels:
-    """Return the label of a number or a word; all real numbers share one, since none occurs twice."""
+    """Return the labels of a number or a word; all real numbers have the same, since none occurs twice."""
     return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
