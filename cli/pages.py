@@ -27,7 +27,6 @@ from ..reporting.search.noise import NoiseFloor
 from ..storage import Store
 from ..storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ..studies.expansions.ladder import PlannedRung, planned_rungs
-from ..studies.plan_text import count_to_run
 from ..studies.planning.data_facts import DataFacts
 from ..studies.planning.memory_estimates import TrialTest
 from ..studies.planning.plan import InsufficientReach, ModelCost, Plan, ReachLimit
@@ -326,7 +325,7 @@ class StudyPlanPage(Page):
             **{name: getattr(plan, name) for name in same},
             study=study.name,
             title=study.title,
-            left=count_to_run(plan),
+            left=plan.num_remaining,
             design={"kind": design.kind, "told": design.explain(), "aliases": design.alias_words()},
             match=design.matched_size and design.matched_size.name,
             ladder=planned_rungs(study),

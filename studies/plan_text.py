@@ -205,15 +205,6 @@ def _resumed_trials(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
         yield f"{plural(len(trials), 'trial')}{go} on from epoch {epochs} of {those} {names}{more}"
 
 
-def count_to_run(plan: Plan) -> int:
-    """Return the number of trials that a run would train, without those that a search has pruned."""
-    study = plan.study
-    if not study.search or study.fidelity is not None:
-        return plan.num_remaining
-    without = plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
-    return min(without, plan.num_remaining)
-
-
 def _counts(study: Study, plan: Plan) -> str:
     """Describe the counts: `8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
@@ -235,7 +226,7 @@ def _counts(study: Study, plan: Plan) -> str:
     parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
-    parts += [f"{count_to_run(plan):,} to run"]
+    parts += [f"{plan.num_remaining:,} to run"]
     parts[-1] += (
         f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
     )

@@ -347,9 +347,16 @@ def most_at_once(study: Study, left: int) -> int:
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """Return the times of a search's remaining trials, on each of its rungs."""
+    """Return the times of a search's remaining trials, on each of its rungs.
+
+    The baseline's are counted by themselves: a new one is trained even after all other points.
+    """
+    baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
+    ended = tried.filter(pl.col("status") != "incomplete")["trial"].to_list()
+    remaining = len(set(baseline) - set(ended))
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
     for rung, trials in enumerate(study.trials_by_rung):
+        is_last = rung == len(study.trials_by_rung) - 1
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
         level = study.fidelity.level(rung) if study.fidelity else None
         # the mean of those done, else the time of the slower end
@@ -358,7 +365,9 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
         else:
             ends = map(estimator.estimate, study.boundary_trials(level))
             one = max(ends, key=lambda each: each.seconds or 0.0)
-        found += [one] * max(0, trials - len(rows.filter(pl.col("status") != "incomplete")))
+        own = baseline if is_last else []
+        others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))
+        found += [one] * (max(0, trials - len(own) - len(others)) + (remaining if is_last else 0))
     return found
 
 

@@ -151,14 +151,18 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """Return a study's number of trials; for a search, fitting trials of other studies may exceed its plan.
+    """Return a study's number of trials; for a search, more than planned if it has more points.
 
-    A rung has more than planned if a point was promoted that later ones have overtaken.
+    Its store may have fitting trials of other studies, points that were promoted and later overtaken, or a
+    former baseline beside the present one.
     """
-    if study.fidelity is None:
-        return study.total if study.search is None else max(study.total, rows.height)
-    found = Counter(rungs_of(study, rows))
-    return sum(max(planned, found[rung]) for rung, planned in enumerate(study.trials_by_rung))
+    if study.search is None:
+        return study.total
+    baseline = [trial.id for trial in study.point_trials(study.baseline)] if study.baseline else []
+    found = Counter(rungs_of(study, rows.filter(~pl.col("trial").is_in(baseline))))
+    *lower, last = study.trials_by_rung
+    planned = (*lower, last - len(baseline))
+    return len(baseline) + sum(max(trials, found[rung]) for rung, trials in enumerate(planned))
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
@@ -201,15 +205,17 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
     ]
 
 
-def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     """Return the outcomes of a study's trials, whichever study ran them; for a search, all tried ones.
+
+    With `all_seeds` they include further seeds of a search's points, such as those of a former baseline.
 
     Proposed points that another study has trained are included, with this study's factors. Trials with other
     settings or seeds, of another space, or with other plug-in source are not. With a warm start, trials of
     other studies are included with this search's factors.
     """
     if study.search is not None:
-        own = _own_outcomes(study, outcomes)
+        own = _own_outcomes(study, outcomes, all_seeds=all_seeds)
         return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
 
@@ -230,12 +236,12 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
 
 
-def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    own = _tried(study, outcomes.filter(pl.col("study") == study.name))
+def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
+    own = _tried(study, outcomes.filter(pl.col("study") == study.name), all_seeds=all_seeds)
     if "taken" not in outcomes.columns:
         return own
     others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
-    return pl.concat([own, _tried(study, _taken(study, others))])
+    return pl.concat([own, _tried(study, _taken(study, others), all_seeds=all_seeds)])
 
 
 def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -248,10 +254,9 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     return changed.drop("own")
 
 
-def _tried(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    return outcomes.filter(
-        [_is_tried(study, *row) for row in outcomes.select("trial", "factors").iter_rows()]
-    )
+def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
+    rows = outcomes.select("trial", "factors").iter_rows()
+    return outcomes.filter([_is_tried(study, *row, all_seeds=all_seeds) for row in rows])
 
 
 def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
@@ -298,11 +303,11 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
     return [study.fidelity.top if rung is None else rung for rung in found]
 
 
-def _is_tried(study: Study, trial: str, factors: str) -> bool:
-    """Return whether a stored trial belongs to a point of this search and has one of its seeds."""
+def _is_tried(study: Study, trial: str, factors: str, *, all_seeds: bool) -> bool:
+    """Return whether a stored trial belongs to a point of this search and has one of its seeds, or any."""
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
-    return point is not None and levels.get(SEED) in study.point_seeds(point)
+    return point is not None and (all_seeds or levels.get(SEED) in study.point_seeds(point))
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:

@@ -130,7 +130,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     """Return the points of a search in the store's latest attempts, with objectives and further metrics."""
     assert study.search is not None, "only a search has points"
     goals, bounds = study.search.objectives, study.search.bounds
-    tried = study_outcomes(study, outcomes)
+    tried = study_outcomes(study, outcomes, all_seeds=True)
     names = list(dict.fromkeys([*(each.name for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
     rows: dict[PointKey, list[Mapping[str, Any]]] = {}

@@ -389,15 +389,17 @@ class Search:
         self._learn_from_others()
         waiting = self._tracked.of(PointState.PROPOSED)
         begun = len(self._tracked.begun)
-        if begun >= self._settings.trials or (self._is_spent and not waiting):
+        if self._is_spent and not waiting:
+            return None
+        if self._baseline is not None and (point := self._accept(self._baseline.values)) is not None:
+            return TrackedPoint(point, self._ask_tell.ask_for(point.values)), BASELINE
+        if begun >= self._settings.trials:
             return None
         for tracked in waiting:
             if self._accept(tracked.point.values) is not None:
                 tracked.trial = self._ask_tell.ask_for(tracked.point.values)
                 return tracked, ""
             self._tracked.drop(tracked)
-        if self._baseline is not None and (point := self._accept(self._baseline.values)) is not None:
-            return TrackedPoint(point, self._ask_tell.ask_for(point.values)), BASELINE
         if (proposed := self._ask_tell.propose(self._accept, begun)) is None:
             return None
         point, trial, source = proposed

@@ -11,6 +11,7 @@ from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.search import Search
 from activemem.storage import Store, TrialRow, latest_attempts
 from activemem.storage import store as store_module
+from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_status
 from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
@@ -65,6 +66,20 @@ def test_a_search_begins_with_its_baseline_on_seeds_of_its_own(store, notes):
     assert (first.done, points(store), sorted(store.trials()["seed"])) == (3, {(3, 0.25)}, [0, 1, 2])
     done = run(text, store, notes)
     assert (done.ran, done.left, len(points(store))) == (10, 0, 6)
+
+
+def test_a_search_with_a_new_baseline_trains_it_and_keeps_all_seeds_of_the_former(store, notes):
+    text = SHORT.replace("[model]", "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 4\n[model]", 1)
+    run(text, store, notes)
+    changed = load_study(text, ["study.baseline.k=4"])
+    plan = make_plan(changed, store)
+    assert (plan.num_remaining, study_status(changed, store).num_remaining) == (4, 4)
+    done = run_study(changed, store, Machine(), notes, local=True)
+    assert (done.ran, done.left) == (4, 0)
+    found = {tuple(each.values.values()): each for each in find_points(changed, store.trials()).points}
+    assert [found[k, 0.25].seeds for k in (3, 4)] == [4, 4]
+    assert all(each.is_comparable for each in found.values())
+    assert make_plan(load_study(text), store).num_remaining == 0
 
 
 def test_a_finished_search_asks_for_no_worker(store, notes):
